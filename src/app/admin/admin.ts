@@ -38,8 +38,8 @@ interface AdminParts extends Foundation {
   readonly admission: OpenAdmission;
   readonly controlPlane: OpenControlPlane;
   readonly observability: Observability;
-  /** Absent: the process has no waiting rooms. */
-  readonly rooms?: RoomControls;
+  /** Undefined: the process has no waiting rooms. */
+  readonly rooms: RoomControls | undefined;
 }
 
 /** Opens the admin API where the configuration wants one. */
@@ -98,7 +98,7 @@ function createHistory({ clock }: Runtime, parts: AdminParts): History {
     levelsOf: (service, own) => levelsOf(sight, service, own),
     isDegraded: () => decisions.decider.isDegraded,
     envoyCount: () => registry.nodeCount,
-    ...(rooms === undefined ? {} : { rooms }),
+    rooms,
   });
 }
 
@@ -125,7 +125,7 @@ function createServices(
   questions: ReplicaQuestions | undefined,
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
-  const { policies, opened, operator, fleet, decisions, controlPlane, rooms } = parts;
+  const { policies, opened, operator, fleet, decisions, controlPlane } = parts;
   const { decider, counters, seen, shadow } = decisions;
   const { liveCount, gates } = fleet;
   const { overrides, records } = operator;
@@ -169,35 +169,39 @@ function createServices(
       policies,
       current: () => policyAdministration.current(),
     }),
-    findings: () =>
-      findingsOf({
-        version: readVersion(),
-        policyStatus: () => feed.status,
-        isStoreOut: () => decider.isDegraded || opened.isAway(),
-        nodes: () => controlPlane.plane.registry.nodes,
-        services: () => feed.current()?.services ?? [],
-        states: () => view.services(() => true),
-      }),
-    gates: new GateAdmin({
-      ...runtime,
-      records,
-      gates,
-      policies: feed,
-      ...(rooms === undefined ? {} : { rooms }),
-    }),
+    findings: findingsMaker(parts, view),
+    gates: new GateAdmin({ ...runtime, records, gates, policies: feed, rooms: parts.rooms }),
     quotas: controlPlane.quotas,
-    ...(rooms === undefined
-      ? {}
-      : {
-          rooms: {
-            controls: rooms,
-            arrivalsPerSecond: (room) => parts.history.arrivalsPerSecond(room),
-          },
-        }),
+    ...roomAdministration(parts),
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),
   };
+}
+
+function findingsMaker(
+  { policies, opened, decisions, controlPlane }: AdminParts,
+  view: FleetView,
+): NonNullable<AdminServiceParts["findings"]> {
+  const { feed } = policies;
+  return () =>
+    findingsOf({
+      version: readVersion(),
+      policyStatus: () => feed.status,
+      isStoreOut: () => decisions.decider.isDegraded || opened.isAway(),
+      nodes: () => controlPlane.plane.registry.nodes,
+      services: () => feed.current()?.services ?? [],
+      states: () => view.services(() => true),
+    });
+}
+
+function roomAdministration({
+  rooms,
+  history,
+}: Pick<AdminParts, "rooms"> & { readonly history: History }): Pick<AdminServiceParts, "rooms"> {
+  if (rooms === undefined) return {};
+  const arrivalsPerSecond = (room: string): number => history.arrivalsPerSecond(room);
+  return { rooms: { controls: rooms, arrivalsPerSecond } };
 }
 
 function createView(

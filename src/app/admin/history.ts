@@ -39,7 +39,7 @@ export interface HistoryParts {
   ) => ServiceLevels;
   readonly isDegraded: () => boolean;
   readonly envoyCount: () => number;
-  readonly rooms?: Pick<RoomControls, "rooms">;
+  readonly rooms: Pick<RoomControls, "rooms"> | undefined;
 }
 
 const stepMs = 1_000;

@@ -86,8 +86,8 @@ export class RoomHistory {
       estimateHigh: estimate?.highSeconds ?? 0,
       waits: Math.round(gain("endedCount")),
       waitsInRange: Math.round(gain("inRangeCount")),
-      toldSeconds: gain("toldSeconds"),
-      actualSeconds: gain("trueSeconds"),
+      expectedSeconds: gain("expectedSeconds"),
+      actualSeconds: gain("actualSeconds"),
     };
     kept.waits = { ...waits };
     for (const ms of steps) kept.series.put(ms, (column) => row[column]);

@@ -27,7 +27,7 @@ export function roomMetrics(rooms: Rooms): MetricGroup {
         unit: 1,
         read: (add) => {
           for (const { policy, waits } of rooms.rooms()) {
-            const { counts, trueSeconds: sum } = waits;
+            const { counts, actualSeconds: sum } = waits;
             add({ bounds: roomWaitBoundsSeconds, counts, sum }, { room: policy.name });
           }
         },
@@ -43,7 +43,7 @@ function lineGauges(rooms: Rooms): readonly ReadMetric[] {
     help: string,
     of: (status: RoomStatus, view: RoomView) => number | undefined,
   ): ReadMetric =>
-    ofRooms(rooms, `headgate_waiting_room_${name}`, help, (view) => {
+    ofRooms(rooms, { name: `headgate_waiting_room_${name}`, help }, (view) => {
       const { status } = view.line;
       return status === undefined ? undefined : of(status, view);
     });
@@ -71,20 +71,26 @@ function viewGauges(rooms: Rooms): readonly ReadMetric[] {
   return [
     ofRooms(
       rooms,
-      "headgate_waiting_room_leading",
-      "1 if this replica leads the room.",
+      {
+        name: "headgate_waiting_room_leading",
+        help: "1 if this replica leads the room.",
+      },
       ({ isLeader }) => (isLeader ? 1 : 0),
     ),
     ofRooms(
       rooms,
-      "headgate_waiting_room_store_reachable",
-      "1 if the store answered this replica's last call for the room in time.",
+      {
+        name: "headgate_waiting_room_store_reachable",
+        help: "1 if the store answered this replica's last call for the room in time.",
+      },
       ({ line }) => (line.isReachable ? 1 : 0),
     ),
     ofRooms(
       rooms,
-      "headgate_waiting_room_gate_reject_ratio",
-      "Ratio of visitors without a ticket that Envoys refuse by themselves.",
+      {
+        name: "headgate_waiting_room_gate_reject_ratio",
+        help: "Ratio of visitors without a ticket that Envoys refuse by themselves.",
+      },
       ({ gateRejectRatio }) => gateRejectRatio,
     ),
     {
@@ -133,15 +139,19 @@ function counters(rooms: Rooms): readonly ReadMetric[] {
     },
     ofRooms(
       rooms,
-      "headgate_waiting_room_waits_in_range_total",
-      "Waits that ended within the range that the visitor was told.",
+      {
+        name: "headgate_waiting_room_waits_in_range_total",
+        help: "Waits that ended within the range that the visitor was told.",
+      },
       ({ waits }) => waits.inRangeCount,
     ),
     ofRooms(
       rooms,
-      "headgate_waiting_room_told_wait_seconds_total",
-      "Sum of the estimates for waits that ended: the middles of their ranges.",
-      ({ waits }) => waits.toldSeconds,
+      {
+        name: "headgate_waiting_room_expected_wait_seconds_total",
+        help: "Sum of the estimates for waits that ended: the middles of their ranges.",
+      },
+      ({ waits }) => waits.expectedSeconds,
     ),
   ];
 }
@@ -149,8 +159,7 @@ function counters(rooms: Rooms): readonly ReadMetric[] {
 /** A series for each room; none where there is no value. */
 function ofRooms(
   rooms: Rooms,
-  name: string,
-  help: string,
+  { name, help }: Pick<ReadMetric, "name" | "help">,
   of: (view: RoomView) => number | undefined,
 ): ReadMetric {
   return {

@@ -23,8 +23,8 @@ interface GateAdminParts {
   readonly records: SharedRecords;
   readonly gates: GateRegistry;
   readonly policies: PolicySource;
-  /** Waiting rooms have gates too; absent: there are none. */
-  readonly rooms?: Pick<RoomControls, "rooms">;
+  /** Waiting rooms have gates too; undefined: there are none. */
+  readonly rooms: Pick<RoomControls, "rooms"> | undefined;
   readonly clock: Pick<Clock, "epochUs">;
   /** What this replica is called in the audit log. */
   readonly replica: string;

@@ -165,8 +165,9 @@ export function drawTicket(ticket: ExplainTicketResponse): readonly string[] {
     entered: "has entered",
     gone: "is gone: it left, missed too many refreshes, or its session is over",
   };
+  const known = states[state] ?? "is of a line that is over, or the store does not answer";
   const lines = [
-    `Number ${number} ${states[state] ?? "is of a line that is over, or the store does not answer"}.`,
+    `Number ${number} ${known}.`,
     kind === "session" ? `Last used ${timeText(time)}.` : `Joined ${timeText(time)}.`,
   ];
   if (ahead !== undefined) lines.push(`${many(Number(ahead), "visitor")} ahead.`);

@@ -148,15 +148,12 @@ function addSet(rooms: Command, context: CommandContext): void {
       if (activeUsers === undefined && newUsersPerMinute === undefined) {
         throw usageFailure("set --active-users, --new-users-per-minute or both");
       }
+      const users = readWide("--active-users", activeUsers, activeUsersMax);
+      const rate = readWide("--new-users-per-minute", newUsersPerMinute, newUsersPerMinuteMax);
       const wanted = {
         room,
-        ...wide("activeUsers", "--active-users", activeUsers, activeUsersMax),
-        ...wide(
-          "entriesPerMinute",
-          "--new-users-per-minute",
-          newUsersPerMinute,
-          newUsersPerMinuteMax,
-        ),
+        ...(users === undefined ? {} : { activeUsers: users }),
+        ...(rate === undefined ? {} : { entriesPerMinute: rate }),
       };
       const asked = [
         ...(activeUsers === undefined ? [] : [`${activeUsers} active users`]),
@@ -168,15 +165,8 @@ function addSet(rooms: Command, context: CommandContext): void {
   );
 }
 
-function wide<Name extends string>(
-  name: Name,
-  flag: string,
-  text: string | undefined,
-  max: number,
-): Partial<Record<Name, bigint>> {
-  if (text === undefined) return {};
-  const value = BigInt(readWhole(flag, text, max));
-  return { [name]: value } as Record<Name, bigint>;
+function readWide(flag: string, text: string | undefined, max: number): bigint | undefined {
+  return text === undefined ? undefined : BigInt(readWhole(flag, text, max));
 }
 
 function addEvents(rooms: Command, context: CommandContext): void {

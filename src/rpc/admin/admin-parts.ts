@@ -303,7 +303,7 @@ export const roomColumns = [
   "estimateHigh",
   "waits",
   "waitsInRange",
-  "toldSeconds",
+  "expectedSeconds",
   "actualSeconds",
 ] as const;
 

@@ -8,13 +8,9 @@ import {
   type RoomOverride,
   type RoomStatus,
   roomModes,
+  type WaitRange,
 } from "../../core/waiting-room/room-line.js";
-import type {
-  RoomControls,
-  RoomView,
-  TicketView,
-  WaitRange,
-} from "../../decide/waiting-room/room-view.js";
+import type { RoomControls, RoomView, TicketView } from "../../decide/waiting-room/room-view.js";
 import {
   type ExplainTicketResponseSchema,
   type RoomLineSchema,
@@ -23,7 +19,6 @@ import {
   RoomService,
   type SetRoomOverrideRequest,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { sessionsMax } from "../../store/coordination/room-store.js";
 import type { RoomAdministration } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound } from "./call.js";
@@ -36,7 +31,8 @@ import type { AdminServiceParts } from "./service-parts.js";
 /** The longest ticket, in UTF-16 units: browsers keep no longer cookie. */
 export const ticketCharsMax = 4_096;
 
-/** Entrances of a room in a minute at most. */
+/** Sessions of a room, and entrances in a minute, at most. */
+const activeUsersMost = 1_000_000;
 const entriesPerMinuteMost = 60_000_000;
 
 const roomRule = { ...keyNameBounds, isNeeded: true };
@@ -57,7 +53,8 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       const reader = new RequestReader();
       const name = reader.text("room", request.room, keyNameBounds);
       reader.end();
-      const views = name === "" ? visibleRooms(parts, context) : [demandRoom(parts, name, context)];
+      const views =
+        name === "" ? visibleRooms(parts, context) : [demandRoom(parts, name, { context })];
       const own = views.map((view) => encodeRoom(view, rooms, parts));
       const { listRooms } = RoomService.method;
       const { messages, silentReplicas } = await askOthers(parts, listRooms, { request, context });
@@ -74,7 +71,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       const reason = reader.text("reason", request.reason, reasonRule);
       const change = readChange(request, reader);
       reader.end();
-      const view = demandRoom(parts, room, context, "operator");
+      const view = demandRoom(parts, room, { context, role: "operator" });
       const names = view.policy.events.map((event) => event.name);
       const { openedEvent = "" } = change;
       if (openedEvent !== "" && !names.includes(openedEvent)) {
@@ -92,7 +89,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       const { room, ticket } = readTicket(request, reader);
       const reason = reader.text("reason", request.reason, reasonRule);
       reader.end();
-      const view = demandRoom(parts, room, context, "operator");
+      const view = demandRoom(parts, room, { context, role: "operator" });
       const { number } = await demandTicket(controls, room, ticket);
       const sides = { before: undefined, after: { number } };
       await note(parts, { action: "LetIn", view, reason, context, ...sides });
@@ -105,7 +102,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       const reader = new RequestReader();
       const { room, ticket } = readTicket(request, reader);
       reader.end();
-      demandRoom(parts, room, context);
+      demandRoom(parts, room, { context });
       return encodeTicket(await demandTicket(controls, room, ticket));
     },
   };
@@ -136,12 +133,17 @@ function visibleRooms(parts: RoomServiceParts, context: HandlerContext): readonl
   return all.filter((view) => mayAct(principal, "reader", domainOf(parts, view)));
 }
 
+interface RoomCall {
+  readonly context: HandlerContext;
+  /** Default: `reader`. */
+  readonly role?: "reader" | "operator";
+}
+
 /** A room that the caller may see, or change; of others it is not told that they are there. */
 function demandRoom(
   parts: RoomServiceParts,
   name: string,
-  context: HandlerContext,
-  role: "reader" | "operator" = "reader",
+  { context, role = "reader" }: RoomCall,
 ): RoomView {
   const visible = visibleRooms(parts, context);
   const view = visible.find(({ policy }) => policy.name === name);
@@ -198,7 +200,7 @@ function readChange(request: SetRoomOverrideRequest, reader: RequestReader): Ask
     value === undefined ? undefined : reader.whole(place, value, { min: 0, max });
   return {
     mode,
-    activeUsersMax: whole("active_users", activeUsers, sessionsMax),
+    activeUsersMax: whole("active_users", activeUsers, activeUsersMost),
     entriesPerMinuteMax: whole("entries_per_minute", entriesPerMinute, entriesPerMinuteMost),
     openedEvent:
       openEvent === undefined ? undefined : reader.text("open_event", openEvent, keyNameBounds),
@@ -294,8 +296,8 @@ function encodeRoom(
     requests: Object.fromEntries([...counts].map(([outcome, count]) => [outcome, wideOf(count)])),
     waits: wideOf(waits.endedCount),
     waitsInRange: wideOf(waits.inRangeCount),
-    toldWait: secondsOf(waits.toldSeconds),
-    actualWait: secondsOf(waits.trueSeconds),
+    expectedWait: secondsOf(waits.expectedSeconds),
+    actualWait: secondsOf(waits.actualSeconds),
   };
 }
 

@@ -58,6 +58,7 @@ function start(first: Policy) {
     }),
     isDegraded: () => isDegraded,
     envoyCount: () => 7,
+    rooms: undefined,
   });
   return {
     clock,
