@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { extProcName, roomRoutes } from "../../../../../src/generate/envoy/http/room-routes.js";
-import { virtualHost } from "../../../../../src/generate/envoy/http/virtual-host.js";
+import { roomRoutes } from "../../../../../src/generate/envoy/http/room-routes.js";
 import type { RoomPolicy } from "../../../../../src/policy/waiting-rooms/room-policy.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
 import { testRoom } from "../../../../support/waiting-rooms.js";
 
 const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
+const extProcName = "envoy.filters.http.ext_proc";
 const filters = ["envoy.filters.http.ratelimit", extProcName];
 const off = {
   "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig",
@@ -37,7 +37,7 @@ function made(
   const trees = roomRoutes(service, context, { filters });
   for (const tree of trees) expect(apiProblems("envoy.config.route.v3.Route", tree)).toEqual([]);
   const routes = trees.map((tree) => plain(tree) as Route);
-  return { service, context, problems, routes, gates: routes.filter(isGate) };
+  return { problems, routes, gates: routes.filter(isGate) };
 }
 
 function isGate({ match }: Route): boolean {
@@ -140,26 +140,5 @@ describe("roomRoutes()", () => {
     const { gates, problems } = made([{ gate, match: { hosts: [], paths, methods: [] } }]);
     expect(gates).toEqual([]);
     expect(problems).toMatchObject([{ id: "HG325" }]);
-  });
-});
-
-describe("virtualHost()", () => {
-  it("keeps asking for bypassed paths that a room guards", () => {
-    const trust = { anyone: false, sources: [], principals: [] };
-    const bypassPaths = ["/healthz", "/assets/*"];
-    const priority = { ...testService(undefined).priority, bypassPaths, trust };
-    const match = { hosts: [], paths: ["/assets/sale"], methods: [] };
-    const { service, context } = made([{ match }], { priority });
-    const tree = virtualHost(service, context, { domains: ["*"], filters });
-    const { routes } = plain(tree) as { readonly routes: readonly Route[] };
-    const settings = routes.map(({ name, typed_per_filter_config: config = {} }) => {
-      return [name, Object.keys(config)];
-    });
-    expect(settings).toEqual([
-      ["orders-room-1", ["envoy.filters.http.ratelimit"]],
-      ["orders-bypass-1", filters],
-      ["orders-bypass-2", ["envoy.filters.http.ratelimit"]],
-      ["orders-rest", []],
-    ]);
   });
 });
