@@ -16,19 +16,6 @@ export function pathPrefixOf(pattern: string): string | undefined {
   return pattern.endsWith("/*") ? pattern.slice(0, -2) : undefined;
 }
 
-/**
- * Whether some path is named by both of two patterns.
- *
- * Example: `/shop/*` and `/shop/cart` do; `/shop` and `/shop/cart/*` do not.
- */
-export function pathsOverlap(one: string, other: string): boolean {
-  const [first, second] = [one, other].map((pattern) => pathPrefixOf(pattern) ?? pattern);
-  return (
-    (second !== undefined && isNamedBy(one, second)) ||
-    (first !== undefined && isNamedBy(other, first))
-  );
-}
-
 function isNamedBy(pattern: string, urlPath: string): boolean {
   const prefix = pathPrefixOf(pattern);
   if (prefix === undefined) return urlPath === pattern;

@@ -196,8 +196,9 @@ const alwaysSet: readonly string[] = [
  * each of their names would not fit.
  */
 const roomsSet: readonly string[] = [
-  "(cache|content|grpc|retry|set|x-headgate)-[a-z-]+",
-  "refresh",
+  "(cache|content|grpc|set|x-(content|headgate))-[a-z-]+",
+  "re[a-z-]+",
+  "allow",
   "vary",
 ];
 

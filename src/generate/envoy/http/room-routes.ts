@@ -1,7 +1,7 @@
 import { httpStatuses } from "../../../core/base/http-status.js";
 import { roomRejectKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import { pathPrefixOf, pathsOverlap } from "../../../policy/text/path-pattern.js";
+import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
 import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { GeneratedPolicy } from "../../base/generator.js";
@@ -23,15 +23,8 @@ export function roomsOf(
   return waitingRooms.filter(({ service }) => service === name);
 }
 
-/** Whether a room guards some of the requests for a path of the policy's. */
-export function isGuardedPath(pattern: string, rooms: readonly RoomPolicy[]): boolean {
-  return rooms.some(({ match: { paths } }) => {
-    return paths.length === 0 || paths.some((path) => pathsOverlap(path, pattern));
-  });
-}
-
 /** In front of the external processor, which answers for waiting rooms. */
-export const extProcName = "envoy.filters.http.ext_proc";
+const extProcName = "envoy.filters.http.ext_proc";
 
 /** Where routes of rooms stand. */
 interface RoomRoutesPlace {
@@ -120,7 +113,7 @@ function gateMatches(
   service: ServicePolicy,
   before: readonly RoomPolicy[],
 ): readonly RouteMatch[] | string {
-  if (room.gate === undefined) return [];
+  if (room.gate === undefined || room.order === "passthrough") return [];
   const spared = bypassedMatches(room, service);
   if (typeof spared === "string") return spared;
   const others = [...before.flatMap((other) => guardedMatches(other, service)), ...spared];
@@ -193,18 +186,18 @@ function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
   ];
 }
 
-/** Who of a service's classes does not wait; why it cannot be told. */
+/** Who of a service's requests does not wait; a text says why routes cannot tell. */
 function bypassedMatches(
   { bypass }: RoomPolicy,
   { priority }: ServicePolicy,
 ): readonly RouteMatch[] | string {
   if (bypass.sources.length > 0) return "routes cannot tell the addresses that bypass it";
-  if (bypass.priorities.length === 0) return [];
   const { classes, leftOut } = routeClasses(priority);
   const bypassed = classes.filter((one) => {
-    return one.priority !== "bypass" && bypass.priorities.includes(one.priority);
+    return one.priority === "bypass" || bypass.priorities.includes(one.priority);
   });
-  if (leftOut.length > 0 || bypassed.some(({ name }) => name === "rest")) {
+  const isTold = bypass.priorities.length === 0 || leftOut.length === 0;
+  if (!isTold || bypassed.some(({ name }) => name === "rest")) {
     return "routes cannot tell the classes that bypass it";
   }
   return bypassed.map(({ match }) => match);

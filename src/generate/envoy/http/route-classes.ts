@@ -13,8 +13,6 @@ export interface RouteClass {
   /** Example: `rule-2`; of a route's name. */
   readonly name: string;
   readonly match: RouteMatch;
-  /** Of a path that the policy names, as it writes it. */
-  readonly pattern?: string;
   /** "bypass": neither counted nor refused. */
   readonly priority: Priority | "bypass";
   /** Where not, Headgate may see another class in them, and only Headgate refuses them. */
@@ -125,7 +123,6 @@ function pathClass(path: string, name: string, priority: "bypass" | "critical"):
     words: priority === "bypass" ? "Neither counted nor refused" : "Authentication: critical",
     name,
     match: pathMatch(path),
-    pattern: path,
     priority,
     mayShed: false,
     unlessHeader: undefined,

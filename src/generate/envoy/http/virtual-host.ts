@@ -14,7 +14,7 @@ import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
 import { hedgePolicy, retryPolicy } from "./retries.js";
-import { extProcName, isGuardedPath, roomRoutes, roomsOf } from "./room-routes.js";
+import { roomRoutes } from "./room-routes.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 
@@ -97,14 +97,11 @@ function neededClasses(
 
 /** The route that a class's requests take to the service. */
 function route(
-  { words, name, match, pattern, priority }: RouteClass,
+  { words, name, match, priority }: RouteClass,
   service: ServicePolicy,
   { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
 ): Tree {
   const { requestMs, idleMs, maxStreamMs } = service.timeouts;
-  const isGuarded =
-    pattern !== undefined && isGuardedPath(pattern, roomsOf(service, context.policy));
-  const unmet = isGuarded ? filters.filter((filter) => filter !== extProcName) : filters;
   const isHigh = priority === "bypass" || priority === "critical";
   const isUrgent = isHigh && isHeldHere(service, context);
   const tree: TreeMap = {
@@ -119,10 +116,9 @@ function route(
       hash_policy: hashPolicy(service.loadBalancing),
       upgrade_configs: upgradeConfigs(service),
     },
-    typed_per_filter_config: priority === "bypass" ? allOff(unmet) : undefined,
+    typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
-  const guard = priority === "bypass" && isGuarded ? ", but by a waiting room" : "";
-  return name === "rest" ? tree : noted(`${words}${guard}.`, tree);
+  return name === "rest" ? tree : noted(`${words}.`, tree);
 }
 
 function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {
