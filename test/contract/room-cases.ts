@@ -166,6 +166,10 @@ function describeLines(open: () => RoomWorld): void {
     expect(await room.line(lineChunkSize - 2, 4)).toEqual([0, 0, calledBit + 2, 2]);
     expect(await room.visit(0, lineChunkSize + 1, 7)).toEqual([gone, waits, gone]);
     expect((await room.turn({ letIns: [1] })).letInEntries).toEqual([gone]);
+    // A session outlives its place.
+    expect(await room.sessions(0, 1)).toEqual([7, calledBit + 3]);
+    await room.turn({ leaves: [{ number: 7, session: 0 }] });
+    expect(await room.sessions(0, 1)).toEqual([0, 0]);
   });
 }
 
