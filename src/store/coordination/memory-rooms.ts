@@ -85,26 +85,28 @@ export class MemoryRooms implements RoomStore {
 /** Why a call to a room fails that no replica has beaten for. */
 export const noLineYet = "The waiting room has no line yet.";
 
+/** Words of one piece of memory. */
+const pageSize = 4_096;
+
 /** Words by index; those that were never set are 0. */
 class Words {
-  readonly #chunks = new Map<number, Uint32Array>();
+  readonly #pages = new Map<number, Uint32Array>();
 
   get(index: number): number {
-    return this.#chunks.get(Math.floor(index / lineChunkSize))?.[index % lineChunkSize] ?? 0;
+    return this.#pages.get(Math.floor(index / pageSize))?.[index % pageSize] ?? 0;
   }
 
   set(index: number, word: number): void {
-    const at = Math.floor(index / lineChunkSize);
-    const chunk = this.#chunks.get(at) ?? new Uint32Array(lineChunkSize);
-    this.#chunks.set(at, chunk);
-    chunk[index % lineChunkSize] = word;
+    const at = Math.floor(index / pageSize);
+    const page = this.#pages.get(at) ?? new Uint32Array(pageSize);
+    this.#pages.set(at, page);
+    page[index % pageSize] = word;
   }
 
-  /** Removes chunks all of whose indices are below. */
-  forgetBelow(index: number): void {
-    for (const at of this.#chunks.keys()) {
-      if ((at + 1) * lineChunkSize <= index) this.#chunks.delete(at);
-    }
+  /** Removes chunks of a line all of whose numbers are below. */
+  forgetBelow(number: number): void {
+    const end = Math.floor(number / lineChunkSize) * lineChunkSize;
+    for (const at of this.#pages.keys()) if (at * pageSize < end) this.#pages.delete(at);
   }
 }
 
@@ -310,7 +312,7 @@ class MemoryRoom {
     let at = 0;
     for (; at < list.length && taken.length < count; at += 1) {
       const session = list[at] ?? 0;
-      if (this.#isFree(session) && !taken.includes(session)) taken.push(session);
+      if (this.#isFree(session)) taken.push(session);
     }
     return { taken, left: list.slice(at) };
   }

@@ -53,7 +53,7 @@ export interface RoomStore {
 }
 
 /** Words of one chunk of a line. */
-export const lineChunkSize = 65_536;
+export const lineChunkSize = 1_048_576;
 
 /** Words that one `readLine` answers at most. */
 export const lineWordsMax = 262_144;
@@ -210,17 +210,15 @@ export type RoomStepAnswer =
 export const numbersMax = 2 ** 48;
 
 /** Fails for a turn that no caller may make. */
-export function assertTurn(turn: RoomTurn): void {
-  const { joinCount, visits, renewals, letIns, leaves } = turn;
-  const parts = visits.length + renewals.length + letIns.length + leaves.length;
-  assert(joinCount >= 0 && joinCount + parts <= roomVisitsMax, "a turn of a room is bounded");
-  const numbers = [...letIns, ...renewals.map(({ number }) => number)];
-  const sessions = [...renewals, ...leaves].map(({ session = 0 }) => session);
-  const areNumbers = [visits, numbers, leaves.map(({ number }) => number)].every((list) => {
-    return list.every((number) => isBelow(number, numbersMax));
-  });
-  const areSessions = sessions.every((session) => isBelow(session, sessionsMax));
-  assert(areNumbers && areSessions, "numbers and sessions of a turn are in range");
+export function assertTurn({ joinCount, visits, renewals, letIns, leaves }: RoomTurn): void {
+  const listed = visits.length + renewals.length + letIns.length + leaves.length;
+  assert(joinCount >= 0 && joinCount + listed <= roomVisitsMax, "a turn of a room is bounded");
+  const areSound =
+    visits.every(isNumber) &&
+    letIns.every(isNumber) &&
+    renewals.every(isHeld) &&
+    leaves.every(({ number, session = 0 }) => isHeld({ number, session }));
+  assert(areSound, "numbers and sessions of a turn are in range");
 }
 
 /** Fails for a step that no leader may decide. */
@@ -229,18 +227,23 @@ export function assertStep(step: RoomStep): void {
   const lists = [frees, calls, spareSessions, extraSessions];
   const isBounded = lists.every(({ length }) => length <= stepEntriesMax);
   assert(isBounded && published.length <= statusBytesMax, "a step of a room is bounded");
-  const sessions = [...spareSessions, ...extraSessions, ...[...frees, ...calls].map(sessionOf)];
-  assert(
-    sessions.every((session) => isBelow(session, sessionsMax)) &&
-      [...frees, ...calls].every(({ number }) => isBelow(number, numbersMax)),
-    "numbers and sessions of a step are in range",
-  );
+  const areSound =
+    frees.every(isHeld) &&
+    calls.every(isHeld) &&
+    [spareSessions, extraSessions].every((list) => {
+      return list.every(isSession) && new Set(list).size === list.length;
+    });
+  assert(areSound, "numbers and sessions of a step are in range, and listed once");
 }
 
-function sessionOf({ session }: { readonly session: number }): number {
-  return session;
+function isHeld({ number, session }: { readonly number: number; readonly session: number }) {
+  return isNumber(number) && isSession(session);
 }
 
-function isBelow(value: number, end: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0 && value < end;
+function isNumber(number: number): boolean {
+  return Number.isSafeInteger(number) && number >= 0 && number < numbersMax;
+}
+
+function isSession(session: number): boolean {
+  return Number.isSafeInteger(session) && session >= 0 && session < sessionsMax;
 }
