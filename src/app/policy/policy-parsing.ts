@@ -116,6 +116,7 @@ class Assembly {
       this.#builder.addDomains(message.domains);
       this.#builder.setProxies(message.proxies);
       this.#builder.setQuotas(message.quotas);
+      this.#builder.setWaitingRooms(message.waitingRooms);
       this.#ruleCount = message.ruleCount;
       this.#serviceCount = message.serviceCount;
       this.#warnings = message.warnings;

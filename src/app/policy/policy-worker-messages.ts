@@ -4,6 +4,7 @@ import type { FoundProblems, ParseProblems } from "../../policy/problems/problem
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { DiscoveredResource } from "../../rpc/policy-xds/rate-limit-config.js";
 
 /** What a policy is made of: texts, or the messages of a control plane. */
@@ -27,6 +28,7 @@ export type WorkerMessage =
       readonly domains: readonly string[];
       readonly proxies: ProxyPolicy;
       readonly quotas: readonly QuotaPolicy[];
+      readonly waitingRooms: readonly RoomPolicy[];
       readonly ruleCount: number;
       readonly serviceCount: number;
       readonly warnings: FoundProblems;

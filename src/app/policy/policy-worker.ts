@@ -21,7 +21,7 @@ const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : te
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
-  const { domains, proxies, quotas, rules, services, warnings } = parsed;
+  const { domains, proxies, quotas, waitingRooms, rules, services, warnings } = parsed;
   let sentRuleCount = 0;
   let sentServiceCount = 0;
   parentPort?.on("message", () => {
@@ -35,7 +35,7 @@ if (parsed.kind !== "policy") {
     sentRuleCount += chunkRulesMax;
   });
   const counts = { ruleCount: rules.length, serviceCount: services.length };
-  send({ kind: "parsed", domains, proxies, quotas, warnings, ...counts });
+  send({ kind: "parsed", domains, proxies, quotas, waitingRooms, warnings, ...counts });
 }
 
 /** Files need no decoder of protobuf, which takes a while to load. */
