@@ -12,8 +12,11 @@
 export type LineEntry =
   /** Still waits. */
   | { readonly kind: "waiting" }
-  /** Has entered, now or before: the session with that index is this visitor's. */
-  | { readonly kind: "entered"; readonly session: number }
+  /**
+   * Has entered, now or before: the session with that index is this visitor's, and lasts from
+   * `usedSecond`, a whole second of the line. To look again does not make it last longer.
+   */
+  | { readonly kind: "entered"; readonly session: number; readonly usedSecond: number }
   /** Left, was not heard of for too long, or had a session that is over: it has to join again. */
   | { readonly kind: "gone" };
 
@@ -119,6 +122,8 @@ export interface RoomStatus {
    * block of one place may be counted up to `countEverySeconds` ago.
    */
   readonly liveByBlock: readonly number[];
+  /** A bit for each place of the first blocks, at most `frontBytesMax` bytes: see `aheadOf`. */
+  readonly liveAtFront: Uint8Array;
   /** Sessions in use, those called and not yet entered among them. */
   readonly activeCount: number;
   /** The most of them. */
@@ -135,16 +140,13 @@ export interface RoomStatus {
   readonly rangeFactor: number;
   /** The share of those who would join that the estimated wait turns away, 0 to 1. */
   readonly rejectRatio: number;
-  /**
-   * How much longer places and sessions last than usual, in seconds: after the store, or every
-   * leader, was away. `lifeExtensionSeconds` adds what the status itself is late.
-   */
-  readonly extensionSeconds: number;
   /** Runs of places that were permuted, one after the other; at most `shufflesMax`. */
   readonly shuffles: readonly LineShuffle[];
   readonly phase: RoomEventPhase;
   /** When the next event opens, in seconds of the line; undefined: none is known. */
   readonly opensSecond: number | undefined;
+  /** Whether those who wait then get places by chance. */
+  readonly shufflesNext: boolean;
   readonly mode: RoomMode;
 }
 
@@ -164,3 +166,6 @@ export const calledBit = 0x8000_0000;
 
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;
+
+/** Bytes of `RoomStatus.liveAtFront` at most: four blocks. */
+export const frontBytesMax = (4 * liveBlockSize) / 8;

@@ -1,4 +1,4 @@
-import { pathHeader, urlPathOf, addressAttribute } from "../../policy/cel/request-facts.js";
+import { addressAttribute, pathHeader, urlPathOf } from "../../policy/cel/request-facts.js";
 import { hostOf } from "../../policy/services/service-index.js";
 import {
   type Network,
@@ -27,7 +27,7 @@ export class RoomMatcher {
    * matched: who could write `/x/../checkout` would come past the room of `/checkout`.
    */
   matches({ headers }: Facts): boolean {
-    const { hosts, methods, paths } = this.#policy.match;
+    const { methods, paths } = this.#policy.match;
     if (!this.hasHost(headers.get(":authority"))) return false;
     const method = headers.get(":method");
     if (methods.length > 0 && method !== undefined && !methods.includes(method)) return false;
