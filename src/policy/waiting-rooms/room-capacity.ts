@@ -16,7 +16,11 @@ function numberOrAuto(max: number) {
     const content = reader.contentOf(place);
     const isText = isScalar(content) && typeof content.value === "string";
     if (!isText) return number.read(reader, place);
-    return reader.readChoice<"auto">(place, ["auto"], { id: "HG133", what: "a capacity", expected });
+    return reader.readChoice<"auto">(place, ["auto"], {
+      id: "HG133",
+      what: "a capacity",
+      expected,
+    });
   });
 }
 
