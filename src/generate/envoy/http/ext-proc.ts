@@ -130,7 +130,7 @@ function mutationRules(services: readonly ServicePolicy[], hasRooms: boolean): T
     const stated = admission?.deadline?.header;
     return stated === undefined ? [priority.header] : [priority.header, stated];
   });
-  const regex = mutableHeaderPattern(names, hasRooms ? roomsSet : alwaysSet);
+  const regex = mutableHeaderPattern(names, hasRooms ? setByRooms : alwaysSet);
   if (regex === undefined) {
     const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
     return noted(why, { disallow_system: true });
@@ -180,47 +180,50 @@ function needsOf(services: readonly ServicePolicy[], rooms: readonly RoomPolicy[
 }
 
 /**
+ * Patterns of header names, and the length of a pattern with more names that Envoy surely takes: it
+ * refuses programs of more than 100 steps. Source: Envoy, `re2.max_program_size.error_level`.
+ */
+interface MutableHeaders {
+  readonly patterns: readonly string[];
+  readonly lengthMax: number;
+}
+
+/**
  * What Headgate sets in every policy, of requests and of refusals: patterns, shorter than the names
- * `grpc-status-details-bin` and `x-headgate-reason`.
+ * `grpc-status-details-bin` and `x-headgate-reason`. 103 characters have 95 steps.
  */
-const alwaysSet: readonly string[] = [
-  grpcTimeoutHeader,
-  "grpc-status-[a-z-]+",
-  "x-headgate-[a-z]+",
-  "retry-after",
-  "content-type",
-];
+const alwaysSet: MutableHeaders = {
+  patterns: [
+    grpcTimeoutHeader,
+    "grpc-status-[a-z-]+",
+    "x-headgate-[a-z]+",
+    "retry-after",
+    "content-type",
+  ],
+  lengthMax: 104,
+};
 
 /**
- * The same where there are waiting rooms, of pages, tickets and sessions as well. Families, since
- * each of their names would not fit.
+ * The same with waiting rooms, which set headers of pages, tickets and sessions as well. Families,
+ * since all of the names would not fit. 107 characters have 94 steps, and 114 have 102.
  */
-const roomsSet: readonly string[] = [
-  "(cache|content|grpc|set|x-(content|headgate))-[a-z-]+",
-  "re[a-z-]+",
-  "allow",
-  "vary",
-];
-
-/**
- * The length of a pattern that Envoy surely takes. It refuses programs of more than 100 steps, and
- * one of 103 characters has 94. Source: Envoy, `re2.max_program_size.error_level`.
- */
-const patternLengthMax = 104;
+export const setByRooms: MutableHeaders = {
+  patterns: ["(cache|content|grpc|set|x-(content|headgate))-[a-z-]+", "re[a-z-]+", "allow", "vary"],
+  lengthMax: 110,
+};
 
 /**
  * A pattern for the headers that Headgate sets: those of every policy, and the names that a policy
  * chose. Beginnings that several share stand once. Undefined where it would be too long for Envoy.
  *
  * @param names in lower case; of the letters that header names are made of
- * @param always patterns; what follows the first `-` may stand apart
  */
 export function mutableHeaderPattern(
   names: readonly string[],
-  always: readonly string[] = alwaysSet,
+  { patterns, lengthMax }: MutableHeaders = alwaysSet,
 ): string | undefined {
   const byBeginning = new Map<string, string[]>();
-  for (const name of [...new Set([...always, ...names.map(literal)])].sort()) {
+  for (const name of [...new Set([...patterns, ...names.map(literal)])].sort()) {
     const end = name.indexOf("-") + 1;
     const rest = byBeginning.get(name.slice(0, end));
     if (rest === undefined) byBeginning.set(name.slice(0, end), [name.slice(end)]);
@@ -230,7 +233,7 @@ export function mutableHeaderPattern(
     rests.length === 1 ? beginning + rests.join("") : `${beginning}(${rests.join("|")})`,
   );
   const pattern = parts.join("|");
-  return pattern.length > patternLengthMax ? undefined : pattern;
+  return pattern.length > lengthMax ? undefined : pattern;
 }
 
 /** Header names may hold a few signs that mean something in a pattern. Source: RFC 9110, token. */
