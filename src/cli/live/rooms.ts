@@ -7,6 +7,7 @@ import {
   type SetRoomOverrideRequestSchema,
   SetRoomOverrideResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
@@ -25,10 +26,6 @@ import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { safeText } from "../terminal/quantity.js";
 import { drawOverride, drawRoom, drawRooms, drawTicket } from "./rooms-report.js";
-
-/** As many as the store may keep of one room, and as many a second. */
-const activeUsersMax = 1_000_000;
-const newUsersPerMinuteMax = 60_000_000;
 
 interface ListFlags extends FleetViewFlags {
   readonly watch?: true;
@@ -136,7 +133,7 @@ function addSet(rooms: Command, context: CommandContext): void {
     .option("--active-users <COUNT>", `the maximum number of sessions, 0 to ${activeUsersMax}`)
     .option(
       "--new-users-per-minute <COUNT>",
-      `the maximum number of entrances per minute, 0 to ${newUsersPerMinuteMax}`,
+      `the maximum number of entrances per minute, 0 to ${entriesPerMinuteMax}`,
     );
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
@@ -149,7 +146,7 @@ function addSet(rooms: Command, context: CommandContext): void {
         throw usageFailure("set --active-users, --new-users-per-minute or both");
       }
       const users = readWide("--active-users", activeUsers, activeUsersMax);
-      const rate = readWide("--new-users-per-minute", newUsersPerMinute, newUsersPerMinuteMax);
+      const rate = readWide("--new-users-per-minute", newUsersPerMinute, entriesPerMinuteMax);
       const wanted = {
         room,
         ...(users === undefined ? {} : { activeUsers: users }),
