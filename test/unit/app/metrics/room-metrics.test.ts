@@ -27,6 +27,8 @@ describe("roomMetrics()", () => {
         'headgate_waiting_room_gate_reject_ratio{room="shop"} 0.25',
         'headgate_waiting_room_mode{room="shop",mode="open"} 1',
         'headgate_waiting_room_mode{room="shop",mode="paused"} 0',
+        'headgate_waiting_room_phase{room="shop",phase="none"} 1',
+        'headgate_waiting_room_phase{room="shop",phase="pre_queue"} 0',
         'headgate_waiting_room_estimated_wait_seconds{room="shop",bound="high"} 660',
         'headgate_waiting_room_requests_total{room="shop",outcome="joined"} 1500',
         'headgate_waiting_room_requests_total{room="shop",outcome="store_failure"} 0',
@@ -62,6 +64,6 @@ describe("roomMetrics()", () => {
     const labels = new Set(
       lines.flatMap((each) => [...each.matchAll(/(\w+)="/g)].map(([, one]) => one)),
     );
-    expect([...labels].sort()).toEqual(["bound", "le", "mode", "outcome", "room"]);
+    expect([...labels].sort()).toEqual(["bound", "le", "mode", "outcome", "phase", "room"]);
   });
 });
