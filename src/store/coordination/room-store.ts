@@ -82,6 +82,7 @@ export const statusBytesMax = 65_536;
 /** Bits of a line's word. */
 export const calledBit = 0x8000_0000;
 
+/** A replica says that it is there, and asks how a room stands. */
 export interface RoomBeat {
   readonly room: string;
   readonly replicaId: string;
@@ -113,6 +114,7 @@ export interface RoomHead {
   readonly override: RoomOverride | undefined;
 }
 
+/** What visitors did. */
 export interface RoomTurn {
   readonly room: string;
   /** The line that the numbers below are of; visits of another one answer `gone`. */
@@ -136,6 +138,7 @@ export interface RoomTurn {
   readonly leaves: readonly { readonly number: number; readonly session?: number }[];
 }
 
+/** What came of a turn. */
 export interface RoomTurnAnswer {
   readonly lineId: number;
   readonly second: number;
@@ -152,6 +155,7 @@ export interface RoomTurnAnswer {
   readonly renewed: readonly boolean[];
 }
 
+/** What a leader decided. */
 export interface RoomStep {
   readonly room: string;
   /** Of `RoomHead.term`; the lease must still be held. */
@@ -166,10 +170,10 @@ export interface RoomStep {
     readonly word: number;
   }[];
   /**
-   * Visitors to call, in the order of their places, each with the free session that it gets; applied
-   * after the frees. Those who are gone are passed over. The calls end at the first visitor who is
-   * there and whose session is not free (it was renewed since it was read): the called place stops
-   * at its place.
+   * Visitors to call, in the order of their places, each with the free session that it gets;
+   * applied after the frees. Those who are gone are passed over. The calls end at the first visitor
+   * who is there and whose session is not free (it was renewed since it was read): the called place
+   * stops at its place.
    */
   readonly calls: readonly {
     readonly number: number;
@@ -178,7 +182,7 @@ export interface RoomStep {
   }[];
   /**
    * Free sessions that visitors may have who join while nobody waits; they replace what is left of
-   * the last step's.
+   * the last step's. Each is listed once, and passed over where it is not free any more.
    */
   readonly spareSessions: readonly number[];
   /** Free sessions for those whom operators let in; they replace the last step's. */
@@ -190,6 +194,7 @@ export interface RoomStep {
   readonly published: Buffer;
 }
 
+/** What came of a step; `outranked`: it changed nothing. */
 export type RoomStepAnswer =
   /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
   | { readonly kind: "applied"; readonly calledCount: number; readonly freedCount: number }
