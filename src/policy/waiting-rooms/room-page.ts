@@ -173,7 +173,7 @@ export const roomPage = object(
     }),
     template: field(
       template,
-      `The page in HTML with \`{{fields}}\`, at most ${templateCharsMax} characters. Values of ` +
+      "The page in HTML with `{{fields}}`. Values of " +
         "fields are escaped. Default: the built-in page.",
     ),
     texts: field(
