@@ -74,7 +74,13 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
   const admin = stack.keep(
-    await openAdmin(runtime, { ...decided, admission, controlPlane, observability }),
+    await openAdmin(runtime, {
+      ...decided,
+      admission,
+      controlPlane,
+      observability,
+      rooms: undefined,
+    }),
   );
   const { tracing, listeners } = observability;
   const ports = stack.keep(

@@ -42,10 +42,11 @@ const roomHeaders: readonly string[] = [
   "content-type",
   // Navigations, and what browsers fetch before anybody asked for it.
   "sec-fetch-mode",
-  "sec-fetch-dest",
   "sec-purpose",
   "purpose",
-  // A CORS preflight has no cookie, and its answer needs the origin.
+  // Other sites must not move visitors.
+  "sec-fetch-site",
+  // A CORS preflight has no cookie.
   "origin",
   "access-control-request-method",
 ];

@@ -1,7 +1,8 @@
 /** Fields of a waiting room's pages: what `{{name}}` stands for in a template or a text. */
 export const pageFields = {
   lang: "The language of the page, a BCP 47 tag such as `en`.",
-  state: "`waiting`, `preQueue`, `paused`, `full` or `unavailable`: a class for CSS.",
+  dir: "The direction of the language: `ltr` or `rtl`.",
+  state: "What the page is about, one of `pageStates`: a class for CSS.",
   title: "The title, in the language of the page.",
   message: "What the visitor should know or do, in the language of the page.",
   room: "The name of the room.",
@@ -21,7 +22,15 @@ export const pageFields = {
 export type PageField = keyof typeof pageFields;
 
 /** What a page is about: `{{state}}`. */
-export const pageStates = ["waiting", "preQueue", "paused", "full", "unavailable"] as const;
+export const pageStates = [
+  "waiting",
+  "preQueue",
+  "paused",
+  "full",
+  "unavailable",
+  "entered",
+  "left",
+] as const;
 
 /** See `pageStates`. */
 export type PageState = (typeof pageStates)[number];
@@ -41,6 +50,11 @@ export const pageTexts = {
   full: "The message for visitors whom the room does not take.",
   unavailableTitle: "The title while the state of the room is not known.",
   unavailable: "The message while the state of the room is not known.",
+  enteredTitle: "The title for visitors who have been let in, and have to send a form again.",
+  entered: "The message for visitors who have been let in, and have to send a form again.",
+  leftTitle: "The title for visitors who have given their place up.",
+  left: "The message for visitors who have given their place up.",
+  notSent: "Says that what the visitor sent, such as a form, was not delivered.",
   position: "The label of the place.",
   ahead: "The label of the number of people ahead.",
   estimate: "The label of the expected wait.",

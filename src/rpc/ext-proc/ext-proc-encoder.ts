@@ -99,7 +99,7 @@ const tags = {
   grpcStatusCode: 0x08,
 } as const;
 
-/** Source: HeaderValueOption.HeaderAppendAction. */
+/** Source: HeaderValueOption.HeaderAppendAction; the other one is its default, 0. */
 const overwriteIfExistsOrAdd = 2;
 
 /** Source: ProcessingMode.HeaderSendMode. */
@@ -162,9 +162,9 @@ function writeMutation(
 }
 
 /** A HeaderValueOption. */
-function writeHeader(writer: BackwardWriter, { name, value }: HeaderField): void {
+function writeHeader(writer: BackwardWriter, { name, value, isAppended }: HeaderField): void {
   const end = writer.at;
-  writer.number(tags.appendAction, overwriteIfExistsOrAdd);
+  if (isAppended !== true) writer.number(tags.appendAction, overwriteIfExistsOrAdd);
   const headerEnd = writer.at;
   if (value !== "") writer.text(tags.headerRawValue, value);
   if (name !== "") writer.text(tags.headerKey, name);
