@@ -3,7 +3,7 @@ import { roomRoutes } from "../../../../../src/generate/envoy/http/room-routes.j
 import type { RoomPolicy } from "../../../../../src/policy/waiting-rooms/room-policy.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
-import { testRoom } from "../../../../support/waiting-rooms.js";
+import { testRoom } from "../../../../support/room-rig.js";
 
 const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
 const extProcName = "envoy.filters.http.ext_proc";
@@ -85,7 +85,7 @@ describe("roomRoutes()", () => {
       name: "cookie",
       invert_match: true,
       treat_missing_header_as_empty: true,
-      string_match: { contains: "room-cookie=" },
+      string_match: { contains: "headgate-sale=" },
     });
     expect(gates[0]?.response_headers_to_add.map(({ header }) => header.key)).toEqual([
       "retry-after",
