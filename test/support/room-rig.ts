@@ -24,41 +24,17 @@ import {
 } from "./admission.js";
 import { createTestDecider } from "./decider.js";
 import { settlePromises } from "./fake-clock.js";
+import { testRoom } from "./waiting-rooms.js";
 
-/** A room of the service "orders", but for the fields that a test names. */
-export function testRoom(fields: Partial<RoomPolicy> = {}): RoomPolicy {
-  return {
+/** The room "sale" of the service "orders", but for the fields that a test names. */
+export function saleRoom(fields: Partial<RoomPolicy> = {}): RoomPolicy {
+  const { cookie } = testRoom();
+  return testRoom({
     name: "sale",
-    service: "orders",
-    match: { hosts: [], paths: [], methods: [] },
-    visitors: "navigations",
-    activeUsersMax: 100,
-    entriesPerMinuteMax: "auto",
-    sessionMs: 600_000,
-    renews: true,
-    order: "fifo",
-    queueAll: false,
-    waitingMax: 1_000,
-    refreshMs: 20_000,
-    missedRefreshesMax: 4,
-    events: [],
-    estimatedWait: undefined,
-    gate: undefined,
-    joinLimit: undefined,
-    bypass: { headers: [], sources: [], priorities: [] },
-    page: { status: 200, template: undefined, texts: new Map() },
-    cookie: {
-      name: "headgate-sale",
-      domain: undefined,
-      path: "/",
-      sameSite: "lax",
-      isSecure: true,
-      addressBits: undefined,
-    },
+    cookie: { ...cookie, name: "headgate-sale" },
     endpointPath: "/.waiting-room/sale",
-    onStoreFailure: "keep",
     ...fields,
-  };
+  });
 }
 
 /** What a leader of a quiet room publishes, but for the fields that a test names. */
@@ -181,7 +157,7 @@ export class RoomRig {
   draw = 0.5;
 
   constructor(
-    rooms: readonly RoomPolicy[] = [testRoom()],
+    rooms: readonly RoomPolicy[] = [saleRoom()],
     admission: Parameters<typeof testService>[0] = undefined,
   ) {
     this.admission = new AdmissionRig(roomsPolicy(rooms, admission));
@@ -212,13 +188,18 @@ export class RoomRig {
 
   /** Asks, and lets the line answer. */
   ask(request: TestRequest = {}): RoomAsking {
+    const visit = this.begin(request);
+    this.admission.clock.runTurns();
+    this.line.runTurns();
+    return visit;
+  }
+
+  begin(request: TestRequest = {}): RoomAsking {
     const visit = new RoomAsking();
     const answer = this.rooms.begin(requestOf(request), visit);
     visit.isBegun = true;
     if (answer.kind !== "refused") visit.ticket = answer.ticket;
     if (answer.kind !== "asking") visit.decided(answer);
-    this.admission.clock.runTurns();
-    this.line.runTurns();
     return visit;
   }
 

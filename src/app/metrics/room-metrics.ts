@@ -1,5 +1,9 @@
 import { snakeCase } from "../../core/base/snake-case.js";
-import { type RoomStatus, roomModes } from "../../core/waiting-room/room-line.js";
+import {
+  type RoomEventPhase,
+  type RoomStatus,
+  roomModes,
+} from "../../core/waiting-room/room-line.js";
 import {
   type RoomControls,
   type RoomView,
@@ -35,6 +39,8 @@ export function roomMetrics(rooms: Rooms): MetricGroup {
     ],
   };
 }
+
+const roomPhases: readonly RoomEventPhase[] = ["none", "preQueue", "open"];
 
 /** What the leader publishes; no series before the store has answered. */
 function lineGauges(rooms: Rooms): readonly ReadMetric[] {
@@ -102,6 +108,18 @@ function viewGauges(rooms: Rooms): readonly ReadMetric[] {
           const current = line.status?.mode ?? override?.mode ?? "open";
           for (const mode of roomModes) {
             add(mode === current ? 1 : 0, { room: policy.name, mode });
+          }
+        }
+      },
+    },
+    {
+      name: "headgate_waiting_room_phase",
+      help: "1 for the phase of the room's events.",
+      labelNames: ["room", "phase"],
+      read: (add) => {
+        for (const { policy, phase: current } of rooms.rooms()) {
+          for (const phase of roomPhases) {
+            add(phase === current ? 1 : 0, { room: policy.name, phase: snakeCase(phase) });
           }
         }
       },

@@ -19,6 +19,7 @@ import {
   waitText,
 } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
+import { truncateText } from "../terminal/text-width.js";
 
 /** Rooms for people: a row each, since all replicas have the same line. */
 export function drawRooms(
@@ -42,10 +43,9 @@ export function drawRooms(
           ]),
       rangeText(room.estimate),
       heldText(views),
-      troubleText(views),
     ];
   });
-  return drawTable(
+  const table = drawTable(
     [
       { title: "room", isFlexible: true, paint: style.bold },
       { title: "state", isFlexible: true },
@@ -55,11 +55,12 @@ export function drawRooms(
       { title: "enter", align: "right" },
       { title: "wait", align: "right" },
       { title: "held", align: "right" },
-      { title: "", isFlexible: true, paint: style.bad },
     ],
     rows,
     columnsMax,
   );
+  const troubles = byName(rooms).flatMap(troublesOf);
+  return [...table, ...troubles.map((text) => style.bad(truncateText(text, columnsMax)))];
 }
 
 /** One room for people. */
@@ -112,18 +113,16 @@ function lineRows(line: NonNullable<Room["line"]>): readonly (readonly [string, 
 
 /** What each replica has counted since it started. */
 function drawReplicas(rooms: readonly Room[], { columnsMax, style }: Drawing): readonly string[] {
-  const rows = rooms.map(({ replica, requests, waits, isStoreReachable }) => [
+  const rows = rooms.map(({ replica, requests, isStoreReachable }) => [
     replicaText(replica),
     ...outcomes.map((outcome) => countText(requests[outcome] ?? 0n)),
-    countText(waits),
-    isStoreReachable ? "" : "store unreachable",
+    isStoreReachable ? "ok" : "silent",
   ]);
   return drawTable(
     [
       { title: "replica" },
       ...outcomes.map((title) => ({ title: titles[title], align: "right" }) as const),
-      { title: "waits", align: "right" },
-      { title: "", paint: style.bad },
+      { title: "store", paint: (cell) => (cell.trimEnd() === "ok" ? cell : style.bad(cell)) },
     ],
     rows,
     columnsMax,
@@ -144,7 +143,7 @@ const outcomes = Object.keys(titles).filter((name): name is keyof typeof titles 
 
 /** What operators changed, in one line. */
 export function drawOverride(override: RoomOverride | undefined): string {
-  if (override === undefined) return "none, as the policy says";
+  if (override === undefined) return unchanged;
   const { mode, activeUsers, entriesPerMinute, openedEvent } = override;
   const texts = [
     ...(mode === "open" ? [] : [mode]),
@@ -154,8 +153,10 @@ export function drawOverride(override: RoomOverride | undefined): string {
       : [`${countText(entriesPerMinute)} new users per minute`]),
     ...(openedEvent === "" ? [] : [`event ${safeText(openedEvent)} open`]),
   ];
-  return texts.join(", ");
+  return texts.length === 0 ? unchanged : texts.join(", ");
 }
+
+const unchanged = "none, as the policy says";
 
 /** A ticket for people. */
 export function drawTicket(ticket: ExplainTicketResponse): readonly string[] {
@@ -200,13 +201,16 @@ function heldText(views: readonly Room[]): string {
   return waits === 0 ? "-" : percentText(inRange / waits);
 }
 
-function troubleText(views: readonly Room[]): string {
+/** What is wrong with a room, a sentence each. */
+function troublesOf(views: readonly Room[]): readonly string[] {
+  const name = safeText(views[0]?.name ?? "");
   const unreachable = views.filter(({ isStoreReachable }) => !isStoreReachable).length;
-  const texts = [
-    ...(unreachable === 0 ? [] : [`store unreachable from ${many(unreachable, "replica")}`]),
-    ...(views.every(({ leader }) => leader === "") ? ["no leader"] : []),
+  return [
+    ...(unreachable === 0
+      ? []
+      : [`${name}: the store does not answer ${many(unreachable, "replica")}.`]),
+    ...(views.every(({ leader }) => leader === "") ? [`${name}: no replica leads it.`] : []),
   ];
-  return texts.join(", ");
 }
 
 function rangeText(range: WaitRange | undefined): string {
@@ -215,9 +219,11 @@ function rangeText(range: WaitRange | undefined): string {
   return `${spanText(low)} to ${spanText(high)}`;
 }
 
-/** A span as people read it: to the second. */
+/** A span as people read it: to the second, or to the minute where it is long. */
 function spanText(duration: Duration): string {
-  return formatDuration(Math.round(durationMs(duration) / 1_000) * 1_000);
+  const ms = durationMs(duration);
+  const unitMs = ms >= 600_000 ? 60_000 : 1_000;
+  return formatDuration(Math.round(ms / unitMs) * unitMs);
 }
 
 function eventText({ name, startsAt, endsAt }: Room["events"][number]): string {

@@ -7,6 +7,7 @@ import {
   type SetRoomOverrideRequestSchema,
   SetRoomOverrideResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
 import {
   type AdminCommandParts,
   addAdminCommandFlags,
@@ -26,10 +27,6 @@ import type { CommandContext } from "../terminal/context.js";
 import { safeText } from "../terminal/quantity.js";
 import { drawOverride, drawRoom, drawRooms, drawTicket } from "./rooms-report.js";
 
-/** As many as the store may keep of one room, and as many a second. */
-const activeUsersMax = 1_000_000;
-const newUsersPerMinuteMax = 60_000_000;
-
 interface ListFlags extends FleetViewFlags {
   readonly watch?: true;
   readonly every: string;
@@ -40,24 +37,19 @@ export function addRooms(program: Command, context: CommandContext): void {
   const rooms = program
     .command("rooms")
     .description("watch waiting rooms, and change how they admit visitors")
-    // Otherwise `-o` of a subcommand would be this one's.
-    .enablePositionalOptions()
-    .option("--watch", "refresh until q or Ctrl-C")
-    .option("--every <DURATION>", "the refresh interval of --watch", "1s");
-  addAdminCommandFlags(addFleetViewFlags(rooms), {
-    examples: `
+    .addHelpText(
+      "before",
+      `Examples:
   headgate rooms
   headgate rooms --watch
   headgate rooms show drop
   headgate rooms pause drop --reason "payments are down"
   headgate rooms set drop --active-users 500 --reason "two more backends"
   headgate rooms reset drop --reason "the sale is over"
-  headgate rooms explain drop --ticket-file ticket.txt`,
-    notes: `
-Without a subcommand it lists the rooms of the active policy. \`wait\` is what a
-visitor who joined now would be told; 90 % of these ranges hold. \`held\` is the
-measured ratio. Changes apply to all replicas until \`headgate rooms reset\`.`,
-  }).action((flags: ListFlags) => runAdmin(rooms, context, (call) => list(flags, call)));
+  headgate rooms explain drop --ticket-file ticket.txt
+`,
+    );
+  addList(rooms, context);
   addShow(rooms, context);
   for (const [name, row] of Object.entries(modes)) addMode(rooms, context, { name, ...row });
   addSet(rooms, context);
@@ -65,6 +57,24 @@ measured ratio. Changes apply to all replicas until \`headgate rooms reset\`.`,
   addReset(rooms, context);
   addLetIn(rooms, context);
   addExplain(rooms, context);
+}
+
+function addList(rooms: Command, context: CommandContext): void {
+  const command = rooms
+    .command("list", { isDefault: true })
+    .description("list the rooms of the active policy")
+    .option("--watch", "refresh until q or Ctrl-C")
+    .option("--every <DURATION>", "the refresh interval of --watch", "1s");
+  addAdminCommandFlags(addFleetViewFlags(command), {
+    examples: `
+  headgate rooms
+  headgate rooms list --watch --every 5s
+  headgate rooms -o json | jq '.rooms[] | {name, replica, waiting: .line.waiting}'`,
+    notes: `
+\`wait\` is what a visitor who joined now would be told; 90 % of these ranges
+should hold. \`held\` is the measured ratio. \`join\` and \`enter\` are visitors
+per second. Changes apply to all replicas until \`headgate rooms reset\`.`,
+  }).action((flags: ListFlags) => runAdmin(command, context, (call) => list(flags, call)));
 }
 
 async function list(flags: ListFlags, call: AdminCommandParts): Promise<void> {
@@ -136,7 +146,7 @@ function addSet(rooms: Command, context: CommandContext): void {
     .option("--active-users <COUNT>", `the maximum number of sessions, 0 to ${activeUsersMax}`)
     .option(
       "--new-users-per-minute <COUNT>",
-      `the maximum number of entrances per minute, 0 to ${newUsersPerMinuteMax}`,
+      `the maximum number of entrances per minute, 0 to ${entriesPerMinuteMax}`,
     );
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
@@ -149,7 +159,7 @@ function addSet(rooms: Command, context: CommandContext): void {
         throw usageFailure("set --active-users, --new-users-per-minute or both");
       }
       const users = readWide("--active-users", activeUsers, activeUsersMax);
-      const rate = readWide("--new-users-per-minute", newUsersPerMinute, newUsersPerMinuteMax);
+      const rate = readWide("--new-users-per-minute", newUsersPerMinute, entriesPerMinuteMax);
       const wanted = {
         room,
         ...(users === undefined ? {} : { activeUsers: users }),

@@ -19,6 +19,7 @@ import {
   RoomService,
   type SetRoomOverrideRequest,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
 import type { RoomAdministration } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";
 import { actorOf, callerOf, demandPart, demandRole, notFound } from "./call.js";
@@ -30,10 +31,6 @@ import type { AdminServiceParts } from "./service-parts.js";
 
 /** The longest ticket, in UTF-16 units: browsers keep no longer cookie. */
 export const ticketCharsMax = 4_096;
-
-/** Sessions of a room, and entrances in a minute, at most. */
-const activeUsersMost = 1_000_000;
-const entriesPerMinuteMost = 60_000_000;
 
 const roomRule = { ...keyNameBounds, isNeeded: true };
 const ticketRule = { charsMax: ticketCharsMax, isNeeded: true };
@@ -200,8 +197,8 @@ function readChange(request: SetRoomOverrideRequest, reader: RequestReader): Ask
     value === undefined ? undefined : reader.whole(place, value, { min: 0, max });
   return {
     mode,
-    activeUsersMax: whole("active_users", activeUsers, activeUsersMost),
-    entriesPerMinuteMax: whole("entries_per_minute", entriesPerMinute, entriesPerMinuteMost),
+    activeUsersMax: whole("active_users", activeUsers, activeUsersMax),
+    entriesPerMinuteMax: whole("entries_per_minute", entriesPerMinute, entriesPerMinuteMax),
     openedEvent:
       openEvent === undefined ? undefined : reader.text("open_event", openEvent, keyNameBounds),
   };

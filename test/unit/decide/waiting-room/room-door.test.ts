@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { RoomMode } from "../../../../src/core/waiting-room/room-line.js";
-import { navigation, RoomRig, testKey, testRoom, testStatus } from "../../../support/room-rig.js";
+import { navigation, RoomRig, saleRoom, testKey, testStatus } from "../../../support/room-rig.js";
 
 describe("RoomDoor: entering", () => {
   it("lets the first visitors in while sessions are free, and knows them by their cookie", () => {
@@ -102,7 +102,7 @@ describe("RoomDoor: entering", () => {
 
 describe("RoomDoor: sessions", () => {
   function inside(): { readonly rig: RoomRig; readonly cookie: string | undefined } {
-    const rig = new RoomRig([testRoom({ sessionMs: 100_000 })]);
+    const rig = new RoomRig([saleRoom({ sessionMs: 100_000 })]);
     rig.line.spareCount = 1;
     return { rig, cookie: rig.browse().cookie };
   }
@@ -136,7 +136,7 @@ describe("RoomDoor: sessions", () => {
   });
 
   it("never makes a session longer where the policy does not renew", () => {
-    const rig = new RoomRig([testRoom({ sessionMs: 100_000, renews: false })]);
+    const rig = new RoomRig([saleRoom({ sessionMs: 100_000, renews: false })]);
     rig.line.spareCount = 1;
     const { cookie } = rig.browse();
     rig.line.nowSecond = 199;
@@ -147,7 +147,7 @@ describe("RoomDoor: sessions", () => {
   });
 
   it("sets the cookie of an entrance even where admission refuses the request", () => {
-    const rig = new RoomRig([testRoom()], { maxInFlight: 1 });
+    const rig = new RoomRig([saleRoom()], { maxInFlight: 1 });
     rig.line.spareCount = 2;
     rig.browse();
     const refused = rig.browse();
@@ -190,7 +190,7 @@ describe("RoomDoor: who may join", () => {
   });
 
   it("lets all pass by `order: passthrough`", () => {
-    const rig = new RoomRig([testRoom({ order: "passthrough" })]);
+    const rig = new RoomRig([saleRoom({ order: "passthrough" })]);
     expect(rig.browse().shown).toBe("admitted");
     expect(rig.count("bypassed")).toBe(1);
   });
@@ -198,7 +198,7 @@ describe("RoomDoor: who may join", () => {
   it("holds the joins of one address to the limit, whatever else a request says", async () => {
     const per = { kind: "remoteAddress" } as const;
     const joinLimit = { per, requests: 1, periodSeconds: 60, burst: 5 };
-    const rig = new RoomRig([testRoom({ joinLimit })]);
+    const rig = new RoomRig([saleRoom({ joinLimit })]);
     const joinedOf = async (sources: readonly string[]): Promise<number> => {
       let count = 0;
       for (const source of sources) {
@@ -224,7 +224,7 @@ describe("RoomDoor: without the store", () => {
     { mode: "open", session: "admitted", place: "admitted", stranger: "admitted" },
     { mode: "close", session: "unavailable", place: "waiting", stranger: "unavailable" },
   ] as const)("does as onStoreFailure $mode says", ({ mode, session, place, stranger }) => {
-    const rig = new RoomRig([testRoom({ onStoreFailure: mode })]);
+    const rig = new RoomRig([saleRoom({ onStoreFailure: mode })]);
     rig.line.spareCount = 1;
     const inside = rig.browse().cookie;
     const waiting = rig.browse().cookie;
@@ -260,7 +260,7 @@ describe("RoomDoor: without the store", () => {
 
 describe("RoomDoor: hostile cookies", () => {
   it("takes no ticket that another key, another room or nobody signed", () => {
-    const rig = new RoomRig([testRoom({ name: "other", match: elsewhere }), testRoom()]);
+    const rig = new RoomRig([saleRoom({ name: "other", match: elsewhere }), saleRoom()]);
     rig.line.spareCount = 3;
     const own = rig.browse().cookie ?? "";
     const foreign = rig.browse(undefined, { ":path": "/other" }).cookie ?? "";
@@ -281,8 +281,8 @@ describe("RoomDoor: hostile cookies", () => {
   });
 
   it("binds tickets to an address prefix where the policy says so", () => {
-    const cookie = { ...testRoom().cookie, addressBits: { v4: 24, v6: 56 } };
-    const rig = new RoomRig([testRoom({ cookie })]);
+    const cookie = { ...saleRoom().cookie, addressBits: { v4: 24, v6: 56 } };
+    const rig = new RoomRig([saleRoom({ cookie })]);
     rig.line.spareCount = 1;
     const from = (address: string, ticket?: string) =>
       rig.ask({
@@ -308,7 +308,7 @@ describe("RoomDoor: hostile cookies", () => {
   });
 
   it("believes no cookie more for a clock of this process that was set back", () => {
-    const rig = new RoomRig([testRoom({ sessionMs: 100_000 })]);
+    const rig = new RoomRig([saleRoom({ sessionMs: 100_000 })]);
     rig.line.spareCount = 1;
     const { cookie } = rig.browse();
     rig.line.nowSecond = 201;
