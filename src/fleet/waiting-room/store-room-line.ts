@@ -178,7 +178,8 @@ export class StoreRoomLine implements RoomLine {
     const { store, clock, replicaId } = this.#options;
     const sentMs = clock.monotonicMs();
     const fresh = { freshLineId: this.#freshLineId, freshSecret: this.#freshSecret };
-    const beat = { room: this.#rules.name, replicaId, leaseMs, ...fresh };
+    const beat = { room: this.#rules.name, replicaId, leaseMs, ...fresh, waits: this.#waits };
+    this.#waits = { endedCount: 0, heldCount: 0 };
     try {
       const head = await store.beat(beat, sentMs + beatTimeoutMs);
       this.#noteSuccess(head.second, sentMs);
@@ -249,8 +250,6 @@ export class StoreRoomLine implements RoomLine {
   async #send(calls: readonly Call[], { lineId }: RoomHead): Promise<void> {
     const { store, clock, turnTimeoutMs } = this.#options;
     const sentMs = clock.monotonicMs();
-    const waits = this.#waits;
-    this.#waits = { endedCount: 0, heldCount: 0 };
     const turn: RoomTurn = {
       room: this.#rules.name,
       lineId,
@@ -261,7 +260,6 @@ export class StoreRoomLine implements RoomLine {
       renewals: calls.flatMap((call) => (call.kind === "renew" ? [call.key] : [])),
       letIns: calls.flatMap((call) => (call.kind === "letIn" ? [call.number] : [])),
       leaves: calls.flatMap((call) => (call.kind === "leave" ? [call.place] : [])),
-      waits,
     };
     this.#turnsInFlight += 1;
     let answer: RoomTurnAnswer | undefined;

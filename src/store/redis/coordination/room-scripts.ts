@@ -1,5 +1,5 @@
+import { calledBit } from "../../../core/waiting-room/room-line.js";
 import {
-  calledBit,
   lineChunkSize,
   numbersMax,
   roomKeptMs,
@@ -21,9 +21,9 @@ import type { StoreScript } from "../scripts/connection.js";
  *   in the head.
  *
  * Fields of the head: `line`, `began`, `last` (the last beat, in ms of the line), `next`, `called`,
- * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of
- * the line), `secret`, `status` and `statusMs`, `override`, `spare`, `extra`, `kept` (when keys
- * were last kept from expiring, in ms of the line).
+ * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of the
+ * line), `secret`, `status` and `statusMs`, `override`, `spare`, `extra`, `kept` (when keys were
+ * last kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
  *
  * Scripts but `beat` and `forget` answer 0 where the room has no line.
  */
@@ -112,7 +112,8 @@ end
 
 /**
  * ARGV: the replica, its lease in ms, the id of a line and a secret where there are none; the line
- * whose numbers it knows, and the next one of them as far as it knows. Answers a line of numbers
+ * whose numbers it knows, and the next one of them as far as it knows; waits that ended, and those
+ * of them in their ranges. Answers a line of numbers
  * (the fields of a `RoomHead`, and the lengths of what follows), and the texts behind it.
  */
 export const beatScript: StoreScript = {
@@ -157,8 +158,10 @@ end
 
 local mine = leaseMs > 0 and leader == me and term or 0
 local status, override = room.status or '', room.override or ''
+local ended = call('HINCRBY', head, 'ended', ARGV[7])
+local held = call('HINCRBY', head, 'held', ARGV[8])
 local numbers = { room.line, text(room.began), text(ms), text(room.next), text(room.called),
-  text(mine), room.statusMs or '-1', #leader, #room.secret, #override, #status }
+  text(mine), text(ended), text(held), room.statusMs or '-1', #leader, #room.secret, #override, #status }
 return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override .. status
 `,
 };
@@ -169,10 +172,10 @@ return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override 
  * chunk, how many follow, and the offset of each as BITFIELD has it. Then: how many renewals follow
  * (session, number), how many `letIns` (number), and how many leaves (number; session or -1).
  *
- * Answers numbers: the line; ms of the line; the first number given out, how many were, and how
- * many sessions follow; how many visits follow that do not wait (index; session or -1; second); of
- * each of `letIns` the session, -1 (gone) or -2 (waits), and the second; how many renewals follow
- * that are none (index).
+ * Answers numbers: the line; ms of the line; the first
+ * number given out, how many were, and how many sessions follow; how many visits follow that do not
+ * wait (index; session or -1; second); of each of `letIns` the session, -1 (gone) or -2 (waits), and
+ * the second; how many renewals follow that are none (index).
  *
  * A visit costs one operation of BITFIELD, which sets the word of one who waits and answers what it
  * was; what should not have been set is put back. That takes half of Redis's time for a read and a
@@ -343,8 +346,8 @@ return table.concat(answer, ' ')
 /**
  * ARGV: the term, the replica, the line, after how many seconds a place is lost, the called place,
  * the number below which chunks are forgotten; a packed list: how many frees follow (session,
- * number, word), and how many calls (number, place, session); the spare sessions and the extra
- * ones, a word each; what is published. Answers two numbers, of calls and of frees, or nothing to one who
+ * number, word), and how many calls (number, place, session); the spare sessions and the extra ones,
+ * a word each; what is published. Answers two numbers, of calls and of frees, or nothing to one who
  * does not lead.
  */
 export const applyScript: StoreScript = {
@@ -396,7 +399,7 @@ return calledCount .. ' ' .. freedCount
 `,
 };
 
-/** ARGV: the first number, and how many. Answers their words, without the last ones that are 0. */
+/** ARGV: the first number, and how many. Answers their words without those at the end that are 0. */
 export const readLineScript: StoreScript = {
   name: "room-line",
   text: `
