@@ -51,7 +51,7 @@ const roomHeaders: readonly string[] = [
   "access-control-request-method",
 ];
 
-/** Adds what a waiting room looks at; its service's needs, by which classes are found, are apart. */
+/** Adds what a waiting room looks at; what its service needs to find classes is apart. */
 export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestNeeds): void {
   const { bypass, joinLimit, cookie } = room;
   for (const name of roomHeaders) headers.add(name);

@@ -4,7 +4,7 @@ import { formatDuration } from "../../policy/text/duration.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import { drawTable } from "../terminal/text-table.js";
 
-/** What a policy says of a waiting room, in words: for people, and by the same names for machines. */
+/** What a policy says of a room, in words: for people, and by the same names for machines. */
 interface RoomSummary {
   readonly name: string;
   readonly service: string;

@@ -204,8 +204,8 @@ export const room = object(
     ),
     visitors: field(
       words("navigations", "all"),
-      "Who waits: navigations of browsers, while all other requests pass; or every request, where " +
-        "programs are answered in JSON.",
+      "Who waits: navigations of browsers, while all other requests pass; or every request, " +
+        "where programs are answered in JSON.",
       { default: "navigations" },
     ),
     capacity: field(inner(roomCapacity), "How many visitors the service takes.", {
@@ -280,7 +280,8 @@ export const room = object(
     },
     check(block, { sessionMs, refreshMs, estimatedWait, gate }) {
       if (refreshMs > sessionMs) {
-        const message = `pages refresh every ${formatDuration(refreshMs)}, and a session lasts ${formatDuration(sessionMs)}`;
+        const [every, length] = [formatDuration(refreshMs), formatDuration(sessionMs)];
+        const message = `pages refresh every ${every}, and a session lasts ${length}`;
         block.refuseOrder(["refresh", "session"], message, "a refresh of at most a session");
       }
       const isWaitRight = estimatedWait !== undefined || block.isLeftOut("estimatedWait");

@@ -3,7 +3,8 @@ import { extProcFilter, usesExtProc } from "../../../../../src/generate/envoy/ht
 import type { RoomPolicy } from "../../../../../src/policy/waiting-rooms/room-policy.js";
 import { testService } from "../../../../support/admission.js";
 import { filterFields, testContext } from "../../../../support/envoy-parts.js";
-import { RoomRig, testRoom } from "../../../../support/room-rig.js";
+import { RoomRig } from "../../../../support/room-rig.js";
+import { testRoom } from "../../../../support/waiting-rooms.js";
 
 /** A room that looks at all that one can look at. */
 const curious = testRoom({
@@ -57,7 +58,7 @@ describe("extProcFilter() with waiting rooms", () => {
       ...["join", "leave"].flatMap((one) => [rig.call(one), rig.call(one, waiting.cookie, "POST")]),
     ];
     rig.line.isFull = false;
-    rig.line.entries.set(0, { kind: "entered", session: 5 });
+    rig.line.entries.set(0, { kind: "entered", session: 5, usedSecond: 100 });
     const entered = rig.browse(waiting.cookie);
     expect(entered.shown).toBe("admitted");
     const headers = [

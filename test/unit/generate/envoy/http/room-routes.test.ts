@@ -3,7 +3,7 @@ import { roomRoutes } from "../../../../../src/generate/envoy/http/room-routes.j
 import type { RoomPolicy } from "../../../../../src/policy/waiting-rooms/room-policy.js";
 import { testService } from "../../../../support/admission.js";
 import { apiProblems, plain, testContext } from "../../../../support/envoy-parts.js";
-import { testRoom } from "../../../../support/room-rig.js";
+import { testRoom } from "../../../../support/waiting-rooms.js";
 
 const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
 const extProcName = "envoy.filters.http.ext_proc";
