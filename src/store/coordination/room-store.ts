@@ -115,7 +115,6 @@ export interface RoomHead {
   readonly override: RoomOverride | undefined;
 }
 
-/** What visitors did. */
 export interface RoomTurn {
   readonly room: string;
   /** The line that the numbers below are of; visits of another one answer `gone`. */
@@ -165,7 +164,6 @@ export interface RoomTurnAnswer {
   readonly renewed: readonly boolean[];
 }
 
-/** What a leader decided. */
 export interface RoomStep {
   readonly room: string;
   /** Of `RoomHead.term`; the lease must still be held. */
@@ -180,10 +178,10 @@ export interface RoomStep {
     readonly word: number;
   }[];
   /**
-   * Visitors to call, in the order of their places, each with the free session that it gets;
-   * applied after the frees. Those who are gone are passed over. The calls end at the first visitor
-   * who is there and whose session is not free (it was renewed since it was read): the called place
-   * stops at its place.
+   * Visitors to call, in the order of their places, each with the free session that it gets; applied
+   * after the frees. Those who are gone are passed over. The calls end at the first visitor who is
+   * there and whose session is not free (it was renewed since it was read): the called place stops
+   * at its place.
    */
   readonly calls: readonly {
     readonly number: number;
@@ -205,7 +203,6 @@ export interface RoomStep {
   readonly published: Buffer;
 }
 
-/** What came of a step; `outranked`: it changed nothing. */
 export type RoomStepAnswer =
   /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
   | { readonly kind: "applied"; readonly calledCount: number; readonly freedCount: number }

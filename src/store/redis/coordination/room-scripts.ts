@@ -172,10 +172,10 @@ return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override 
  * chunk, how many follow, and the offset of each as BITFIELD has it. Then: how many renewals follow
  * (session, number), how many `letIns` (number), and how many leaves (number; session or -1).
  *
- * Answers numbers: the line; ms of the line; the first number given out, how many were, and how
- * many sessions follow; how many visits follow that do not wait (index; session or -1; second); of
- * each of `letIns` the session, -1 (gone) or -2 (waits), and the second; how many renewals follow
- * that are none (index).
+ * Answers numbers: the line; ms of the line; the first
+ * number given out, how many were, and how many sessions follow; how many visits follow that do not
+ * wait (index; session or -1; second); of each of `letIns` the session, -1 (gone) or -2 (waits), and
+ * the second; how many renewals follow that are none (index).
  *
  * A visit costs one operation of BITFIELD, which sets the word of one who waits and answers what it
  * was; what should not have been set is put back. That takes half of Redis's time for a read and a
@@ -346,8 +346,8 @@ return table.concat(answer, ' ')
 /**
  * ARGV: the term, the replica, the line, after how many seconds a place is lost, the called place,
  * the number below which chunks are forgotten; a packed list: how many frees follow (session,
- * number, word), and how many calls (number, place, session); the spare sessions and the extra
- * ones, a word each; what is published. Answers two numbers, of calls and of frees, or nothing to one who
+ * number, word), and how many calls (number, place, session); the spare sessions and the extra ones,
+ * a word each; what is published. Answers two numbers, of calls and of frees, or nothing to one who
  * does not lead.
  */
 export const applyScript: StoreScript = {
@@ -399,7 +399,7 @@ return calledCount .. ' ' .. freedCount
 `,
 };
 
-/** ARGV: the first number, and how many. Answers their words, without the last ones that are 0. */
+/** ARGV: the first number, and how many. Answers their words without those at the end that are 0. */
 export const readLineScript: StoreScript = {
   name: "room-line",
   text: `
