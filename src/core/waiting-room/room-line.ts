@@ -104,7 +104,10 @@ export interface RoomOverride {
 }
 
 /** Where an event of a room stands. */
-export type RoomEventPhase = "none" | "preQueue" | "open";
+export const roomEventPhases = ["none", "preQueue", "open"] as const;
+
+/** In `preQueue` visitors come and wait, and nobody enters. */
+export type RoomEventPhase = (typeof roomEventPhases)[number];
 
 /** What the leader of a room tells every replica, once a second. */
 export interface RoomStatus {
@@ -163,6 +166,9 @@ export const shufflesMax = 4;
 
 /** Bits of the words of lines and sessions: see `RoomStore`. */
 export const calledBit = 0x8000_0000;
+
+/** Numbers from the called place on at most, those of visitors who are gone among them. */
+export const lineSpanMax = 8_388_608;
 
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;

@@ -136,9 +136,14 @@ class MemoryRoom {
     this.#beganMs = nowMs;
   }
 
-  beat({ replicaId, leaseMs }: RoomBeat, nowMs: number): RoomHead {
+  beat({ replicaId, leaseMs, waits }: RoomBeat, nowMs: number): RoomHead {
     const atMs = this.#lineMs(nowMs);
     this.#lastMs = atMs;
+    const { endedCount, heldCount } = this.#waits;
+    this.#waits = {
+      endedCount: endedCount + waits.endedCount,
+      heldCount: heldCount + waits.heldCount,
+    };
     const isHeld = this.#leaseUntilMs > atMs;
     const isMine = isHeld && this.#leaderId === replicaId;
     if (isMine || (!isHeld && leaseMs > 0)) {
@@ -181,10 +186,6 @@ class MemoryRoom {
     });
     if (isCurrent) for (const one of turn.leaves) this.#leave(one);
     const joined = this.#join(turn, present);
-    this.#waits = {
-      endedCount: this.#waits.endedCount + turn.waits.endedCount,
-      heldCount: this.#waits.heldCount + turn.waits.heldCount,
-    };
     const answer = { lineId: this.#lineId, second: atMs / 1_000, entries, letInEntries, renewed };
     return { ...answer, ...joined };
   }

@@ -88,6 +88,8 @@ export interface RoomBeat {
   readonly freshLineId: number;
   /** 32 random bytes that become the room's secret where there is none yet. */
   readonly freshSecret: Buffer;
+  /** Waits that ended in an entrance since the last beat. */
+  readonly waits: RangeCounts;
 }
 
 /** A room, as it stands. */
@@ -99,7 +101,7 @@ export interface RoomHead {
   readonly second: number;
   readonly nextNumber: number;
   readonly calledPlace: number;
-  /** Sums of `RoomTurn.waits`, of all replicas, since the line began. */
+  /** Sums of `RoomBeat.waits`, of all replicas, since the line began. */
   readonly waits: RangeCounts;
   /** The term in which this replica leads; 0: another one does, or nobody. Terms grow. */
   readonly term: number;
@@ -136,8 +138,6 @@ export interface RoomTurn {
   readonly letIns: readonly number[];
   /** Visitors who go: their places, and the sessions that are theirs, also by `session` alone. */
   readonly leaves: readonly { readonly number: number; readonly session?: number }[];
-  /** Waits that ended in an entrance since the last turn that was answered. */
-  readonly waits: RangeCounts;
 }
 
 /** How many waits ended in an entrance, and how many of them in the range that was announced. */

@@ -71,12 +71,13 @@ export class RedisRooms implements RoomStore {
   }
 
   async beat(beat: RoomBeat, deadlineMs: number): Promise<RoomHead> {
-    const { room, replicaId, leaseMs, freshLineId, freshSecret } = beat;
+    const { room, replicaId, leaseMs, freshLineId, freshSecret, waits } = beat;
     const { lineId, nextNumber } = this.#known.get(room) ?? { lineId: -1, nextNumber: 0 };
     const args = [replicaId, String(leaseMs), String(freshLineId), freshSecret];
+    const numbers = [lineId, nextNumber, waits.endedCount, waits.heldCount];
     const reply = await this.#run(this.#parts.heartbeats, beatScript, {
       room,
-      args: [...args, String(lineId), String(nextNumber)],
+      args: [...args, ...numbers.map(String)],
       deadlineMs,
     });
     const head = parseHead(replyBytes(reply));
@@ -282,15 +283,16 @@ function parseTurn(reply: ScriptReply, turn: RoomTurn, sent: readonly number[]):
 }
 
 const headPattern = new RegExp(
-  `^${Array(6).fill("(\\d{1,16})").join(" ")} (-1|\\d{1,16})${" (\\d{1,6})".repeat(4)}$`,
+  `^${Array(8).fill("(\\d{1,16})").join(" ")} (-1|\\d{1,16})${" (\\d{1,6})".repeat(4)}$`,
 );
 
 /** @throws ServiceError STORE_PROTOCOL */
 function parseHead(reply: Buffer): RoomHead {
   const page = new PageReader(reply);
-  const [lineId = 0, beganMs = 0, ms = 0, nextNumber = 0, calledPlace = 0, term = 0, ...rest] = page
+  const [lineId = 0, beganMs = 0, ms = 0, nextNumber = 0, calledPlace = 0, term = 0, ...more] = page
     .line(headPattern)
     .map(Number);
+  const [endedCount = 0, heldCount = 0, ...rest] = more;
   const [statusMs = 0, leaderLength = 0, secretLength = 0, overrideLength = 0, length = 0] = rest;
   if (length > statusBytesMax || overrideLength > overrideCharsMax) {
     throw new ServiceError("STORE_PROTOCOL");
@@ -302,7 +304,8 @@ function parseHead(reply: Buffer): RoomHead {
   if (!page.isAtEnd) throw new ServiceError("STORE_PROTOCOL");
   const published = statusMs < 0 ? undefined : { bytes, second: statusMs / 1_000 };
   const line = { lineId, beganMs, second: ms / 1_000, nextNumber, calledPlace };
-  return { ...line, term, leaderId, secret, published, override };
+  const waits = { endedCount, heldCount };
+  return { ...line, waits, term, leaderId, secret, published, override };
 }
 
 function parseOverride(text: string): RoomOverride | undefined {

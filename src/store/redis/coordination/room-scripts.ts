@@ -1,5 +1,5 @@
+import { calledBit } from "../../../core/waiting-room/room-line.js";
 import {
-  calledBit,
   lineChunkSize,
   numbersMax,
   roomKeptMs,
@@ -23,7 +23,7 @@ import type { StoreScript } from "../scripts/connection.js";
  * Fields of the head: `line`, `began`, `last` (the last beat, in ms of the line), `next`, `called`,
  * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of the
  * line), `secret`, `status` and `statusMs`, `override`, `spare`, `extra`, `kept` (when keys were
- * last kept from expiring, in ms of the line).
+ * last kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
  *
  * Scripts but `beat` and `forget` answer 0 where the room has no line.
  */
@@ -112,7 +112,8 @@ end
 
 /**
  * ARGV: the replica, its lease in ms, the id of a line and a secret where there are none; the line
- * whose numbers it knows, and the next one of them as far as it knows. Answers a line of numbers
+ * whose numbers it knows, and the next one of them as far as it knows; waits that ended, and those
+ * of them in their ranges. Answers a line of numbers
  * (the fields of a `RoomHead`, and the lengths of what follows), and the texts behind it.
  */
 export const beatScript: StoreScript = {
@@ -157,8 +158,10 @@ end
 
 local mine = leaseMs > 0 and leader == me and term or 0
 local status, override = room.status or '', room.override or ''
+local ended = call('HINCRBY', head, 'ended', ARGV[7])
+local held = call('HINCRBY', head, 'held', ARGV[8])
 local numbers = { room.line, text(room.began), text(ms), text(room.next), text(room.called),
-  text(mine), room.statusMs or '-1', #leader, #room.secret, #override, #status }
+  text(mine), text(ended), text(held), room.statusMs or '-1', #leader, #room.secret, #override, #status }
 return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override .. status
 `,
 };
