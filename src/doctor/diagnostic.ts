@@ -37,8 +37,8 @@ export interface DoctorPolicy {
 
 /** A policy, as it is compared. */
 export function doctorPolicyOf(policy: Policy): DoctorPolicy {
-  const { version, rules, domains, services, quotas } = policy;
-  return { version, rules, services, quotas, waitingRooms: [], domains: new Set(domains.keys()) };
+  const { version, rules, domains, services, quotas, waitingRooms } = policy;
+  return { version, rules, services, quotas, waitingRooms, domains: new Set(domains.keys()) };
 }
 
 /** How far a clock is ahead of this machine's, and how exactly that is known. */

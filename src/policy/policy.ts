@@ -38,7 +38,7 @@ export class PolicyBuilder {
   readonly #index = new ServiceIndexBuilder();
   #proxies: ProxyPolicy = defaultProxies;
   #quotas: readonly QuotaPolicy[] = [];
-  #waitingRooms: readonly RoomPolicy[] = [];
+  readonly #waitingRooms: RoomPolicy[] = [];
   #isFinished = false;
 
   constructor(version: string) {
@@ -78,10 +78,10 @@ export class PolicyBuilder {
     this.#quotas = Object.freeze([...quotas]);
   }
 
-  /** What stands in front of services; unsaid, there are none. */
-  setWaitingRooms(rooms: readonly RoomPolicy[]): void {
+  /** Adds the next waiting rooms, in the order of the files. */
+  addWaitingRooms(rooms: readonly RoomPolicy[]): void {
     assert(!this.#isFinished, "a finished policy takes no waiting rooms");
-    this.#waitingRooms = Object.freeze([...rooms]);
+    this.#waitingRooms.push(...rooms);
   }
 
   /** What holds for every proxy; unsaid, it is the default. */
@@ -100,7 +100,7 @@ export class PolicyBuilder {
       domains: this.#domains,
       services: Object.freeze(this.#services),
       quotas: this.#quotas,
-      waitingRooms: this.#waitingRooms,
+      waitingRooms: Object.freeze(this.#waitingRooms),
       proxies: this.#proxies,
       serviceIndex: this.#index.finish(),
     });
@@ -124,7 +124,7 @@ export function buildPolicy(
   builder.add(parsed.rules);
   builder.addServices(parsed.services);
   builder.setQuotas(parsed.quotas);
-  if (parsed.waitingRooms !== undefined) builder.setWaitingRooms(parsed.waitingRooms);
+  builder.addWaitingRooms(parsed.waitingRooms ?? []);
   if (parsed.proxies !== undefined) builder.setProxies(parsed.proxies);
   return builder.finish();
 }

@@ -42,15 +42,16 @@ const roomHeaders: readonly string[] = [
   "content-type",
   // Navigations, and what browsers fetch before anybody asked for it.
   "sec-fetch-mode",
-  "sec-fetch-dest",
   "sec-purpose",
   "purpose",
-  // A CORS preflight has no cookie, and its answer needs the origin.
+  // Other sites must not move visitors.
+  "sec-fetch-site",
+  // A CORS preflight has no cookie.
   "origin",
   "access-control-request-method",
 ];
 
-/** Adds what a waiting room looks at; its service's needs, by which classes are found, are apart. */
+/** Adds what a waiting room looks at; what its service needs to find classes is apart. */
 export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestNeeds): void {
   const { bypass, joinLimit, cookie } = room;
   for (const name of roomHeaders) headers.add(name);

@@ -28,12 +28,13 @@ export type WorkerMessage =
       readonly domains: readonly string[];
       readonly proxies: ProxyPolicy;
       readonly quotas: readonly QuotaPolicy[];
-      readonly waitingRooms: readonly RoomPolicy[];
       readonly ruleCount: number;
       readonly serviceCount: number;
+      readonly roomCount: number;
       readonly warnings: FoundProblems;
     }
-  /** First the services, then the rules. */
+  /** First the waiting rooms one by one, each with its page, then the services, then the rules. */
+  | { readonly kind: "waitingRoom"; readonly room: RoomPolicy }
   | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }
   | { readonly kind: "rules"; readonly rules: readonly Rule[] };
 

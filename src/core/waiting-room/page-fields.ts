@@ -2,7 +2,7 @@
 export const pageFields = {
   lang: "The language of the page, a BCP 47 tag such as `en`.",
   dir: "The direction of the language: `ltr` or `rtl`.",
-  state: "What the page is about, one of `pageStates`: a class for style sheets.",
+  state: "What the page is about, one of `pageStates`: a class for CSS.",
   title: "The title, in the language of the page.",
   message: "What the visitor should know or do, in the language of the page.",
   room: "The name of the room.",
@@ -75,9 +75,10 @@ export type TemplatePart =
   | { readonly kind: "field"; readonly name: string; readonly start: number; readonly end: number };
 
 /** Longest name between braces, so that braces which never close cost no search to the end. */
-export const fieldCharsMax = 128;
+const fieldCharsMax = 128;
 
-const fieldPattern = new RegExp(`\\{\\{([^}\\n]{0,${fieldCharsMax}})\\}\\}`, "g");
+/** A name holds no brace but before it, where three or four are no field, and no text either. */
+const fieldPattern = new RegExp(`\\{\\{(\\{{0,2}[^{}\\n]{0,${fieldCharsMax}})\\}\\}`, "g");
 
 /**
  * Divides a template into texts and `{{fields}}`, in linear time. Blanks around a name do not

@@ -6,10 +6,9 @@ body{margin:0;min-height:100vh;display:grid;place-items:center;padding:1rem;back
 main{width:100%;max-width:32rem;padding:2rem;background:var(--card);border:1px solid var(--line);border-radius:.75rem}
 h1{margin:0 0 .5rem;font-size:1.5rem;line-height:1.25;overflow-wrap:anywhere}
 p{margin:0 0 1rem;overflow-wrap:anywhere}
-.none:has([data-field]:empty){display:none}
-dl{display:grid;grid-template-columns:1fr auto;gap:.5rem 1rem;margin:1.5rem 0}
+dl{display:grid;grid-template-columns:auto 1fr;gap:.5rem 1rem;margin:1.5rem 0}
 dl>div{display:contents}
-dl>.none:has(dd[data-field]:empty){display:none}
+p:empty,div:has(>dd:empty),dl:not(:has(dd:not(:empty))){display:none}
 dt{color:var(--soft)}
 dd{margin:0;font-weight:600;text-align:end;font-variant-numeric:tabular-nums}
 progress{display:block;width:100%;height:.5rem;margin:0 0 1.5rem;accent-color:var(--mark)}
@@ -38,11 +37,11 @@ export const pageTemplate = `<!doctype html>
 <h1 data-field="title">{{title}}</h1>
 <div role="status">
 <p data-field="message">{{message}}</p>
-<p class="none" data-field="opens">{{opens}}</p>
+<p data-field="opens">{{opens}}</p>
 <dl>
-<div class="none"><dt>{{text.position}}</dt><dd data-field="position">{{position}}</dd></div>
-<div class="none"><dt>{{text.ahead}}</dt><dd data-field="ahead">{{ahead}}</dd></div>
-<div class="none"><dt>{{text.estimate}}</dt><dd data-field="wait">{{wait}}</dd></div>
+<div><dt>{{text.position}}</dt><dd data-field="position">{{position}}</dd></div>
+<div><dt>{{text.ahead}}</dt><dd data-field="ahead">{{ahead}}</dd></div>
+<div><dt>{{text.estimate}}</dt><dd data-field="wait">{{wait}}</dd></div>
 </dl>
 </div>
 <progress max="100" value="{{progress}}" data-field="progress" aria-label="{{text.estimate}}"></progress>

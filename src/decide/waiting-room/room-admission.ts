@@ -1,6 +1,6 @@
 import type { HeaderField } from "../../core/admission/exchange-messages.js";
-import { addressAttribute, pathHeader } from "../../policy/cel/request-facts.js";
 import type { Policy } from "../../policy/policy.js";
+import { addRoomNeeds } from "../../policy/request-needs.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type {
   AdmissionAnswer,
@@ -11,14 +11,10 @@ import type {
   AdmissionVerdict,
   ResponseFacts,
 } from "../admission/admission-call.js";
-import { languageHeader } from "./room-answers.js";
-import { type DoorAnswer, RoomDoor, type RoomDoorParts, siteHeader } from "./room-door.js";
-import { requestKindHeaders } from "./room-request.js";
+import { type DoorAnswer, RoomDoor, type RoomDoorParts } from "./room-door.js";
 
 /** What of a policy rooms go by. */
-type RoomsPolicy = Pick<Policy, "serviceIndex"> & {
-  readonly waitingRooms: readonly RoomPolicy[];
-};
+type RoomsPolicy = Pick<Policy, "serviceIndex" | "waitingRooms">;
 
 interface RoomAdmissionParts extends RoomDoorParts {
   readonly policies: { current(): RoomsPolicy | undefined };
@@ -104,14 +100,11 @@ export class RoomAdmission implements AdmissionDecider {
   #open(rooms: readonly RoomPolicy[], before: ReadonlyMap<string, RoomDoor>): Doors {
     const { inner } = this.#parts;
     const byName = new Map<string, RoomDoor>();
-    const headers = new Set([...inner.requestHeaderNames, ...commonHeaders]);
+    const headers = new Set(inner.requestHeaderNames);
     const attributes = new Set(inner.attributeNames);
     for (const room of rooms) {
       byName.set(room.name, new RoomDoor(this.#parts, room, before.get(room.name)));
-      for (const { name } of room.bypass.headers) headers.add(name);
-      const { joinLimit } = room;
-      if (joinLimit?.per.kind === "header") headers.add(joinLimit.per.header);
-      if (needsAddress(room)) attributes.add(addressAttribute);
+      addRoomNeeds(room, { headers, attributes });
     }
     const services = new Set(rooms.map(({ service }) => service));
     const doors = [...byName.values()];
@@ -123,20 +116,6 @@ export class RoomAdmission implements AdmissionDecider {
 }
 
 const noDoors: ReadonlyMap<string, RoomDoor> = new Map();
-
-const commonHeaders: readonly string[] = [
-  ":authority",
-  pathHeader,
-  "cookie",
-  languageHeader,
-  siteHeader,
-  ...requestKindHeaders,
-];
-
-function needsAddress({ bypass, cookie, joinLimit }: RoomPolicy): boolean {
-  const isLimited = joinLimit?.per.kind === "remoteAddress";
-  return isLimited || cookie.addressBits !== undefined || bypass.sources.length > 0;
-}
 
 /**
  * A request that its room has to decide on first. Whoever asked is told as admission tells it, and

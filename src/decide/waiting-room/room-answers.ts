@@ -33,7 +33,7 @@ export interface RoomAnswer {
   readonly cookie: HeaderField | undefined;
 }
 
-/** Headers that answers depend on, in lower case, beside those of `requestKindHeaders`. */
+/** By which the language of an answer is chosen. */
 export const languageHeader = "accept-language";
 
 /** Who is turned away comes back after as many refreshes. */

@@ -436,7 +436,7 @@ export class RoomDoor {
 const endpoints: ReadonlySet<string> = new Set(["join", "position", "leave"]);
 
 /** From where a browser sends a request. Source: W3C Fetch Metadata. */
-export const siteHeader = "sec-fetch-site";
+const siteHeader = "sec-fetch-site";
 
 function turnedAway(outcome: RoomOutcome, state: PageState = "full"): DoorResult {
   return { kind: "out", outcome, standing: standingWithout(state), cookie: undefined };

@@ -148,9 +148,8 @@ class PageLanguage {
       const tag = `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>\n`;
       return isUnsafe ? "" : tag;
     }
-    if (!name.startsWith("text.")) return escapeHtml(values[name] ?? "");
-    const text = Object.entries(this.#texts).find(([key]) => `text.${key}` === name)?.[1] ?? "";
-    return escapeHtml(filled(text, values));
+    if (!name.startsWith("text.")) return escapeHtml(valueIn(values, name));
+    return escapeHtml(filled(valueIn(this.#texts, name.slice("text.".length)), values));
   }
 
   #script({ refreshSeconds, isUnsafe, standing: { state } }: PageFacts): string {
@@ -179,8 +178,13 @@ class PageLanguage {
 function filled(text: string, values: Readonly<Record<string, string>>): string {
   if (!text.includes("{{")) return text;
   return templateParts(text)
-    .map((part) => (part.kind === "text" ? part.text : (values[part.name] ?? "")))
+    .map((part) => (part.kind === "text" ? part.text : valueIn(values, part.name)))
     .join("");
+}
+
+/** A name may be any text, such as that of a method of all objects. */
+function valueIn(values: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(values, name) ? (values[name] ?? "") : "";
 }
 
 /** Source: HTML Living Standard, section 13.3; quotes as well, for attributes. */

@@ -15,17 +15,6 @@ export interface RoomRequestKind {
   readonly isPrefetch: boolean;
 }
 
-/** Headers that tell it, in lower case. */
-export const requestKindHeaders: readonly string[] = [
-  ":method",
-  "accept",
-  "access-control-request-method",
-  "content-type",
-  "origin",
-  "sec-fetch-mode",
-  "sec-purpose",
-];
-
 /** Characters of a header that are looked at. */
 const headerCharsMax = 1_024;
 
@@ -61,7 +50,7 @@ export function requestKindOf(headers: ReadonlyMap<string, string>): RoomRequest
     isHead,
     isPreflight:
       method === "OPTIONS" && headers.has("origin") && headers.has("access-control-request-method"),
-    isPrefetch: includes(headers.get("sec-purpose"), "prefetch"),
+    isPrefetch: includes(headers.get("sec-purpose") ?? headers.get("purpose"), "prefetch"),
   };
 }
 

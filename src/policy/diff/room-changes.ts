@@ -63,22 +63,27 @@ function reorderedRooms(
   return [{ effect: "different", place: "waiting rooms", words }];
 }
 
-/** A room as it is told: maps by name as objects, and events as texts. */
+/** A room as it is told: lists and maps by name as objects. */
 function reportedOf({ events, page, ...rest }: RoomPolicy): object {
   const texts = [...page.texts].map(([language, own]) => [language, Object.fromEntries(own)]);
   return {
     ...rest,
-    events: Object.fromEntries(events.map((event) => [event.name, eventWords(event)])),
+    events: Object.fromEntries(events.map((event) => [event.name, reportedEvent(event)])),
     page: { ...page, texts: Object.fromEntries(texts) },
   };
 }
 
-function eventWords(event: RoomEvent): string {
+/** By the names of the policy, since no declaration names the fields of an event by its name. */
+function reportedEvent(event: RoomEvent): object {
   const [start, end] = [event.startsAtMs, event.endsAtMs].map((ms) => formatTimestamp(ms * 1_000));
-  const queue = `pre-queue ${formatDuration(event.preQueueMs)}`;
-  const order = event.shuffles ? "shuffled" : "in order";
-  const { activeUsersMax: active = "as usual", entriesPerMinuteMax: entries = "as usual" } = event;
-  return `${start} to ${end}, ${queue}, ${order}, active users ${active}, a minute ${entries}`;
+  return {
+    start,
+    end,
+    preQueue: formatDuration(event.preQueueMs),
+    shuffle: event.shuffles,
+    "capacity.activeUsers": event.activeUsersMax,
+    "capacity.newUsersPerMinute": event.entriesPerMinuteMax,
+  };
 }
 
 /** Values of headers let their callers pass, so nobody else is told them. */

@@ -50,6 +50,8 @@ export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
 
+const roomNameForm: TextForm = { ...labelForm, what: "a name of a waiting room or event" };
+
 /** Source: RFC 9110 section 5.1; lower case as in HTTP/2. */
 const headerForm: TextForm = {
   id: "HG223",
@@ -214,6 +216,9 @@ export const secretName = fieldOf(secretForm, secretPattern);
 
 /** The name of a quota: a label, too. */
 export const quotaName = fieldOf(quotaNameForm, labelPattern);
+
+/** The name of a waiting room or of one of its events: a label, too. */
+export const roomName = fieldOf(roomNameForm, labelPattern);
 
 /** A header's name, in lower case. */
 export const headerName = fieldOf(headerForm, headerPattern);

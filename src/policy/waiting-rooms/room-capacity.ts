@@ -1,3 +1,4 @@
+import { isScalar } from "yaml";
 import { any, readBy, whole, words } from "../text/form.js";
 import { field, object } from "../text/object.js";
 import type { NumberOrAuto } from "./room-policy.js";
@@ -10,11 +11,16 @@ export const entriesPerMinuteMax = 1_000_000;
 
 function numberOrAuto(max: number) {
   const number = whole({ min: 1, max });
-  const auto = words("auto");
-  return readBy<NumberOrAuto>(any(number, auto), (reader, place) => {
+  const expected = `auto, or a whole number, 1 to ${max}`;
+  return readBy<NumberOrAuto>(any(number, words("auto")), (reader, place) => {
     const content = reader.contentOf(place);
-    const isText = content !== undefined && "value" in content && typeof content.value === "string";
-    return (isText ? auto : number).read(reader, place);
+    const isText = isScalar(content) && typeof content.value === "string";
+    if (!isText) return number.read(reader, place);
+    return reader.readChoice<"auto">(place, ["auto"], {
+      id: "HG133",
+      what: "a capacity",
+      expected,
+    });
   });
 }
 

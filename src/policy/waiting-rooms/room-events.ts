@@ -3,7 +3,7 @@ import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { duration, flag, readBy, text } from "../text/form.js";
 import { field, inner, innerBlock, items, object, type ReadBlock } from "../text/object.js";
-import { label } from "../text/service-texts.js";
+import { roomName } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { eventCapacity } from "./room-capacity.js";
 import type { RoomEvent } from "./room-policy.js";
@@ -39,7 +39,7 @@ const time = readBy(text(timeRule, timePattern), (reader, place) => {
 const event = object(
   { title: "an event", docs: "An announced opening, such as the start of a sale." },
   {
-    name: field(label, "The name, on the page and for operators.", {
+    name: field(roomName, "The name, on the page and for operators.", {
       needs: "the name of the event",
     }),
     start: field(time, "When the event opens, an RFC 3339 time.", {

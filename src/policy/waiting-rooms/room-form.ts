@@ -15,8 +15,17 @@ import {
 } from "../text/form.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import { field, inner, items, object, placed, wordList, wordOr } from "../text/object.js";
+import { periodSecondsMax } from "../text/period.js";
 import type { DurationBounds } from "../text/quantities.js";
-import { headerName, host, label, network, path, plainPath } from "../text/service-texts.js";
+import {
+  headerName,
+  host,
+  label,
+  network,
+  path,
+  plainPath,
+  roomName,
+} from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { roomCapacity } from "./room-capacity.js";
 import { roomCookie } from "./room-cookie.js";
@@ -152,6 +161,14 @@ const joinLimit = object(
       const key = per === "remoteAddress" ? { kind: per } : per;
       return { per: key, requests, periodSeconds, burst: burst ?? requests };
     },
+    check(block, limit) {
+      if (limit === undefined) return;
+      const { requests, periodSeconds, burst } = limit;
+      if (BigInt(burst) * BigInt(periodSeconds) <= BigInt(periodSecondsMax) * BigInt(requests))
+        return;
+      const message = "a caller who joined this often could not join again for ten years";
+      block.report("burst", { id: "HG144", message });
+    },
   },
 );
 
@@ -176,7 +193,7 @@ const session = object(
 export const room = object(
   { title: "a waiting room", docs: "A virtual queue in front of a service." },
   {
-    name: field(placed(label), "The name in cookies, metrics and commands.", {
+    name: field(placed(roomName), "The name in cookies, metrics and commands.", {
       needs: "the room's name",
     }),
     service: field(placed(label), "The service, by name.", { needs: "the name of a service" }),
@@ -187,8 +204,8 @@ export const room = object(
     ),
     visitors: field(
       words("navigations", "all"),
-      "Who waits: navigations of browsers, while all other requests pass; or every request, where " +
-        "programs are answered in JSON.",
+      "Who waits: navigations of browsers, while all other requests pass; or every request, " +
+        "where programs are answered in JSON.",
       { default: "navigations" },
     ),
     capacity: field(inner(roomCapacity), "How many visitors the service takes.", {
@@ -263,7 +280,8 @@ export const room = object(
     },
     check(block, { sessionMs, refreshMs, estimatedWait, gate }) {
       if (refreshMs > sessionMs) {
-        const message = `pages refresh every ${formatDuration(refreshMs)}, and a session lasts ${formatDuration(sessionMs)}`;
+        const [every, length] = [formatDuration(refreshMs), formatDuration(sessionMs)];
+        const message = `pages refresh every ${every}, and a session lasts ${length}`;
         block.refuseOrder(["refresh", "session"], message, "a refresh of at most a session");
       }
       const isWaitRight = estimatedWait !== undefined || block.isLeftOut("estimatedWait");

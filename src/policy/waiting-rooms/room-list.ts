@@ -42,16 +42,17 @@ export class RoomList {
     return true;
   }
 
-  /** A name is taken at a place; reports one that is taken already. */
-  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
+  /** A name is taken at a place; false, and reported, for one that is taken already. */
+  takeName(name: string, node: ParsedNode, reader: NodeReader): boolean {
     const known = this.#namePlaces.get(name);
     if (known !== undefined) {
       const message = `a waiting room named ${quoteText(name)} is already defined in ${known}`;
       reader.report(node, { id: "HG270", message });
-      return;
+      return false;
     }
     const { line } = reader.source.position(node.range[0]);
     this.#namePlaces.set(name, `${visibleText(reader.source.file)}:${line}`);
+    return true;
   }
 
   /** The rooms in the order of the files; reports those that fit nothing. */
@@ -64,9 +65,10 @@ export class RoomList {
       checkEndpoint(draft);
       refuseNarrowCookie(draft);
       const former = this.#drafts.slice(0, index).filter(({ room }) => {
-        return room.service === draft.room.service && room.name !== draft.room.name;
+        return room.service === draft.room.service;
       });
-      for (const { room } of former) refuseTwice(draft, room);
+      for (const { room } of former) refuseCollision(draft, room);
+      refuseIdle(draft, former);
     });
     return this.#drafts.map(({ room }) => room);
   }
@@ -141,28 +143,33 @@ function checkEndpoint({ room, block }: RoomDraft): void {
   });
 }
 
-function refuseTwice({ room, block }: RoomDraft, former: RoomPolicy): void {
+/** What both rooms would take for theirs. */
+function refuseCollision({ room, block }: RoomDraft, former: RoomPolicy): void {
+  if (!meets(former.match.hosts, room.match.hosts)) return;
   const name = quoteText(former.name);
-  const hostsMeet = meets(former.match.hosts, room.match.hosts);
   const [one, other] = [former.endpointPath, room.endpointPath];
-  if (hostsMeet && (covers([`${one}/*`], [other]) || covers([`${other}/*`], [one]))) {
+  if (covers([`${one}/*`], [other]) || covers([`${other}/*`], [one])) {
     block.report("endpoint", {
       id: "HG278",
       message: `the endpoint collides with that of the waiting room ${name}`,
       expected: "a path of its own",
     });
   }
-  if (hostsMeet && former.cookie.name === room.cookie.name) {
+  if (former.cookie.name === room.cookie.name) {
     block.report("cookie", {
       id: "HG279",
       message: `the waiting room ${name} has a cookie of the same name`,
       expected: "a name of its own",
     });
   }
-  if (!guards(former.match, room.match)) return;
+}
+
+function refuseIdle({ room, block }: RoomDraft, former: readonly RoomDraft[]): void {
+  const guard = former.find((one) => guards(one.room.match, room.match));
+  if (guard === undefined) return;
   block.report(block.field("match") === undefined ? "name" : "match", {
     id: "HG272",
-    message: `the waiting room ${name} guards all these requests before`,
+    message: `the waiting room ${quoteText(guard.room.name)} guards all these requests before`,
     expected: "the room with the narrower match first, or a different match",
   });
 }

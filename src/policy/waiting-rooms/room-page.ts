@@ -1,3 +1,4 @@
+import { httpStatuses } from "../../core/base/http-status.js";
 import {
   type PageField,
   pageFields,
@@ -20,15 +21,15 @@ export const pageTextCharsMax = 1_024;
 /** Languages of one room. */
 export const languagesMax = 64;
 
-const status = readBy(whole({ min: 200, max: 503 }), (reader, place) => {
-  const read = reader.readWhole(place, { min: 200, max: 503 });
-  if (read === undefined || read === 200 || read === 503) return read;
+const statuses: readonly number[] = [httpStatuses.ok, httpStatuses.serviceUnavailable];
+const statusBounds = { min: httpStatuses.ok, max: httpStatuses.serviceUnavailable };
+
+const status = readBy(whole(statusBounds), (reader, place) => {
+  const read = reader.readWhole(place, statusBounds);
+  if (read === undefined || statuses.includes(read)) return read;
   const message = `${read} is not a status of a waiting page`;
-  return reader.reportContent(place.value ?? place.key, {
-    id: "HG133",
-    message,
-    expected: "200 or 503",
-  });
+  const expected = statuses.join(" or ");
+  return reader.reportContent(place.value ?? place.key, { id: "HG133", message, expected });
 });
 
 const control = /(?![\n\r\t])[\p{Cc}\p{Cs}]/u;
@@ -45,6 +46,9 @@ const textRule: TextRule = {
   expected: `a text of at most ${pageTextCharsMax} characters`,
 };
 
+/** Wrong fields of one text that are reported: to find the place of each costs a look at it all. */
+const wrongFieldsMax = 8;
+
 /** The fields that a text names; undefined where some are none, and reported. */
 function readFields(
   reader: NodeReader,
@@ -53,7 +57,7 @@ function readFields(
 ): readonly string[] | undefined {
   const parts = templateParts(written).filter((part) => part.kind === "field");
   const wrong = parts.filter(({ name }) => !known.includes(name));
-  for (const part of wrong) {
+  for (const part of wrong.slice(0, wrongFieldsMax)) {
     reader.reportPart(place.value ?? place.key, part, {
       id: "HG275",
       message: `${quoteText(part.name)} is not a field of a waiting page`,
@@ -165,12 +169,11 @@ export const roomPage = object(
   {
     status: field(status, "The HTTP status of the page, 200 or 503.", {
       larger: "different",
-      default: 200,
+      default: httpStatuses.ok,
     }),
     template: field(
       template,
-      `The page in HTML with \`{{fields}}\`, at most ${templateCharsMax} characters. Values of ` +
-        "fields are escaped. Default: the built-in page.",
+      "The page in HTML with `{{fields}}`, whose values are escaped. Default: the built-in page.",
     ),
     texts: field(
       texts,

@@ -17,13 +17,13 @@ export function readRooms(reader: NodeReader, written: Field, list: RoomList): v
   }
 }
 
-/** Undefined where what it is about is not known: its name or its service. */
+/** Undefined where what it is about is not known: its name, which no other has, or its service. */
 function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
   const { name, service, match, cookie, bypass, endpointPath, ...read } = room.read(block);
   if (name === undefined) return undefined;
-  list.takeName(name.value, name.node, block.reader);
+  const isNew = list.takeName(name.value, name.node, block.reader);
   for (const header of bypass.headers) warnOfAnyone(block.reader, header);
-  if (service === undefined) return undefined;
+  if (service === undefined || !isNew) return undefined;
   return {
     room: {
       ...read,

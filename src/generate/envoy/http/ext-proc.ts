@@ -1,7 +1,6 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
 import { orcaHeader } from "../../../core/admission/orca.js";
-import { addressAttribute } from "../../../policy/cel/request-facts.js";
-import { addRequestNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
+import { addRequestNeeds, addRoomNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
 import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
@@ -156,19 +155,6 @@ const commonHeaders: readonly string[] = [
   "x-envoy-overloaded",
 ];
 
-/** What a room looks at. */
-function addRoomNeeds({ cookie, bypass, joinLimit, visitors }: RoomPolicy, needs: RequestNeeds) {
-  for (const name of ["accept", "accept-language", "cookie"]) needs.headers.add(name);
-  if (visitors === "navigations") needs.headers.add("sec-fetch-mode");
-  for (const { name } of bypass.headers) needs.headers.add(name);
-  if (joinLimit?.per.kind === "header") needs.headers.add(joinLimit.per.header);
-  const seesAddress =
-    joinLimit?.per.kind === "remoteAddress" ||
-    cookie.addressBits !== undefined ||
-    bypass.sources.length > 0;
-  if (seesAddress) needs.attributes.add(addressAttribute);
-}
-
 /** What admission to these services looks at; a test holds it to what admission says. */
 function needsOf(services: readonly ServicePolicy[], rooms: readonly RoomPolicy[]): RequestNeeds {
   const needs = { headers: new Set(commonHeaders), attributes: new Set<string>() };
@@ -208,7 +194,7 @@ const alwaysSet: MutableHeaders = {
  * since all of the names would not fit. 107 characters have 94 steps, and 114 have 102.
  */
 export const setByRooms: MutableHeaders = {
-  patterns: ["(cache|content|grpc|set|x-(content|headgate))-[a-z-]+", "re[a-z-]+", "allow", "vary"],
+  patterns: ["(cache|content|grpc|set|x-(content|headgate))-[a-z-]+", "allow|re[a-z-]+", "vary"],
   lengthMax: 110,
 };
 

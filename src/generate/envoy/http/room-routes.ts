@@ -53,7 +53,7 @@ export function roomRoutes(
     ...rooms.flatMap((room, index) => {
       const matches = gateMatches(room, service, rooms.slice(0, index));
       if (typeof matches === "string") reportGate(room, context, matches);
-      return typeof matches === "string" ? [] : matches.map((match) => gateRoute(room, match));
+      return typeof matches === "string" ? [] : gateRoutes(room, matches);
     }),
   ];
 
@@ -68,10 +68,11 @@ export function roomRoutes(
     });
   }
 
-  function gateRoute({ name }: RoomPolicy, match: RouteMatch): Tree {
-    const words = `The share of visitors without a ticket of the waiting room ${name} that `;
-    return noted(`${words}Headgate tells Envoy to turn away; 0 without Headgate.`, {
-      name: `${service.name}-room-${name}-gate`,
+  function gateRoutes({ name }: RoomPolicy, matches: readonly RouteMatch[]): readonly Tree[] {
+    const whom = `visitors without a ticket of the waiting room ${name}`;
+    const why = `The share of ${whom} that Headgate tells Envoy to turn away; 0 without Headgate.`;
+    const routes = matches.map((match, way) => ({
+      name: `${service.name}-room-${name}-gate${way === 0 ? "" : `-${way + 1}`}`,
       match: {
         ...match,
         runtime_fraction: {
@@ -85,7 +86,8 @@ export function roomRoutes(
       },
       response_headers_to_add: [...unstored(retryTurnedAwaySeconds), { header: refusedHeader }],
       typed_per_filter_config: allOff(filters),
-    });
+    }));
+    return routes.map((route, way) => (way === 0 ? noted(why, route) : route));
   }
 }
 
@@ -116,7 +118,8 @@ function gateMatches(
   if (room.gate === undefined || room.order === "passthrough") return [];
   const spared = bypassedMatches(room, service);
   if (typeof spared === "string") return spared;
-  const others = [...before.flatMap((other) => guardedMatches(other, service)), ...spared];
+  const former = before.flatMap((other) => guardedMatches(other, service));
+  const others = [...former, ...spared].map(byPathAlone);
   const ways = guardedMatches(room, service).map((match) => {
     return matchesBut({ ...match, headers: [...(match.headers ?? []), ...asked(room)] }, others);
   });
@@ -127,6 +130,12 @@ function gateMatches(
 
 /** Routes of one gate at most. */
 const gateRoutesMax = 32;
+
+/** As much of what has a path as can be told by it: what is left to Headgate is never too little. */
+function byPathAlone(match: RouteMatch): RouteMatch {
+  const { headers: _, ...place } = match;
+  return place["prefix"] === "/" ? match : place;
+}
 
 /** Where a room stands: a match for each of its paths and hosts. */
 function guardedMatches({ match }: RoomPolicy, { hosts }: ServicePolicy): readonly RouteMatch[] {
