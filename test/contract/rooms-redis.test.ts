@@ -180,7 +180,7 @@ describe("RedisRooms", () => {
   const sound = [
     `7 1700000000000 1500 9 3 2 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
     "7 1500 9 3 1 5 2 0 4 1 2 -1 0 -2 0 1 0",
-    "1 0",
+    "1 0 0",
     "abcdefgh",
     "abcdefgh",
   ];

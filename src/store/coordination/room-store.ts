@@ -15,8 +15,8 @@ import type { LineEntry, RoomOverride } from "../../core/waiting-room/room-line.
  *
  * Seconds are those of the store's clock since the line began, as long as replicas beat. Where the
  * clock steps back, they go on from where they were; a silence longer than `silenceSecondsMax`
- * counts as that long. So an outage, or a clock that is set, takes nobody's place. Every method of
- * one room is atomic.
+ * counts as that long. So an outage, or a clock that is set, takes nobody's place. Every method but
+ * `apply` is atomic.
  *
  * Methods reject with ServiceError STORE_ codes: with STORE_UNAVAILABLE also where the room has no
  * line, which begins with the next beat. Each call but `turn` may be repeated.
@@ -44,7 +44,10 @@ export interface RoomStore {
     range: { readonly from: number; readonly count: number },
     deadlineMs: number,
   ): Promise<Uint32Array>;
-  /** What the leader decided. Changes nothing where another term has begun. */
+  /**
+   * What the leader decided. Changes nothing where another term has begun. A large one may be
+   * applied in parts, one after the other, each of them whole.
+   */
   apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer>;
   /** What an operator set; undefined takes all back. */
   override(room: string, override: RoomOverride | undefined, deadlineMs: number): Promise<void>;

@@ -126,20 +126,38 @@ export class RedisRooms implements RoomStore {
 
   async apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer> {
     assertStep(step);
-    const { room, term, replicaId, lineId, lostAfterSeconds, calledPlace, forgottenBelow } = step;
+    let calledCount = 0;
+    let freedCount = 0;
+    let isStopped = false;
+    for (const part of partsOf(step)) {
+      if (isStopped && !part.isLast) continue;
+      const calls = isStopped ? [] : part.calls;
+      const calledPlace = isStopped ? 0 : part.calledPlace;
+      const counts = await this.#applyPart(step, { ...part, calls, calledPlace }, deadlineMs);
+      if (counts === undefined) return { kind: "outranked" };
+      calledCount += counts.take(0, calls.length);
+      freedCount += counts.take(0, part.frees.length);
+      if (counts.take(0, 1) === 1) isStopped = true;
+      counts.end();
+    }
+    return { kind: "applied", calledCount, freedCount };
+  }
+
+  async #applyPart(
+    step: RoomStep,
+    { frees, calls, calledPlace, isLast }: StepPart,
+    deadlineMs: number,
+  ): Promise<ReplyNumbers | undefined> {
+    const { room, term, replicaId, lineId, lostAfterSeconds, forgottenBelow } = step;
     const numbers = [lineId, lostAfterSeconds, calledPlace, forgottenBelow].map(String);
-    const lists = [packSessions(step.spareSessions), packSessions(step.extraSessions)];
+    const args = [String(term), replicaId, ...numbers, packStep(frees, calls), isLast ? "1" : "0"];
+    const last = [packSessions(step.spareSessions), packSessions(step.extraSessions)];
     const reply = await this.#run(this.#parts.bulk, applyScript, {
       room,
-      args: [String(term), replicaId, ...numbers, packStep(step), ...lists, step.published],
+      args: isLast ? [...args, ...last, step.published] : args,
       deadlineMs,
     });
-    if (reply === undefined) return { kind: "outranked" };
-    const counts = new ReplyNumbers(reply);
-    const calledCount = counts.take(0, step.calls.length);
-    const freedCount = counts.take(0, step.frees.length);
-    counts.end();
-    return { kind: "applied", calledCount, freedCount };
+    return reply === undefined ? undefined : new ReplyNumbers(reply);
   }
 
   async override(
@@ -184,8 +202,9 @@ export class RedisRooms implements RoomStore {
 /** Visits by chunk, as the script takes them, and in which order. */
 function packVisits(visits: readonly number[]): {
   readonly visits: readonly number[];
-  readonly bytes: Buffer;
+  readonly bytes: Buffer | string;
 } {
+  if (visits.length === 0) return { visits, bytes: "" };
   const [first = 0] = visits;
   const chunkOf = (number: number): number => Math.floor(number / lineChunkSize);
   const isOneChunk = visits.every((number) => chunkOf(number) === chunkOf(first));
@@ -202,7 +221,8 @@ function packVisits(visits: readonly number[]): {
   return { visits: sorted, bytes: list.finish() };
 }
 
-function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer {
+function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer | string {
+  if (renewals.length + letIns.length + leaves.length === 0) return "";
   const list = new PackedList(3 + 2 * renewals.length + letIns.length + 2 * leaves.length);
   list.add(renewals.length);
   for (const { session, number } of renewals) {
@@ -219,7 +239,35 @@ function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer {
   return list.finish();
 }
 
-function packStep({ frees, calls }: RoomStep): Buffer {
+/** Frees and calls of one run of the script: 512 calls hold up the decisions of others for 2.5 ms. */
+const partEntriesMax = 512;
+
+interface StepPart {
+  readonly frees: RoomStep["frees"];
+  readonly calls: RoomStep["calls"];
+  /** The place of the first call that is still to come, or the step's. */
+  readonly calledPlace: number;
+  readonly isLast: boolean;
+}
+
+function partsOf({ frees, calls, calledPlace }: RoomStep): readonly StepPart[] {
+  const parts: StepPart[] = [];
+  for (let at = 0; at + partEntriesMax < frees.length; at += partEntriesMax) {
+    const some = frees.slice(at, at + partEntriesMax);
+    parts.push({ frees: some, calls: [], calledPlace: 0, isLast: false });
+  }
+  let left = frees.slice(parts.length * partEntriesMax);
+  for (let at = 0; at === 0 || at < calls.length; at += partEntriesMax) {
+    const some = calls.slice(at, at + partEntriesMax);
+    const next = calls[at + partEntriesMax];
+    const place = next?.place ?? calledPlace;
+    parts.push({ frees: left, calls: some, calledPlace: place, isLast: next === undefined });
+    left = [];
+  }
+  return parts;
+}
+
+function packStep(frees: RoomStep["frees"], calls: RoomStep["calls"]): Buffer {
   const list = new PackedList(2 + 3 * (frees.length + calls.length));
   list.add(frees.length);
   for (const free of frees) for (const n of [free.session, free.number, free.word]) list.add(n);
