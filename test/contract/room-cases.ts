@@ -17,6 +17,7 @@ export function describeRooms(open: () => RoomWorld): void {
   describeLines(open);
   describeChunks(open);
   describeCalls(open);
+  describeConflicts(open);
   describeSessions(open);
   describeSteps(open);
   describeClocks(open);
@@ -204,7 +205,9 @@ function describeCalls(open: () => RoomWorld): void {
     expect(await room.call([2], 7)).toMatchObject({ calledCount: 0 });
     expect((await room.beat()).calledPlace).toBe(4);
   });
+}
 
+function describeConflicts(open: () => RoomWorld): void {
   it("stops at a visitor whose session is taken, and leaves it its place", async () => {
     const room = await TestRoom.open(open());
     await room.turn({ joinCount: 5 });

@@ -239,7 +239,7 @@ function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer | string {
   return list.finish();
 }
 
-/** Frees and calls of one run of the script: 512 calls hold up the decisions of others for 2.5 ms. */
+/** Frees and calls of one run of the script: so many calls hold up decisions for 2.5 ms. */
 const partEntriesMax = 512;
 
 interface StepPart {
