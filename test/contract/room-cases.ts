@@ -1,9 +1,6 @@
 import { expect, it } from "vitest";
-import {
-  calledBit,
-  lineChunkSize,
-  roomVisitsMax,
-} from "../../src/store/coordination/room-store.js";
+import { calledBit } from "../../src/core/waiting-room/room-line.js";
+import { lineChunkSize, roomVisitsMax } from "../../src/store/coordination/room-store.js";
 import { soon } from "../support/redis-store.js";
 import { type RoomWorld, TestRoom } from "../support/rooms.js";
 
@@ -36,6 +33,13 @@ function describeLeads(open: () => RoomWorld): void {
     expect((await room.beat({ replicaId: "b2", leaseMs: 0 })).term).toBe(0);
     expect((await room.beat({ replicaId: "c3", leaseMs: 0 })).term).toBe(0);
     expect((await room.beat()).term).toBe(3);
+  });
+
+  it("adds up the waits that all replicas have seen end", async () => {
+    const room = await TestRoom.open(open());
+    await room.beat({ waits: { endedCount: 3, heldCount: 2 } });
+    const head = await room.beat({ replicaId: "b2", waits: { endedCount: 1, heldCount: 1 } });
+    expect(head.waits).toEqual({ endedCount: 4, heldCount: 3 });
   });
 
   it("begins a line once, and another one where it was lost", async () => {

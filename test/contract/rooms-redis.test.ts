@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../src/core/base/errors.js";
-import { calledBit, roomKeptMs } from "../../src/store/coordination/room-store.js";
+import { calledBit } from "../../src/core/waiting-room/room-line.js";
+import { roomKeptMs } from "../../src/store/coordination/room-store.js";
 import { RedisRooms } from "../../src/store/redis/coordination/redis-rooms.js";
 import { enginesFor } from "../support/engines.js";
 import { FakeClock } from "../support/fake-clock.js";
@@ -178,7 +179,7 @@ describe("RedisRooms", () => {
   ];
   /** Answers as the scripts give them. */
   const sound = [
-    `7 1700000000000 1500 9 3 2 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
+    `7 1700000000000 1500 9 3 2 6 5 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
     "7 1500 9 3 1 5 2 0 4 1 2 -1 0 -2 0 1 0",
     "1 0 0",
     "abcdefgh",

@@ -66,6 +66,7 @@ export class TestRoom {
         leaseMs: 5_000,
         freshLineId: 77,
         freshSecret: Buffer.alloc(32, 0xf1),
+        waits: { endedCount: 0, heldCount: 0 },
         ...fields,
       },
       soon(),

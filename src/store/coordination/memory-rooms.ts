@@ -1,13 +1,13 @@
 import type { Clock } from "../../core/base/clock.js";
 import { assert, ServiceError } from "../../core/base/errors.js";
-import type { LineEntry, RoomOverride } from "../../core/waiting-room/room-line.js";
+import { calledBit, type LineEntry, type RoomOverride } from "../../core/waiting-room/room-line.js";
 import {
   assertStep,
   assertTurn,
-  calledBit,
   lineChunkSize,
   lineWordsMax,
   numbersMax,
+  type RangeCounts,
   type RoomBeat,
   type RoomHead,
   type RoomStep,
@@ -128,6 +128,7 @@ class MemoryRoom {
   #spare: readonly number[] = [];
   #extra: readonly number[] = [];
   #published: RoomHead["published"];
+  #waits: RangeCounts = { endedCount: 0, heldCount: 0 };
 
   constructor({ freshLineId, freshSecret }: RoomBeat, nowMs: number) {
     this.#lineId = freshLineId;
@@ -135,9 +136,14 @@ class MemoryRoom {
     this.#beganMs = nowMs;
   }
 
-  beat({ replicaId, leaseMs }: RoomBeat, nowMs: number): RoomHead {
+  beat({ replicaId, leaseMs, waits }: RoomBeat, nowMs: number): RoomHead {
     const atMs = this.#lineMs(nowMs);
     this.#lastMs = atMs;
+    const { endedCount, heldCount } = this.#waits;
+    this.#waits = {
+      endedCount: endedCount + waits.endedCount,
+      heldCount: heldCount + waits.heldCount,
+    };
     const isHeld = this.#leaseUntilMs > atMs;
     const isMine = isHeld && this.#leaderId === replicaId;
     if (isMine || (!isHeld && leaseMs > 0)) {
@@ -152,6 +158,7 @@ class MemoryRoom {
       second: atMs / 1_000,
       nextNumber: this.#nextNumber,
       calledPlace: this.#calledPlace,
+      waits: this.#waits,
       term: leads ? this.#term : 0,
       leaderId: this.#leaderId,
       secret: this.#secret,

@@ -82,9 +82,6 @@ export const roomKeptMs = 604_800_000;
 /** Bytes that a leader publishes at most. */
 export const statusBytesMax = 65_536;
 
-/** Bits of a line's word. */
-export const calledBit = 0x8000_0000;
-
 /** A replica says that it is there, and asks how a room stands. */
 export interface RoomBeat {
   readonly room: string;
@@ -95,6 +92,8 @@ export interface RoomBeat {
   readonly freshLineId: number;
   /** 32 random bytes that become the room's secret where there is none yet. */
   readonly freshSecret: Buffer;
+  /** Waits that ended in an entrance since the last beat. */
+  readonly waits: RangeCounts;
 }
 
 /** A room, as it stands. */
@@ -106,6 +105,8 @@ export interface RoomHead {
   readonly second: number;
   readonly nextNumber: number;
   readonly calledPlace: number;
+  /** Sums of `RoomBeat.waits`, of all replicas, since the line began. */
+  readonly waits: RangeCounts;
   /** The term in which this replica leads; 0: another one does, or nobody. Terms grow. */
   readonly term: number;
   /** Who led last. */
@@ -124,7 +125,10 @@ export interface RoomTurn {
   readonly lineId: number;
   /** Visitors who join. */
   readonly joinCount: number;
-  /** The most numbers from the called place on, those of visitors who are gone among them. */
+  /**
+   * The most numbers from the called place on, those of visitors who are gone among them. Whoever
+   * gets a spare session does not count.
+   */
   readonly spanMax: number;
   /** A place whose visitor was not present for longer is gone. */
   readonly lostAfterSeconds: number;
@@ -139,6 +143,12 @@ export interface RoomTurn {
   readonly letIns: readonly number[];
   /** Visitors who go: their places, and the sessions that are theirs, also by `session` alone. */
   readonly leaves: readonly { readonly number: number; readonly session?: number }[];
+}
+
+/** How many waits ended in an entrance, and how many of them in the range that was announced. */
+export interface RangeCounts {
+  readonly endedCount: number;
+  readonly heldCount: number;
 }
 
 /** What came of a turn. */
@@ -185,7 +195,8 @@ export interface RoomStep {
   }[];
   /**
    * Free sessions that visitors may have who join while nobody waits; they replace what is left of
-   * the last step's. Each is listed once, and passed over where it is not free any more.
+   * the last step's. Nobody waits while the next number is the called place: each one who joins
+   * then moves both on. Each is listed once, and passed over where it is not free any more.
    */
   readonly spareSessions: readonly number[];
   /** Free sessions for those whom operators let in; they replace the last step's. */

@@ -45,8 +45,11 @@ interface RedisRoomsParts {
   readonly keyPrefix: string;
 }
 
-/** Characters of what an operator set at most, as JSON. */
-const overrideCharsMax = 4_096;
+/** Bytes of what an operator set at most, as JSON. */
+const overrideBytesMax = 4_096;
+
+/** Bytes of a replica's name at most. */
+const leaderBytesMax = 256;
 
 /** Bytes of the answer to a turn at most: four numbers for each visitor. */
 const turnBytesMax = 65_536;
@@ -71,12 +74,13 @@ export class RedisRooms implements RoomStore {
   }
 
   async beat(beat: RoomBeat, deadlineMs: number): Promise<RoomHead> {
-    const { room, replicaId, leaseMs, freshLineId, freshSecret } = beat;
+    const { room, replicaId, leaseMs, freshLineId, freshSecret, waits } = beat;
     const { lineId, nextNumber } = this.#known.get(room) ?? { lineId: -1, nextNumber: 0 };
     const args = [replicaId, String(leaseMs), String(freshLineId), freshSecret];
+    const numbers = [lineId, nextNumber, waits.endedCount, waits.heldCount];
     const reply = await this.#run(this.#parts.heartbeats, beatScript, {
       room,
-      args: [...args, String(lineId), String(nextNumber)],
+      args: [...args, ...numbers.map(String)],
       deadlineMs,
     });
     const head = parseHead(replyBytes(reply));
@@ -166,7 +170,7 @@ export class RedisRooms implements RoomStore {
     deadlineMs: number,
   ): Promise<void> {
     const text = override === undefined ? "" : JSON.stringify(override);
-    assert(text.length <= overrideCharsMax, "what an operator sets is bounded");
+    assert(Buffer.byteLength(text) <= overrideBytesMax, "what an operator sets is bounded");
     await this.#run(this.#parts.bulk, overrideScript, { room, args: [text], deadlineMs });
   }
 
@@ -330,17 +334,19 @@ function parseTurn(reply: ScriptReply, turn: RoomTurn, sent: readonly number[]):
 }
 
 const headPattern = new RegExp(
-  `^${Array(6).fill("(\\d{1,16})").join(" ")} (-1|\\d{1,16})${" (\\d{1,6})".repeat(4)}$`,
+  `^${Array(8).fill("(\\d{1,16})").join(" ")} (-1|\\d{1,16})${" (\\d{1,6})".repeat(4)}$`,
 );
 
 /** @throws ServiceError STORE_PROTOCOL */
 function parseHead(reply: Buffer): RoomHead {
   const page = new PageReader(reply);
-  const [lineId = 0, beganMs = 0, ms = 0, nextNumber = 0, calledPlace = 0, term = 0, ...rest] = page
+  const [lineId = 0, beganMs = 0, ms = 0, nextNumber = 0, calledPlace = 0, term = 0, ...more] = page
     .line(headPattern)
     .map(Number);
+  const [endedCount = 0, heldCount = 0, ...rest] = more;
   const [statusMs = 0, leaderLength = 0, secretLength = 0, overrideLength = 0, length = 0] = rest;
-  if (length > statusBytesMax || overrideLength > overrideCharsMax) {
+  const isBounded = leaderLength <= leaderBytesMax && overrideLength <= overrideBytesMax;
+  if (length > statusBytesMax || !isBounded) {
     throw new ServiceError("STORE_PROTOCOL");
   }
   const leaderId = page.text(leaderLength);
@@ -350,7 +356,8 @@ function parseHead(reply: Buffer): RoomHead {
   if (!page.isAtEnd) throw new ServiceError("STORE_PROTOCOL");
   const published = statusMs < 0 ? undefined : { bytes, second: statusMs / 1_000 };
   const line = { lineId, beganMs, second: ms / 1_000, nextNumber, calledPlace };
-  return { ...line, term, leaderId, secret, published, override };
+  const waits = { endedCount, heldCount };
+  return { ...line, waits, term, leaderId, secret, published, override };
 }
 
 function parseOverride(text: string): RoomOverride | undefined {

@@ -1,5 +1,5 @@
+import { calledBit } from "../../../core/waiting-room/room-line.js";
 import {
-  calledBit,
   lineChunkSize,
   numbersMax,
   roomKeptMs,
@@ -25,7 +25,7 @@ const silenceMsMax = 1_000 * silenceSecondsMax;
  * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of
  * the line), `secret`, `status` and `statusMs`, `override`, `spare` and `extra` (how many
  * of the leader's lists were taken), `spares` (how many there were), `kept` (when keys were last
- * kept from expiring, in ms of the line).
+ * kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
  *
  * Scripts but `beat` and `forget` answer 0 where the room has no line.
  */
@@ -114,8 +114,9 @@ end
 
 /**
  * ARGV: the replica, its lease in ms, the id of a line and a secret where there are none; the line
- * whose numbers it knows, and the next one of them as far as it knows. Answers a line of numbers
- * (the fields of a `RoomHead`, and the lengths of what follows), and the texts behind it.
+ * whose numbers it knows, and the next one of them as far as it knows; waits that ended, and those
+ * of them in their ranges. Answers a line of numbers (the fields of a `RoomHead`, and the lengths
+ * of what follows), and the texts behind it.
  */
 export const beatScript: StoreScript = {
   name: "room-beat",
@@ -128,7 +129,8 @@ if not room then
   local time = call('TIME')
   local nowMs = tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
   call('HSET', head, 'line', ARGV[3], 'began', text(nowMs), 'last', 0, 'next', 0, 'called', 0,
-    'forgotten', 0, 'term', 0, 'leader', '', 'until', 0, 'secret', ARGV[4], 'spare', 0, 'spares', 0, 'extra', 0)
+    'forgotten', 0, 'term', 0, 'leader', '', 'until', 0, 'secret', ARGV[4], 'spare', 0,
+    'spares', 0, 'extra', 0)
   room = readHead(unpack(more))
 end
 local ms = lineMs(room)
@@ -159,8 +161,11 @@ end
 
 local mine = leaseMs > 0 and leader == me and term or 0
 local status, override = room.status or '', room.override or ''
+local ended = call('HINCRBY', head, 'ended', ARGV[7])
+local held = call('HINCRBY', head, 'held', ARGV[8])
 local numbers = { room.line, text(room.began), text(ms), text(room.next), text(room.called),
-  text(mine), room.statusMs or '-1', #leader, #room.secret, #override, #status }
+  text(mine), text(ended), text(held), room.statusMs or '-1', #leader, #room.secret, #override,
+  #status }
 return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override .. status
 `,
 };
