@@ -388,23 +388,36 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
   throw new ServiceError("STORE_PROTOCOL");
 }
 
+const [space, minus, zero] = [0x20, 0x2d, 0x30];
+
+/** Digits of the largest number that is exact here and in the store. */
+const digitsMax = 16;
+
 /** Reads the numbers that a script answers, with a space between them. */
 class ReplyNumbers {
-  readonly #words: readonly string[];
+  readonly #bytes: Buffer;
   #at = 0;
 
   constructor(reply: ScriptReply) {
-    const bytes = replyBytes(reply);
-    if (bytes.length > turnBytesMax) throw new ServiceError("STORE_PROTOCOL");
-    this.#words = bytes.toString("latin1").split(" ");
+    this.#bytes = replyBytes(reply);
+    if (this.#bytes.length > turnBytesMax) throw new ServiceError("STORE_PROTOCOL");
   }
 
   /** The next one, which is whole and within these. */
   take(min: number, max: number): number {
-    const word = this.#words[this.#at] ?? "";
-    this.#at += 1;
-    const number = numberPattern.test(word) ? Number(word) : Number.NaN;
-    if (!(number >= min && number <= max)) throw new ServiceError("STORE_PROTOCOL");
+    const bytes = this.#bytes;
+    const isNegative = bytes[this.#at] === minus;
+    const start = this.#at + (isNegative ? 1 : 0);
+    let at = start;
+    let number = 0;
+    for (; at < bytes.length && bytes[at] !== space; at += 1) {
+      const digit = (bytes[at] ?? 0) - zero;
+      number = digit >= 0 && digit <= 9 ? 10 * number + digit : Number.NaN;
+    }
+    if (isNegative) number = -number;
+    const isSound = at > start && at <= start + digitsMax && number >= min && number <= max;
+    if (!isSound) throw new ServiceError("STORE_PROTOCOL");
+    this.#at = at + 1;
     return number;
   }
 
@@ -414,8 +427,6 @@ class ReplyNumbers {
 
   /** There is no other one. */
   end(): void {
-    if (this.#at !== this.#words.length) throw new ServiceError("STORE_PROTOCOL");
+    if (this.#at !== this.#bytes.length + 1) throw new ServiceError("STORE_PROTOCOL");
   }
 }
-
-const numberPattern = /^-?\d{1,16}$/;
