@@ -9,7 +9,7 @@ import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./roo
 export class LiveLine {
   #shuffles: readonly LineShuffle[];
   #calledPlace: number;
-  /** The number of the first byte: below it, no number has a place that is still to be called. */
+  /** The number of the first byte, at most `firstNumber`. */
   #base: number;
   /** Numbers below it have been read. */
   #end: number;
@@ -28,6 +28,11 @@ export class LiveLine {
 
   get base(): number {
     return this.#base;
+  }
+
+  /** The smallest number with a place that is still to be called. */
+  get firstNumber(): number {
+    return firstNumber(this.#calledPlace, this.#shuffles);
   }
 
   get end(): number {
@@ -105,7 +110,7 @@ export class LiveLine {
   /** Forgets runs and numbers that are called through. */
   forgetCalled(): void {
     this.#shuffles = openShuffles(this.#shuffles, this.#calledPlace);
-    const base = firstNumber(this.#calledPlace, this.#shuffles);
+    const base = this.firstNumber;
     // Bytes are moved once half of them are not needed.
     if (base - this.#base < this.#isLive.length / 2) return;
     this.#isLive.copyWithin(0, base - this.#base);
@@ -151,7 +156,6 @@ export class LiveLine {
   }
 }
 
-/** The smallest number with a place that is still to be called. */
 function firstNumber(calledPlace: number, shuffles: readonly LineShuffle[]): number {
   return shuffles.reduce((least, { from }) => Math.min(least, from), calledPlace);
 }
