@@ -7,13 +7,19 @@ import {
   roomBounds,
 } from "../../../../src/core/waiting-room/room-rules.js";
 
-function event(name: string, startsAtMs: number, endsAtMs: number, preQueueMs = 0): EventRules {
+function event(
+  name: string,
+  times: Pick<EventRules, "startsAtMs" | "endsAtMs" | "preQueueMs">,
+): EventRules {
   const bounds = { activeUsersMax: 50, entriesPerMinuteMax: undefined };
-  return { name, startsAtMs, endsAtMs, preQueueMs, shuffles: false, ...bounds };
+  return { name, ...times, shuffles: false, ...bounds };
 }
 
 describe("eventState()", () => {
-  const events = [event("late", 5_000, 9_000, 1_000), event("early", 1_000, 6_000, 500)];
+  const events = [
+    event("late", { startsAtMs: 5_000, endsAtMs: 9_000, preQueueMs: 1_000 }),
+    event("early", { startsAtMs: 1_000, endsAtMs: 6_000, preQueueMs: 500 }),
+  ];
 
   it.each([
     { nowMs: 499, phase: "none", name: undefined, next: "early" },
@@ -48,8 +54,16 @@ describe("roomBounds()", () => {
     events: [],
     estimatedWait: undefined,
   };
-  const open = eventState([event("sale", 0, 9)], 5, undefined);
-  const before = eventState([event("sale", 10, 20, 10)], 5, undefined);
+  const open = eventState(
+    [event("sale", { startsAtMs: 0, endsAtMs: 9, preQueueMs: 0 })],
+    5,
+    undefined,
+  );
+  const before = eventState(
+    [event("sale", { startsAtMs: 10, endsAtMs: 20, preQueueMs: 10 })],
+    5,
+    undefined,
+  );
 
   it("are an operator's, else those of an event that is open, else the room's", () => {
     expect(roomBounds(rules, open, undefined)).toEqual({
