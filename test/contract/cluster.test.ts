@@ -6,6 +6,7 @@ import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js"
 import { once, takeOne, testCharge } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { openConfiguredStore } from "../support/configured-store.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { testReport } from "../support/fleet-reports.js";
 import { LoopFleet } from "../support/loop-fleet.js";
@@ -13,9 +14,11 @@ import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis } from "../support/redis.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { openTestStore, soon } from "../support/redis-store.js";
+import { openClockedRooms } from "../support/rooms.js";
 import { useStage } from "../support/stage.js";
 import { describeLeases } from "./lease-cases.js";
 import { describeLimitStore } from "./limit-store.js";
+import { describeRooms } from "./room-cases.js";
 
 const stage = useStage("test");
 
@@ -44,6 +47,17 @@ describeLeases("in a cluster of redis", (test) => {
   const { fleet: connection } = opened.connections;
   const parts = { clock: realClock, random: realRandom, keyPrefix: `${test}:` };
   return new QuotaLeases({ store: new RedisQuotas({ connection, ...parts }), random: realRandom });
+});
+
+describe("waiting rooms in a cluster of redis", () => {
+  let worldCount = 0;
+  describeRooms(() => {
+    worldCount += 1;
+    const { connections } = opened;
+    const clock = new FakeClock();
+    const keyPrefix = `rooms${worldCount}:`;
+    return { store: openClockedRooms({ connections, clock, keyPrefix }), clock };
+  });
 });
 
 describe("SharedLoop on a cluster of redis", () => {

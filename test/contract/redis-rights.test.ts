@@ -4,6 +4,7 @@ import { loadConfig } from "../../src/app/config/config.js";
 import { joinFleet } from "../../src/app/fleet/fleet.js";
 import { openOperatorRecords } from "../../src/app/foundation/operator-records.js";
 import { openStore } from "../../src/app/store/store.js";
+import type { RoomOverride } from "../../src/core/waiting-room/room-line.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import {
   ReplicaQuestions,
@@ -11,14 +12,17 @@ import {
 } from "../../src/fleet/claims/replica-questions.js";
 import { SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
+import type { RoomStore } from "../../src/store/coordination/room-store.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { markedBlock } from "../support/docs.js";
 import { enginesFor } from "../support/engines.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { TestMaker, testReport } from "../support/fleet-reports.js";
 import { claimHz } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { startRedis, userPassword, withPassword } from "../support/redis.js";
 import { soon } from "../support/redis-store.js";
+import { TestRoom } from "../support/rooms.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -59,6 +63,30 @@ async function askEverything(
   });
   await put?.close();
   other?.close();
+}
+
+/** Every script of waiting rooms. */
+async function useRoom(store: RoomStore): Promise<void> {
+  const room = await TestRoom.open({ store, clock: new FakeClock() });
+  await room.apply({ extraSessions: [1], spareSessions: [2] });
+  await room.turn({ joinCount: 3 });
+  await room.call([1]);
+  const renewals = [{ session: 2, number: 0 }];
+  expect(await room.turn({ visits: [1], letIns: [2], renewals })).toMatchObject({
+    entries: [{ kind: "entered" }],
+    renewed: [true],
+  });
+  await room.turn({ leaves: [{ number: 1 }] });
+  expect(await room.line(1, 1)).toEqual([0]);
+  const override: RoomOverride = {
+    mode: "paused",
+    activeUsersMax: 1,
+    entriesPerMinuteMax: undefined,
+    openedEvent: undefined,
+  };
+  await store.override(room.name, override, soon());
+  await store.override(room.name, undefined, soon());
+  await store.forget(room.name, soon());
 }
 
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
@@ -108,6 +136,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     const leases = new QuotaLeases({ store: quotas, random: realRandom });
     expect(await claimHz(leases, {})).toBe(100);
     expect(await claimHz(leases, { heldMicroHz: 1 })).toBe(100);
+    await useRoom(opened.coordination.rooms);
     expect(await control.call("acl", "log")).toEqual([]);
     // It runs only where more than 10,000 were taken away.
     expect(await control.call("acl", "dryrun", "gate", "zrange", "headgate:k", "0", "0")).toBe(

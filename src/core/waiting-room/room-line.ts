@@ -12,8 +12,11 @@
 export type LineEntry =
   /** Still waits. */
   | { readonly kind: "waiting" }
-  /** Has entered, now or before: the session with that index is this visitor's. */
-  | { readonly kind: "entered"; readonly session: number }
+  /**
+   * Has entered, now or before: the session with that index is this visitor's, and lasts from
+   * `usedSecond`, a whole second of the line. To look again does not make it last longer.
+   */
+  | { readonly kind: "entered"; readonly session: number; readonly usedSecond: number }
   /** Left, was not heard of for too long, or had a session that is over: it has to join again. */
   | { readonly kind: "gone" };
 
@@ -70,14 +73,23 @@ export interface RoomLine {
   leave(place: { readonly number: number; readonly session?: number }): void;
   /** A session is in use: it lasts from now. `done` gets whether it still exists. */
   renew(key: SessionKey, done: (exists: boolean | "failed") => void): void;
+  /** A visitor entered who was given a range when it joined, which held or not: see `rangeHeld`. */
+  noteWait(isHeld: boolean): void;
+}
+
+/** A wait in seconds: the range holds for 90 % of the visitors who are given one. */
+export interface WaitRange {
+  readonly lowSeconds: number;
+  readonly middleSeconds: number;
+  readonly highSeconds: number;
 }
 
 /** How a room is run now. */
 export const roomModes = ["open", "paused", "draining"] as const;
 
 /**
- * `open`: visitors enter as sessions become free. `paused`: nobody enters. `draining`: nobody joins,
- * and those who wait still enter.
+ * `open`: visitors enter as sessions become free. `paused`: nobody enters. `draining`: nobody
+ * joins, and those who wait still enter.
  */
 export type RoomMode = (typeof roomModes)[number];
 
@@ -92,7 +104,10 @@ export interface RoomOverride {
 }
 
 /** Where an event of a room stands. */
-export type RoomEventPhase = "none" | "preQueue" | "open";
+export const roomEventPhases = ["none", "preQueue", "open"] as const;
+
+/** In `preQueue` visitors come and wait, and nobody enters. */
+export type RoomEventPhase = (typeof roomEventPhases)[number];
 
 /** What the leader of a room tells every replica, once a second. */
 export interface RoomStatus {
@@ -110,12 +125,16 @@ export interface RoomStatus {
    * block of one place may be counted up to `countEverySeconds` ago.
    */
   readonly liveByBlock: readonly number[];
+  /** A bit for each place of the first blocks, at most `frontBytesMax` bytes: see `aheadOf`. */
+  readonly liveAtFront: Uint8Array;
   /** Sessions in use, those called and not yet entered among them. */
   readonly activeCount: number;
   /** The most of them. */
   readonly activeCountMax: number;
-  /** Entrances a second, measured; undefined before there were enough. */
+  /** Entrances a second while visitors wait; undefined: nobody can enter. */
   readonly entriesPerSecond: number | undefined;
+  /** From how many ended sessions that is known: it is off by 1 / sqrt(count) of itself. */
+  readonly entriesMeasuredCount: number;
   /** The share of waiting visitors who leave in a second. */
   readonly abandonPerSecond: number;
   /** The measured mean length of a session, in seconds; undefined before one ended. */
@@ -124,15 +143,17 @@ export interface RoomStatus {
   readonly rangeFactor: number;
   /** The share of those who would join that the estimated wait turns away, 0 to 1. */
   readonly rejectRatio: number;
-  /** Runs of numbers that got places by a permutation, in order; at most `shufflesMax`. */
+  /** Runs of places that were permuted, one after the other; at most `shufflesMax`. */
   readonly shuffles: readonly LineShuffle[];
   readonly phase: RoomEventPhase;
   /** When the next event opens, in seconds of the line; undefined: none is known. */
   readonly opensSecond: number | undefined;
+  /** Whether those who wait then get places by chance. */
+  readonly shufflesNext: boolean;
   readonly mode: RoomMode;
 }
 
-/** Numbers from `from` on, `count` of them, that were shuffled with a seed. */
+/** Places from `from` on, `count` of them, that were shuffled with a seed: see `placeOf`. */
 export interface LineShuffle {
   readonly from: number;
   readonly count: number;
@@ -143,5 +164,14 @@ export interface LineShuffle {
 /** Runs that a status names at most; those that are called through are left out. */
 export const shufflesMax = 4;
 
+/** Bits of the words of lines and sessions: see `RoomStore`. */
+export const calledBit = 0x8000_0000;
+
+/** Numbers from the called place on at most, those of visitors who are gone among them. */
+export const lineSpanMax = 8_388_608;
+
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;
+
+/** Bytes of `RoomStatus.liveAtFront` at most: four blocks. */
+export const frontBytesMax = (4 * liveBlockSize) / 8;

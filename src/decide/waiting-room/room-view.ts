@@ -3,6 +3,7 @@ import type {
   RoomEventPhase,
   RoomLine,
   RoomOverride,
+  WaitRange,
 } from "../../core/waiting-room/room-line.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 
@@ -54,13 +55,6 @@ export interface RoomView {
   };
   /** The share of requests without a ticket that Envoys turn away by themselves. */
   readonly gateRejectRatio: number;
-}
-
-/** A wait as it is told: a range that holds for 90 % of the visitors who were told one. */
-export interface WaitRange {
-  readonly lowSeconds: number;
-  readonly middleSeconds: number;
-  readonly highSeconds: number;
 }
 
 /** A ticket as `explain` shows it. Nothing in it tells who the visitor is. */

@@ -6,6 +6,7 @@ import type { PermitStore } from "./permit-store.js";
 import type { QuestionStore } from "./question-store.js";
 import type { QuotaStore } from "./quota-store.js";
 import type { RecordStore } from "./record-store.js";
+import type { RoomStore } from "./room-store.js";
 
 /**
  * What replicas know and decide together, kept where all of them find it. What differs between
@@ -38,6 +39,8 @@ interface CommonCoordination {
   readonly quotas: QuotaStore;
   /** What a shadow policy counts in all replicas. */
   readonly ledger: LedgerStore;
+  /** The lines of waiting rooms. */
+  readonly rooms: RoomStore;
   /** What others write there; absent: nobody else can. */
   readonly numbers?: NumberStore;
 }

@@ -21,6 +21,7 @@ import {
 } from "./loop-store.js";
 import type { MemberStore } from "./member-store.js";
 import { MemoryRecords } from "./memory-records.js";
+import { MemoryRooms } from "./memory-rooms.js";
 import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
 import type { QuotaClaims, QuotaStore } from "./quota-store.js";
 import { compareRanks, type SnapshotVersion } from "./snapshot-version.js";
@@ -34,6 +35,7 @@ export function createMemoryCoordination(clock: Clock): OwnCoordination {
     members: new MemoryMembers(clock),
     quotas: new MemoryQuotas(clock),
     ledger: new MemoryLedger(clock),
+    rooms: new MemoryRooms(clock),
   };
 }
 

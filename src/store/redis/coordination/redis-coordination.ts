@@ -9,9 +9,10 @@ import { RedisPermits } from "./redis-permits.js";
 import { RedisQuestions } from "./redis-questions.js";
 import { RedisQuotas } from "./redis-quotas.js";
 import { RedisRecords } from "./redis-records.js";
+import { RedisRooms } from "./redis-rooms.js";
 
 interface RedisCoordinationParts {
-  readonly connections: Pick<RedisConnections, "fleet" | "background">;
+  readonly connections: Pick<RedisConnections, "decision" | "fleet" | "background">;
   readonly clock: Clock;
   readonly random: Random;
   /** Replicas with the same one on the same store are one fleet. */
@@ -32,6 +33,12 @@ export function createRedisCoordination(parts: RedisCoordinationParts): SharedCo
     quotas: new RedisQuotas(heartbeats),
     questions: new RedisQuestions(bulk),
     ledger: new RedisLedger(bulk),
+    rooms: new RedisRooms({
+      turns: connections.decision,
+      heartbeats: connections.fleet,
+      bulk: connections.background,
+      keyPrefix: common.keyPrefix,
+    }),
     // Reading twice does no harm.
     numbers: new RedisNumbers(connections.background),
   };

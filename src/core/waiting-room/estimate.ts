@@ -1,0 +1,104 @@
+import type { RoomStatus, WaitRange } from "./room-line.js";
+import type { AnnouncedWait } from "./ticket.js";
+
+/** What a range depends on. */
+export type LinePace = Pick<
+  RoomStatus,
+  "entriesPerSecond" | "entriesMeasuredCount" | "abandonPerSecond" | "rangeFactor"
+>;
+
+/**
+ * The range of the wait of a visitor with k people ahead; undefined where nobody can enter.
+ *
+ * Visitors enter at mu a second, and each who waits leaves at theta a second, so the line ahead
+ * shrinks as `k' = -(mu + theta k)`. With n = k + 1 steps to take, the wait has
+ *
+ *     mean      ln(1 + theta n / mu) / theta            (n / mu where nobody leaves)
+ *     variance  n / (mu (mu + theta n)) + mean^2 / c    (mu is known from c ended sessions)
+ *
+ * and then up to `refreshSeconds` until the visitor asks and enters, uniformly. Quantiles are those
+ * of a Gamma distribution with that mean and variance, by Wilson and Hilferty: of its shape
+ * `a = mean^2 / variance` and a normal quantile z,
+ *
+ *     mean (1 - 1 / (9 a) + z / (3 sqrt(a)))^3
+ *
+ * at z = 0 and z = +-1.645 `rangeFactor`, which is 1 where the model is true.
+ *
+ * Example: 99 ahead, 10 a second, nobody leaves, c = 1,000: mean 10 s, standard deviation 1.05 s;
+ * between 8.3 s and 11.8 s.
+ *
+ * Source: Kleinrock, "Queueing Systems", 1975 (pure death process); Garnett, Mandelbaum and Reiman,
+ * "Designing a Call Center with Impatient Customers", 2002 (the fluid limit); Wilson and Hilferty,
+ * "The Distribution of Chi-Square", 1931.
+ */
+export function waitRange(
+  aheadCount: number,
+  pace: LinePace,
+  refreshSeconds: number,
+): WaitRange | undefined {
+  const { entriesPerSecond: mu = 0, abandonPerSecond: theta, entriesMeasuredCount } = pace;
+  if (mu <= 0) return undefined;
+  const n = aheadCount + 1;
+  const calledSeconds = (theta * n) / mu > 1e-6 ? Math.log1p((theta * n) / mu) / theta : n / mu;
+  const mean = calledSeconds + refreshSeconds / 2;
+  const variance =
+    n / (mu * (mu + theta * n)) +
+    calledSeconds ** 2 / Math.max(1, entriesMeasuredCount) +
+    refreshSeconds ** 2 / 12;
+  const shape = mean ** 2 / variance;
+  const z = normalQuantile95 * pace.rangeFactor;
+  const quantile = (at: number): number =>
+    mean * Math.max(0, 1 - 1 / (9 * shape) + at / (3 * Math.sqrt(shape))) ** 3;
+  return { lowSeconds: quantile(-z), middleSeconds: quantile(0), highSeconds: quantile(z) };
+}
+
+/**
+ * Whether a range that was announced would have held, had it been as wide as ranges are with
+ * `rangeFactor`. The cube roots of quantiles lie on a line over the factor, so the factor that it
+ * would have needed is the distance of the truth from the middle there, over that of the bound.
+ *
+ * `noteWait` is told by the present factor, so that what is learned does not depend on when the
+ * range was announced; by the announced factor it says whether the range did hold.
+ */
+export function rangeHeld(
+  announced: AnnouncedWait,
+  trueSeconds: number,
+  rangeFactor: number,
+): boolean {
+  const middle = Math.cbrt(announced.middleSeconds);
+  const truth = Math.cbrt(trueSeconds);
+  const bound = Math.cbrt(truth < middle ? announced.lowSeconds : announced.highSeconds);
+  const distance = Math.abs(bound - middle) * (rangeFactor / announced.rangeFactor);
+  return Math.abs(truth - middle) <= distance;
+}
+
+/**
+ * The factor after some waits have ended: it grows with each range that did not hold, and falls
+ * with each that did, so that it rests where 90 % hold, whatever the distribution. In a second it
+ * moves by 5 % at most.
+ *
+ * Source: Gibbs and Candes, "Adaptive Conformal Inference Under Distribution Shift", 2021, as
+ * quantile tracking (Angelopoulos, Candes and Tibshirani, "Conformal PID Control", 2023).
+ */
+export function nextRangeFactor(
+  factor: number,
+  { endedCount, heldCount }: { readonly endedCount: number; readonly heldCount: number },
+): number {
+  if (endedCount <= 0) return factor;
+  const excess = (endedCount - heldCount) / endedCount - missRatio;
+  const gain = Math.min(factorGainMax, endedCount * factorGainEach);
+  return Math.min(rangeFactorMax, Math.max(1 / rangeFactorMax, factor * Math.exp(gain * excess)));
+}
+
+/** The share of ranges that need not hold. */
+const missRatio = 0.1;
+
+/** Of the normal distribution: 5 % are above. */
+const normalQuantile95 = 1.645;
+
+const factorGainEach = 0.005;
+
+const factorGainMax = 0.05;
+
+/** Ranges are at most so many times as wide as the model has them. */
+const rangeFactorMax = 8;

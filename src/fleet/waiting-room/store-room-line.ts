@@ -1,0 +1,370 @@
+import type { Clock, Random } from "../../core/base/clock.js";
+import { assert, type ErrorCode, toServiceError } from "../../core/base/errors.js";
+import type { ServiceLoad } from "../../core/waiting-room/auto-capacity.js";
+import { placeOf } from "../../core/waiting-room/places.js";
+import {
+  decodePublishedRoom,
+  encodePublishedRoom,
+  type PublishedRoom,
+} from "../../core/waiting-room/published-room.js";
+import { RoomLeader } from "../../core/waiting-room/room-leader.js";
+import {
+  type JoinAnswer,
+  type LineEntry,
+  lineSpanMax,
+  type RoomLine,
+  type RoomStatus,
+  type SessionKey,
+  type VisitAnswer,
+} from "../../core/waiting-room/room-line.js";
+import { lostAfterSeconds, type RoomRules } from "../../core/waiting-room/room-rules.js";
+import {
+  lineWordsMax,
+  type RoomHead,
+  type RoomStore,
+  type RoomTurn,
+  type RoomTurnAnswer,
+  roomVisitsMax,
+  sessionsReadMax,
+  silenceSecondsMax,
+  stepEntriesMax,
+} from "../../store/coordination/room-store.js";
+
+/** What happens to a room, for logs. */
+export type RoomLineEvent =
+  /** This replica decides who enters from now on. */
+  | { readonly kind: "leaderElected"; readonly room: string; readonly term: number }
+  | { readonly kind: "leaderLost"; readonly room: string }
+  /** Another line began: the store has lost the room, and everybody has to join again. */
+  | { readonly kind: "lineBegan"; readonly room: string }
+  /** Sent once until the store answers again. */
+  | { readonly kind: "storeLost"; readonly room: string; readonly code: ErrorCode }
+  | { readonly kind: "storeFound"; readonly room: string };
+
+/** What the lines of a replica share. */
+export interface RoomLineOptions {
+  readonly store: RoomStore;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly replicaId: string;
+  /** How long a leader that is not heard of stays one. */
+  readonly leaseMs: number;
+  /** How long a visitor waits for the store. */
+  readonly turnTimeoutMs: number;
+  /** A room's service, for `activeUsersMax: auto`; undefined: not known. */
+  readonly load: (room: RoomRules) => ServiceLoad | undefined;
+  readonly onEvent?: (event: RoomLineEvent) => void;
+}
+
+/** Turns on their way to the store, of one room. What comes meanwhile fails at once. */
+const turnsInFlightMax = 64;
+
+/** How long a beat, and each call of a leader's step, may take. */
+const beatTimeoutMs = 1_000;
+
+/** A room's line over the store: what visitors do, and the leader's step where it leads. */
+export class StoreRoomLine implements RoomLine {
+  readonly #options: RoomLineOptions;
+  readonly #freshLineId: number;
+  readonly #freshSecret: Buffer;
+  #rules: RoomRules;
+  #head: RoomHead | undefined;
+  #published: PublishedRoom | undefined;
+  #leader: RoomLeader | undefined;
+  #isLost = false;
+  /** The store's second when it was asked last, and when this process had it. */
+  #clockReading:
+    | { readonly second: number; readonly sentMs: number; readonly heardMs: number }
+    | undefined;
+  #calls: Call[] = [];
+  #waits = { endedCount: 0, heldCount: 0 };
+  #turnsInFlight = 0;
+  #beat: Promise<void> | undefined;
+
+  constructor(rules: RoomRules, options: RoomLineOptions) {
+    const { random } = options;
+    this.#rules = rules;
+    this.#options = options;
+    this.#freshLineId = Math.floor(random.next() * 2 ** 32);
+    const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
+    this.#freshSecret = Buffer.from(ids.join(""), "hex");
+  }
+
+  get status(): RoomStatus | undefined {
+    return this.#published?.status;
+  }
+
+  /** As the store had it at the last beat; undefined: it has not answered yet. */
+  get head(): RoomHead | undefined {
+    return this.#head;
+  }
+
+  get isReachable(): boolean {
+    return !this.#isLost && this.#clockReading !== undefined;
+  }
+
+  get isLeader(): boolean {
+    return (this.#head?.term ?? 0) > 0;
+  }
+
+  /** The policy has changed. */
+  change(rules: RoomRules): void {
+    this.#rules = rules;
+  }
+
+  /** As the line's clock, it stands still after a silence. It is late by one call of the store. */
+  second(): number | undefined {
+    const reading = this.#clockReading;
+    if (reading === undefined) return undefined;
+    const passed = (this.#options.clock.monotonicMs() - reading.heardMs) / 1_000;
+    return reading.second + Math.min(passed, silenceSecondsMax);
+  }
+
+  join(done: (answer: JoinAnswer) => void): void {
+    this.#add({ kind: "join", done });
+  }
+
+  visit(number: number, done: (answer: VisitAnswer) => void): void {
+    this.#add({ kind: "visit", number, done });
+  }
+
+  letIn(number: number, done: (answer: VisitAnswer) => void): void {
+    this.#add({ kind: "letIn", number, done });
+  }
+
+  leave(place: { readonly number: number; readonly session?: number }): void {
+    this.#add({ kind: "leave", place });
+  }
+
+  renew(key: SessionKey, done: (exists: boolean | "failed") => void): void {
+    this.#add({ kind: "renew", key, done });
+  }
+
+  noteWait(isHeld: boolean): void {
+    this.#waits.endedCount += 1;
+    if (isHeld) this.#waits.heldCount += 1;
+  }
+
+  /** Hears of the room, and leads it where nobody else does; once a second. Never rejects. */
+  beat(): Promise<void> {
+    this.#beat ??= this.#hearAndLead(this.#options.leaseMs).finally(() => {
+      this.#beat = undefined;
+    });
+    return this.#beat;
+  }
+
+  /** Gives the lead up, so that another replica goes on at once. Never rejects. */
+  async stop(): Promise<void> {
+    await this.#beat;
+    if (this.isLeader) await this.#hear(0);
+  }
+
+  async #hearAndLead(leaseMs: number): Promise<void> {
+    const head = await this.#hear(leaseMs);
+    if (head === undefined || head.term === 0) {
+      this.#leader = undefined;
+      return;
+    }
+    try {
+      await this.#lead(head);
+    } catch (thrown) {
+      // What was decided may have been applied or not: the next step begins from the store.
+      this.#leader = undefined;
+      this.#noteFailure(thrown);
+    }
+  }
+
+  async #hear(leaseMs: number): Promise<RoomHead | undefined> {
+    const { store, clock, replicaId } = this.#options;
+    const sentMs = clock.monotonicMs();
+    const fresh = { freshLineId: this.#freshLineId, freshSecret: this.#freshSecret };
+    const beat = { room: this.#rules.name, replicaId, leaseMs, ...fresh, waits: this.#waits };
+    this.#waits = { endedCount: 0, heldCount: 0 };
+    try {
+      const head = await store.beat(beat, sentMs + beatTimeoutMs);
+      this.#noteSuccess(head.second, sentMs);
+      this.#adopt(head);
+      return head;
+    } catch (thrown) {
+      this.#noteFailure(thrown);
+      return undefined;
+    }
+  }
+
+  #adopt(head: RoomHead): void {
+    const room = this.#rules.name;
+    const before = this.#head;
+    this.#head = head;
+    this.#published = head.published && decodePublishedRoom(head.published.bytes.toString());
+    const wasLeader = (before?.term ?? 0) > 0;
+    if (before !== undefined && before.lineId !== head.lineId)
+      this.#tell({ kind: "lineBegan", room });
+    if (head.term > 0 && head.term !== before?.term) {
+      this.#tell({ kind: "leaderElected", room, term: head.term });
+    } else if (wasLeader && head.term === 0) this.#tell({ kind: "leaderLost", room });
+  }
+
+  async #lead(head: RoomHead): Promise<void> {
+    const { store, clock, random, replicaId, load } = this.#options;
+    const rules = this.#rules;
+    const room = rules.name;
+    const bounds = { lineWordsMax, sessionsReadMax, stepEntriesMax };
+    if (this.#leader?.isOf(head) !== true) {
+      this.#leader = new RoomLeader(head, this.#published, bounds);
+    }
+    const leader = this.#leader;
+    const seed = Math.floor(random.next() * 2 ** 32);
+    const input = { rules, head, load: load(rules), seed };
+    const deadlineMs = clock.monotonicMs() + beatTimeoutMs;
+    const reads = leader.reads(head);
+    const lines = reads.line.map(async (range) => {
+      leader.readLine(range, await store.readLine(room, range, deadlineMs), input);
+    });
+    const sessions = reads.sessions.map(async (range) => {
+      leader.readSessions(range, await store.readSessions(room, range, deadlineMs));
+    });
+    await Promise.all([...lines, ...sessions]);
+    const { published, ...decision } = leader.decide(input);
+    const bytes = Buffer.from(encodePublishedRoom(published));
+    const { lineId, term } = head;
+    const step = { room, term, replicaId, lineId, ...decision, published: bytes };
+    const answer = await store.apply(step, clock.monotonicMs() + beatTimeoutMs);
+    if (answer.kind === "outranked") this.#leader = undefined;
+  }
+
+  #add(call: Call): void {
+    this.#calls.push(call);
+    if (this.#calls.length === 1) this.#options.clock.scheduleTurn(() => this.#sendTurn());
+  }
+
+  #sendTurn(): void {
+    const calls = this.#calls;
+    this.#calls = [];
+    for (let from = 0; from < calls.length; from += roomVisitsMax) {
+      const part = calls.slice(from, from + roomVisitsMax);
+      if (this.#head === undefined || this.#turnsInFlight >= turnsInFlightMax) fail(part);
+      else void this.#send(part, this.#head);
+    }
+  }
+
+  async #send(calls: readonly Call[], { lineId }: RoomHead): Promise<void> {
+    const { store, clock, turnTimeoutMs } = this.#options;
+    const sentMs = clock.monotonicMs();
+    const turn: RoomTurn = {
+      room: this.#rules.name,
+      lineId,
+      joinCount: calls.filter(({ kind }) => kind === "join").length,
+      spanMax: this.#spanMax(),
+      lostAfterSeconds: lostAfterSeconds(this.#rules),
+      visits: calls.flatMap((call) => (call.kind === "visit" ? [call.number] : [])),
+      renewals: calls.flatMap((call) => (call.kind === "renew" ? [call.key] : [])),
+      letIns: calls.flatMap((call) => (call.kind === "letIn" ? [call.number] : [])),
+      leaves: calls.flatMap((call) => (call.kind === "leave" ? [call.place] : [])),
+    };
+    this.#turnsInFlight += 1;
+    let answer: RoomTurnAnswer | undefined;
+    try {
+      answer = await store.turn(turn, sentMs + turnTimeoutMs);
+      this.#noteSuccess(answer.second, sentMs);
+    } catch (thrown) {
+      this.#noteFailure(thrown);
+    } finally {
+      this.#turnsInFlight -= 1;
+    }
+    if (answer === undefined) fail(calls);
+    else this.#deliver(calls, answer);
+  }
+
+  /** As many numbers as may wait, and those of visitors who are gone, as far as is known. */
+  #spanMax(): number {
+    const { status } = this;
+    const { order, waitingMax } = this.#rules;
+    if (order === "reject" || status?.mode === "draining") return 0;
+    if (status === undefined) return Math.min(waitingMax, lineSpanMax);
+    const goneCount = status.nextNumber - status.calledPlace - status.waitingCount;
+    return Math.min(waitingMax + Math.max(0, goneCount), lineSpanMax);
+  }
+
+  #deliver(calls: readonly Call[], answer: RoomTurnAnswer): void {
+    const second = Math.floor(answer.second);
+    const entries = answer.entries.values();
+    const letIns = answer.letInEntries.values();
+    const renewed = answer.renewed.values();
+    let joins = 0;
+    for (const call of calls) {
+      if (call.kind === "join") {
+        call.done(joinAnswer(answer, joins));
+        joins += 1;
+      } else if (call.kind === "visit") {
+        const entry = this.#present(call.number, entries.next().value);
+        call.done({ kind: "known", entry, second });
+      } else if (call.kind === "letIn") {
+        call.done({ kind: "known", entry: known(letIns.next().value), second });
+      } else if (call.kind === "renew") call.done(known(renewed.next().value));
+    }
+  }
+
+  /** Who was passed over, and then came back with other rules for that, would wait for ever. */
+  #present(number: number, answered: LineEntry | undefined): LineEntry {
+    const entry = known(answered);
+    if (entry.kind !== "waiting") return entry;
+    const place = placeOf(number, this.status?.shuffles ?? []);
+    return place < (this.#head?.calledPlace ?? 0) ? { kind: "gone" } : entry;
+  }
+
+  #noteSuccess(second: number, sentMs: number): void {
+    const before = this.#clockReading;
+    if (before === undefined || before.sentMs <= sentMs) {
+      this.#clockReading = { second, sentMs, heardMs: this.#options.clock.monotonicMs() };
+    }
+    if (this.#isLost) this.#tell({ kind: "storeFound", room: this.#rules.name });
+    this.#isLost = false;
+  }
+
+  #noteFailure(thrown: unknown): void {
+    const { code } = toServiceError(thrown);
+    if (!this.#isLost) this.#tell({ kind: "storeLost", room: this.#rules.name, code });
+    this.#isLost = true;
+  }
+
+  #tell(event: RoomLineEvent): void {
+    this.#options.onEvent?.(event);
+  }
+}
+
+type Call =
+  | { readonly kind: "join"; readonly done: (answer: JoinAnswer) => void }
+  | {
+      readonly kind: "visit" | "letIn";
+      readonly number: number;
+      readonly done: (answer: VisitAnswer) => void;
+    }
+  | { readonly kind: "leave"; readonly place: RoomTurn["leaves"][number] }
+  | {
+      readonly kind: "renew";
+      readonly key: SessionKey;
+      readonly done: (exists: boolean | "failed") => void;
+    };
+
+function joinAnswer(answer: RoomTurnAnswer, index: number): JoinAnswer {
+  if (index >= answer.joinedCount) return { kind: "full" };
+  return {
+    kind: "joined",
+    lineId: answer.lineId,
+    number: answer.firstNumber + index,
+    second: Math.floor(answer.second),
+    session: answer.enteredSessions[index],
+  };
+}
+
+function fail(calls: readonly Call[]): void {
+  for (const call of calls) {
+    if (call.kind === "renew") call.done("failed");
+    else if (call.kind !== "leave") call.done({ kind: "failed" });
+  }
+}
+
+function known<T>(value: T | undefined): T {
+  assert(value !== undefined, "the store answers for each visitor");
+  return value;
+}
