@@ -10,7 +10,9 @@ const gone = { kind: "gone" } as const;
 /** What a store of waiting rooms promises, whatever it is. */
 export function describeRooms(open: () => RoomWorld): void {
   describeLeads(open);
+  describeHeads(open);
   describeLines(open);
+  describeChunks(open);
   describeCalls(open);
   describeSessions(open);
   describeSteps(open);
@@ -70,7 +72,9 @@ function describeLeads(open: () => RoomWorld): void {
     }
     await room.store.forget(room.name, soon());
   });
+}
 
+function describeHeads(open: () => RoomWorld): void {
   it("keeps what an operator set and what the leader published, byte by byte", async () => {
     const room = await TestRoom.open(open());
     expect(await room.beat()).toMatchObject({ published: undefined, override: undefined });
@@ -146,7 +150,9 @@ function describeLines(open: () => RoomWorld): void {
     await room.turn({ leaves: [{ number: 9, session: 0 }] });
     expect(await room.sessions(0, 1)).toEqual([3, 1]);
   });
+}
 
+function describeChunks(open: () => RoomWorld): void {
   it("holds words of several chunks, and forgets those that are not needed", async () => {
     const room = await TestRoom.open(open());
     const perTurn = roomVisitsMax;
@@ -265,7 +271,7 @@ function describeSessions(open: () => RoomWorld): void {
     expect((await room.turn({ joinCount: 1 })).enteredSessions).toEqual([]);
   });
 
-  it("calls those whom an operator lets in with extra sessions, as far as there are any", async () => {
+  it("calls those whom an operator lets in, as far as there are extra sessions", async () => {
     const room = await TestRoom.open(open());
     await room.turn({ joinCount: 6 });
     await room.call([0]);

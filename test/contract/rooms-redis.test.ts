@@ -59,7 +59,7 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     expect(await keysOf(room)).toEqual([]);
   });
 
-  it("keeps the lower 32 bits of numbers in sessions, and gives out none from 2^48 on", async () => {
+  it("keeps the lower half of numbers in sessions, and gives none from 2^48 on", async () => {
     const room = await openRoom();
     const startAt = async (first: number): Promise<void> => {
       const forgotten = Math.floor(first / 1_048_576);
