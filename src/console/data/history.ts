@@ -3,6 +3,7 @@ import type {
   ClassHistory,
   GetHistoryResponse,
   ReplicaHistory,
+  RoomHistory,
   ServiceHistory,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 
@@ -46,6 +47,24 @@ export interface ServicePoint {
   readonly refused: Readonly<Record<string, number>>;
 }
 
+/** One second of a waiting room at one replica, or as all of them have it. */
+export interface RoomPoint {
+  readonly waiting: number;
+  readonly active: number;
+  readonly activeMax: number;
+  /** Visitors per second. */
+  readonly arrivals: number;
+  readonly entries: number;
+  readonly abandoned: number;
+  /** In seconds; 0: not known. */
+  readonly estimateLow: number;
+  readonly estimateHigh: number;
+  /** Waits that ended, and sums over them. */
+  readonly waits: number;
+  readonly expectedSeconds: number;
+  readonly actualSeconds: number;
+}
+
 type Ring<T> = Map<number, T>;
 
 /** Counts of a rule in ten seconds. */
@@ -59,6 +78,7 @@ export class FleetHistory {
   readonly #replicas = new Map<string, Ring<HistoryPoint>>();
   readonly #services = new Map<string, Map<string, Ring<ServicePoint>>>();
   readonly #rules = new Map<string, Map<string, Ring<RulePoint>>>();
+  readonly #rooms = new Map<string, Map<string, Ring<RoomPoint>>>();
   /** Seconds in which replicas did not answer, and how many. */
   readonly #silent = new Map<number, number>();
 
@@ -83,6 +103,13 @@ export class FleetHistory {
       if (start === undefined) continue;
       for (const i of service.inFlight.keys()) own.set(start + i, servicePointOf(service, i));
     }
+    for (const room of one.rooms) {
+      const rings = entryOf(this.#rooms, room.name, () => new Map());
+      const own = entryOf(rings, one.replica, () => new Map());
+      const start = secondOf(room.start);
+      if (start === undefined) continue;
+      for (const i of room.waiting.keys()) own.set(start + i, roomPointOf(room, i));
+    }
     for (const { domain, label, start, hits, overLimit } of one.rules) {
       const rings = entryOf(this.#rules, ruleId({ domain, label }), () => new Map());
       const own = entryOf(rings, one.replica, () => new Map());
@@ -99,8 +126,8 @@ export class FleetHistory {
   #prune(now: number): void {
     const oldest = now - historySeconds - 60;
     const rings: Ring<unknown>[] = [...this.#replicas.values(), this.#silent];
-    for (const own of [...this.#services.values(), ...this.#rules.values()]) {
-      rings.push(...own.values());
+    for (const kept of [this.#services, this.#rules, this.#rooms]) {
+      for (const own of kept.values()) rings.push(...own.values());
     }
     for (const ring of rings) {
       for (const second of ring.keys()) {
@@ -141,6 +168,15 @@ export class FleetHistory {
     return this.#window((second) => {
       const points = rings.flatMap((ring) => ring.get(second) ?? []);
       return points.length === 0 ? undefined : sumService(points, isShared);
+    });
+  }
+
+  /** The same of a waiting room: its line is that of all replicas, and waits add up. */
+  roomTimeline(name: string): readonly Second<RoomPoint>[] {
+    const rings = [...(this.#rooms.get(name)?.values() ?? [])];
+    return this.#window((second) => {
+      const points = rings.flatMap((ring) => ring.get(second) ?? []);
+      return points.length === 0 ? undefined : mergeRoomPoints(points);
     });
   }
 
@@ -238,6 +274,40 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
     gradient: Math.min(...of(({ gradient }) => gradient)),
     admitted: classes(({ admitted }) => admitted),
     refused: classes(({ refused }) => refused),
+  };
+}
+
+const summedRoomFields: readonly (keyof RoomPoint)[] = [
+  "waits",
+  "expectedSeconds",
+  "actualSeconds",
+];
+
+function mergeRoomPoints(points: readonly RoomPoint[]): RoomPoint {
+  return roomPoint((field) => {
+    const values = points.map((point) => point[field]);
+    const isSum = summedRoomFields.includes(field);
+    return isSum ? values.reduce((a, b) => a + b, 0) : Math.max(...values);
+  });
+}
+
+function roomPointOf(one: RoomHistory, i: number): RoomPoint {
+  return roomPoint((field) => one[field][i] ?? 0);
+}
+
+function roomPoint(read: (field: keyof RoomPoint) => number): RoomPoint {
+  return {
+    waiting: read("waiting"),
+    active: read("active"),
+    activeMax: read("activeMax"),
+    arrivals: read("arrivals"),
+    entries: read("entries"),
+    abandoned: read("abandoned"),
+    estimateLow: read("estimateLow"),
+    estimateHigh: read("estimateHigh"),
+    waits: read("waits"),
+    expectedSeconds: read("expectedSeconds"),
+    actualSeconds: read("actualSeconds"),
   };
 }
 

@@ -173,8 +173,7 @@ export const roomPage = object(
     }),
     template: field(
       template,
-      `The page in HTML with \`{{fields}}\`, at most ${templateCharsMax} characters. Values of ` +
-        "fields are escaped. Default: the built-in page.",
+      "The page in HTML with `{{fields}}`, whose values are escaped. Default: the built-in page.",
     ),
     texts: field(
       texts,

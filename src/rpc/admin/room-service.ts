@@ -267,7 +267,7 @@ function encodeOverride({
 function encodeRoom(
   view: RoomView,
   rooms: RoomAdministration,
-  { replica }: RoomServiceParts,
+  parts: RoomServiceParts,
 ): MessageInitShape<typeof RoomSchema> {
   const { policy, line, override, leaderId = "", estimate, counts, waits } = view;
   const { name, service, events, onStoreFailure } = policy;
@@ -275,7 +275,9 @@ function encodeRoom(
   return {
     name,
     service,
-    replica,
+    replica: parts.replica,
+    domain: domainOf(parts, view) ?? "",
+    hasGate: policy.gate !== undefined,
     mode: status?.mode ?? override?.mode ?? "open",
     phase: view.phase,
     events: events.map(({ name: event, startsAtMs, endsAtMs }) => {

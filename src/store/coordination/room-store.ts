@@ -79,6 +79,7 @@ export const roomKeptMs = 604_800_000;
 /** Bytes that a leader publishes at most. */
 export const statusBytesMax = 65_536;
 
+/** A replica says that it is there, and asks how a room stands. */
 export interface RoomBeat {
   readonly room: string;
   readonly replicaId: string;
@@ -146,6 +147,7 @@ export interface RangeCounts {
   readonly heldCount: number;
 }
 
+/** What came of a turn. */
 export interface RoomTurnAnswer {
   readonly lineId: number;
   readonly second: number;

@@ -21,9 +21,9 @@ import type { StoreScript } from "../scripts/connection.js";
  *   in the head.
  *
  * Fields of the head: `line`, `began`, `last` (the last beat, in ms of the line), `next`, `called`,
- * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of the
- * line), `secret`, `status` and `statusMs`, `override`, `spare`, `extra`, `kept` (when keys were
- * last kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
+ * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of
+ * the line), `secret`, `status` and `statusMs`, `override`, `spare`, `extra`, `kept` (when keys
+ * were last kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
  *
  * Scripts but `beat` and `forget` answer 0 where the room has no line.
  */

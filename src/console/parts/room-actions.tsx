@@ -1,0 +1,261 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { Room, SetRoomOverrideRequestSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
+import { reasonFlags, writeCommand } from "../data/cli-command.js";
+import { formatCount } from "../data/format.js";
+import { showText } from "../data/shown-text.js";
+import { api } from "../state/api.js";
+import { mayChange } from "../state/session.js";
+import { ActionDialog, type PlannedChange } from "./action-dialog.jsx";
+
+type Change = MessageInitShape<typeof SetRoomOverrideRequestSchema>;
+type ActionName = "mode" | "capacity" | "event" | "reset";
+
+interface RoomActionProps {
+  readonly room: Room;
+  readonly onClose: () => void;
+}
+
+/** What an operator may do with a room; readers see nothing of it. */
+export function RoomActions({ room }: { readonly room: Room }) {
+  const open = useSignal<ActionName | undefined>(undefined);
+  if (!mayChange(room.domain === "" ? undefined : room.domain)) return undefined;
+  const button = (name: ActionName, text: string) => (
+    <button type="button" onClick={() => (open.value = name)}>
+      {text}
+    </button>
+  );
+  const close = (): void => {
+    open.value = undefined;
+  };
+  const own = { room, onClose: close };
+  const { override, events } = room;
+  return (
+    <div class="tools">
+      {button("mode", "Mode …")}
+      {button("capacity", "Capacity …")}
+      {events.length === 0 ? undefined : button("event", "Event …")}
+      {override === undefined ? undefined : button("reset", "Reset …")}
+      {open.value === "mode" ? <ModeAction {...own} /> : undefined}
+      {open.value === "capacity" ? <CapacityAction {...own} /> : undefined}
+      {open.value === "event" ? <EventAction {...own} /> : undefined}
+      {open.value === "reset" ? <ResetAction {...own} /> : undefined}
+    </div>
+  );
+}
+
+const modes = {
+  open: { verb: "Resume", command: "resume", what: "visitors enter" },
+  paused: { verb: "Pause", command: "pause", what: "nobody enters; visitors keep their places" },
+  draining: {
+    verb: "Drain",
+    command: "drain",
+    what: "nobody joins; those who wait still enter",
+  },
+} as const;
+
+type Mode = keyof typeof modes;
+
+function ModeAction({ room, onClose }: RoomActionProps) {
+  const mode = useSignal<Mode>(room.mode === "open" ? "paused" : "open");
+  const { verb, command, what } = modes[mode.value];
+  return (
+    <OverrideAction
+      room={room}
+      verb={verb}
+      isDangerous={mode.value !== "open"}
+      changes={
+        mode.value === room.mode
+          ? undefined
+          : [{ what: "Mode", before: room.mode, after: `${mode.value}: ${what}` }]
+      }
+      words={[command, room.name]}
+      change={{ mode: mode.value }}
+      onClose={onClose}
+    >
+      <label class="field">
+        <span>Mode</span>
+        <select
+          value={mode.value}
+          onInput={({ currentTarget }) => {
+            mode.value = readMode(currentTarget.value);
+          }}
+        >
+          {Object.entries(modes).map(([name, { what: text }]) => (
+            <option key={name} value={name}>
+              {name}: {text}
+            </option>
+          ))}
+        </select>
+      </label>
+    </OverrideAction>
+  );
+}
+
+function readMode(text: string): Mode {
+  return text === "paused" || text === "draining" ? text : "open";
+}
+
+function CapacityAction({ room, onClose }: RoomActionProps) {
+  const users = useSignal("");
+  const rate = useSignal("");
+  const { activeUsers, entriesPerMinute } = room.override ?? {};
+  const wantedUsers = readWhole(users.value, activeUsersMax);
+  const wantedRate = readWhole(rate.value, entriesPerMinuteMax);
+  const isBad = wantedUsers === "bad" || wantedRate === "bad";
+  const isReady = !isBad && (wantedUsers !== undefined || wantedRate !== undefined);
+  const changes = isReady
+    ? [
+        ...planned("Active users", room.line?.activeMax, wantedUsers),
+        ...planned("New users per minute", entriesPerMinute, wantedRate),
+      ]
+    : undefined;
+  return (
+    <OverrideAction
+      room={room}
+      verb="Change capacity"
+      changes={changes}
+      words={[
+        "set",
+        room.name,
+        ...(users.value === "" ? [] : ["--active-users", users.value]),
+        ...(rate.value === "" ? [] : ["--new-users-per-minute", rate.value]),
+      ]}
+      change={{
+        ...(typeof wantedUsers === "bigint" ? { activeUsers: wantedUsers } : {}),
+        ...(typeof wantedRate === "bigint" ? { entriesPerMinute: wantedRate } : {}),
+      }}
+      onClose={onClose}
+    >
+      <div class="fields">
+        <label class="field">
+          <span>Active users (empty: unchanged)</span>
+          <input
+            inputMode="numeric"
+            placeholder={activeUsers === undefined ? "the policy's" : String(activeUsers)}
+            value={users.value}
+            onInput={({ currentTarget }) => {
+              users.value = currentTarget.value.trim();
+            }}
+          />
+        </label>
+        <label class="field">
+          <span>New users per minute</span>
+          <input
+            inputMode="numeric"
+            placeholder={entriesPerMinute === undefined ? "the policy's" : String(entriesPerMinute)}
+            value={rate.value}
+            onInput={({ currentTarget }) => {
+              rate.value = currentTarget.value.trim();
+            }}
+          />
+        </label>
+      </div>
+    </OverrideAction>
+  );
+}
+
+/** Undefined: nothing is written. */
+function readWhole(text: string, max: number): bigint | "bad" | undefined {
+  if (text === "") return undefined;
+  return /^\d{1,9}$/.test(text) && Number(text) <= max ? BigInt(text) : "bad";
+}
+
+function planned(
+  what: string,
+  before: bigint | undefined,
+  after: bigint | "bad" | undefined,
+): readonly PlannedChange[] {
+  if (typeof after !== "bigint") return [];
+  const text = before === undefined ? "the policy's" : formatCount(before);
+  return [{ what, before: text, after: formatCount(after) }];
+}
+
+function EventAction({ room, onClose }: RoomActionProps) {
+  const opened = room.override?.openedEvent ?? "";
+  const wanted = useSignal(opened === "" ? (room.events[0]?.name ?? "") : "");
+  const { value: name } = wanted;
+  const shown = (event: string): string => (event === "" ? "by schedule" : showText(event));
+  return (
+    <OverrideAction
+      room={room}
+      verb={name === "" ? "Close event" : "Open event"}
+      changes={
+        name === opened
+          ? undefined
+          : [{ what: "Open event", before: shown(opened), after: shown(name) }]
+      }
+      words={name === "" ? ["close", room.name] : ["open", room.name, name]}
+      change={{ openEvent: name }}
+      onClose={onClose}
+    >
+      <label class="field">
+        <span>Event to open now</span>
+        <select
+          value={name}
+          onInput={({ currentTarget }) => {
+            wanted.value = currentTarget.value;
+          }}
+        >
+          <option value="">none: events open as scheduled</option>
+          {room.events.map((event) => (
+            <option key={event.name} value={event.name}>
+              {showText(event.name)}
+            </option>
+          ))}
+        </select>
+      </label>
+    </OverrideAction>
+  );
+}
+
+function ResetAction({ room, onClose }: RoomActionProps) {
+  return (
+    <OverrideAction
+      room={room}
+      verb="Reset"
+      changes={[{ what: "Changes of operators", before: "apply", after: "removed" }]}
+      words={["reset", room.name]}
+      change={{ reset: true }}
+      onClose={onClose}
+    />
+  );
+}
+
+function OverrideAction({
+  room: { name },
+  verb,
+  isDangerous = false,
+  changes,
+  words,
+  change,
+  onClose,
+  children,
+}: RoomActionProps & {
+  readonly verb: string;
+  readonly isDangerous?: boolean;
+  readonly changes: readonly PlannedChange[] | undefined;
+  /** Of the command, after `headgate rooms`. */
+  readonly words: readonly string[];
+  readonly change: Change;
+  readonly children?: ComponentChildren;
+}) {
+  return (
+    <ActionDialog
+      title={`Room ${showText(name)}`}
+      verb={verb}
+      isDangerous={isDangerous}
+      changes={changes}
+      command={(reason) => writeCommand(["headgate", "rooms", ...words, ...reasonFlags(reason)])}
+      run={async (reason) => {
+        await api.rooms.setRoomOverride({ ...change, room: name, reason });
+        return "Changed. It applies on all replicas within two seconds.";
+      }}
+      onClose={onClose}
+    >
+      {children}
+    </ActionDialog>
+  );
+}
