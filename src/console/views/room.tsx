@@ -19,15 +19,14 @@ import {
 } from "../data/rooms.js";
 import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
-import { Gate } from "../parts/gate.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
-import { RoomActions } from "../parts/room-actions.jsx";
-import { RoomTicket } from "../parts/room-ticket.jsx";
 import { Badge, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { useRooms } from "../state/rooms-poll.js";
+import { Gate } from "./gate.jsx";
+import { RoomActions, RoomTicket } from "./room-actions.jsx";
 
 /** One waiting room: its line, what visitors are told and what became of it, and its actions. */
 export function RoomPage() {
@@ -96,7 +95,7 @@ function Changes({ room: { override } }: { readonly room: Room }) {
     ...(openedEvent === "" ? [] : [`event ${showText(openedEvent)} open`]),
   ];
   return (
-    <p class="notice notice" role="status">
+    <p class="notice" role="status">
       Set by an operator: <b>{texts.join(", ")}</b>. Reset it to follow the policy again.
     </p>
   );

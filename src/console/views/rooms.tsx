@@ -18,7 +18,7 @@ export function Rooms() {
             {rooms.length === 0 ? (
               <p class="empty">
                 The active policy has no waiting rooms. Add one to <a href="#/policy">the policy</a>{" "}
-                under spec.waitingRooms to let visitors wait in front of a service.
+                under spec.waitingRooms.
               </p>
             ) : (
               <div class="cards">
