@@ -100,8 +100,18 @@ export class LiveLine {
     }
     this.#counts.splice(0, blockOf(calledPlace) - blockOf(this.#calledPlace));
     this.#calledPlace = calledPlace;
-    this.#shuffles = openShuffles(this.#shuffles, calledPlace);
-    this.#moveBase();
+  }
+
+  /** Forgets runs and numbers that are called through. */
+  forgetCalled(): void {
+    this.#shuffles = openShuffles(this.#shuffles, this.#calledPlace);
+    const base = firstNumber(this.#calledPlace, this.#shuffles);
+    // Bytes are moved once half of them are not needed.
+    if (base - this.#base < this.#isLive.length / 2) return;
+    this.#isLive.copyWithin(0, base - this.#base);
+    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
+    this.#base = base;
+    this.#end = Math.max(this.#end, base);
   }
 
   /** Permutes places that have not been called; takes about 0.1 us for each number. */
@@ -138,16 +148,6 @@ export class LiveLine {
     const larger = new Uint8Array(2 * (end - this.#base));
     larger.set(this.#isLive);
     this.#isLive = larger;
-  }
-
-  /** Lets go of numbers that are called, once they are half of the bytes. */
-  #moveBase(): void {
-    const base = firstNumber(this.#calledPlace, this.#shuffles);
-    if (base - this.#base < this.#isLive.length / 2) return;
-    this.#isLive.copyWithin(0, base - this.#base);
-    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
-    this.#base = base;
-    this.#end = Math.max(this.#end, base);
   }
 }
 

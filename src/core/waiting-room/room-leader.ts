@@ -188,7 +188,7 @@ export class RoomLeader {
       spareSessions,
       extraSessions,
       calledPlace,
-      forgottenBelow: this.#forgottenBelow(head),
+      forgottenBelow: step.forgottenBelow,
       published,
     };
   }
@@ -198,6 +198,7 @@ export class RoomLeader {
     const { second, calledPlace, activeCount } = this.#last?.status ?? { ...head, activeCount: 0 };
     const elapsedSeconds = Math.max(0, head.second - second);
     this.#line.advance(head.calledPlace);
+    this.#line.forgetCalled();
     const event = eventState(rules.events, lineMs(head), head.override?.openedEvent);
     const openedEvent = this.#open({ rules, head, event, seed }, before.openedEvent);
     const bounds = roomBounds(rules, event, head.override);
@@ -216,7 +217,9 @@ export class RoomLeader {
       openedEvent,
       tokens: Math.min(tokensMax, tokens) - spareEntrances,
     };
-    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory };
+    // By what is called for certain: the store may stop the calls of this step.
+    const forgottenBelow = this.#forgottenBelow(head);
+    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory, forgottenBelow };
   }
 
   /** Shuffles those who wait when an event opens, once. */
@@ -377,6 +380,7 @@ interface Step {
   readonly perSecond: number | undefined;
   readonly elapsedSeconds: number;
   readonly memory: LeaderMemory;
+  readonly forgottenBelow: number;
 }
 
 /** Who enters. */
