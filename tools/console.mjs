@@ -136,12 +136,15 @@ function slimSchema(part) {
   const ofEach = (named) =>
     named &&
     Object.fromEntries(Object.entries(named).map(([name, one]) => [name, slimSchema(one)]));
+  // Others take no name of the user's own.
+  const values = typeof part.additionalProperties === "object" && part.additionalProperties;
   return {
     description,
     $ref,
     enum: choices,
     $defs: ofEach($defs),
     properties: ofEach(properties),
+    additionalProperties: values ? slimSchema(values) : undefined,
     items: items && slimSchema(items),
     anyOf: anyOf?.map(slimSchema),
     oneOf: oneOf?.map(slimSchema),

@@ -259,6 +259,6 @@ export function roomsPolicy(
 ): Policy {
   const builder = new PolicyBuilder("v1");
   builder.addServices([testService(admission)]);
-  builder.setWaitingRooms(rooms);
+  builder.addWaitingRooms(rooms);
   return builder.finish();
 }
