@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { useSignal } from "@preact/signals";
+import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type {
   ExplainTicketResponse,
@@ -62,6 +62,7 @@ const modes = {
 } as const;
 
 type Mode = keyof typeof modes;
+const modeNames: readonly Mode[] = ["open", "paused", "draining"];
 
 function ModeAction({ room, onClose }: RoomActionProps) {
   const mode = useSignal<Mode>(room.mode === "open" ? "paused" : "open");
@@ -80,27 +81,41 @@ function ModeAction({ room, onClose }: RoomActionProps) {
       change={{ mode: mode.value }}
       onClose={onClose}
     >
-      <label class="field">
-        <span>Mode</span>
-        <select
-          value={mode.value}
-          onInput={({ currentTarget }) => {
-            mode.value = readMode(currentTarget.value);
-          }}
-        >
-          {Object.entries(modes).map(([name, { what: text }]) => (
-            <option key={name} value={name}>
-              {name}: {text}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Mode"
+        value={mode}
+        options={modeNames.map((name) => [name, `${name}: ${modes[name].what}`])}
+      />
     </OverrideAction>
   );
 }
 
-function readMode(text: string): Mode {
-  return text === "paused" || text === "draining" ? text : "open";
+function SelectField<Name extends string>({
+  label,
+  value,
+  options,
+}: {
+  readonly label: string;
+  readonly value: Signal<Name>;
+  readonly options: readonly (readonly [name: Name, text: string])[];
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select
+        value={value.value}
+        onInput={({ currentTarget }) => {
+          value.value = options[currentTarget.selectedIndex]?.[0] ?? value.value;
+        }}
+      >
+        {options.map(([name, text]) => (
+          <option key={name} value={name}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
 }
 
 function CapacityAction({ room, onClose }: RoomActionProps) {
@@ -135,30 +150,35 @@ function CapacityAction({ room, onClose }: RoomActionProps) {
       onClose={onClose}
     >
       <div class="fields">
-        <label class="field">
-          <span>Active users (empty: unchanged)</span>
-          <input
-            inputMode="numeric"
-            placeholder={activeUsers === undefined ? "the policy's" : String(activeUsers)}
-            value={users.value}
-            onInput={({ currentTarget }) => {
-              users.value = currentTarget.value.trim();
-            }}
-          />
-        </label>
-        <label class="field">
-          <span>New users per minute</span>
-          <input
-            inputMode="numeric"
-            placeholder={entriesPerMinute === undefined ? "the policy's" : String(entriesPerMinute)}
-            value={rate.value}
-            onInput={({ currentTarget }) => {
-              rate.value = currentTarget.value.trim();
-            }}
-          />
-        </label>
+        <NumberField label="Active users (empty: unchanged)" text={users} set={activeUsers} />
+        <NumberField label="New users per minute" text={rate} set={entriesPerMinute} />
       </div>
     </OverrideAction>
+  );
+}
+
+function NumberField({
+  label,
+  text,
+  set,
+}: {
+  readonly label: string;
+  readonly text: Signal<string>;
+  /** What an operator has set. */
+  readonly set: bigint | undefined;
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <input
+        inputMode="numeric"
+        placeholder={String(set ?? "the policy's")}
+        value={text.value}
+        onInput={({ currentTarget }) => {
+          text.value = currentTarget.value.trim();
+        }}
+      />
+    </label>
   );
 }
 
@@ -196,22 +216,14 @@ function EventAction({ room, onClose }: RoomActionProps) {
       change={{ openEvent: name }}
       onClose={onClose}
     >
-      <label class="field">
-        <span>Event to open now</span>
-        <select
-          value={name}
-          onInput={({ currentTarget }) => {
-            wanted.value = currentTarget.value;
-          }}
-        >
-          <option value="">none: events open as scheduled</option>
-          {room.events.map((event) => (
-            <option key={event.name} value={event.name}>
-              {showText(event.name)}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label="Event to open now"
+        value={wanted}
+        options={[
+          ["", "none: events open as scheduled"],
+          ...room.events.map(({ name: event }) => [event, showText(event)] as const),
+        ]}
+      />
     </OverrideAction>
   );
 }
