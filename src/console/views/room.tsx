@@ -134,7 +134,7 @@ function RoomTiles({ fleetRoom: { room, heldRatio } }: { readonly fleetRoom: Fle
       <Tile
         label="Ranges that held"
         value={heldRatio === undefined ? "-" : formatPercent(heldRatio)}
-        detail={heldRatio === undefined ? "nobody has entered yet" : "of 90 % that should"}
+        detail={heldRatio === undefined ? "nobody has entered yet" : "90 % should hold"}
         tone={heldRatio !== undefined && heldRatio < heldRatioNoticed ? "bad" : "good"}
       />
       <Tile
