@@ -96,7 +96,7 @@ const missRatio = 0.1;
 /** Of the normal distribution: 5 % are above. */
 const normalQuantile95 = 1.645;
 
-const factorGainEach = 0.02;
+const factorGainEach = 0.005;
 
 const factorGainMax = 0.05;
 

@@ -9,7 +9,7 @@ import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./roo
 export class LiveLine {
   #shuffles: readonly LineShuffle[];
   #calledPlace: number;
-  /** The number of the first byte: below it, no number has a place that is still to be called. */
+  /** The number of the first byte, at most `firstNumber`. */
   #base: number;
   /** Numbers below it have been read. */
   #end: number;
@@ -28,6 +28,11 @@ export class LiveLine {
 
   get base(): number {
     return this.#base;
+  }
+
+  /** The smallest number with a place that is still to be called. */
+  get firstNumber(): number {
+    return firstNumber(this.#calledPlace, this.#shuffles);
   }
 
   get end(): number {
@@ -100,8 +105,18 @@ export class LiveLine {
     }
     this.#counts.splice(0, blockOf(calledPlace) - blockOf(this.#calledPlace));
     this.#calledPlace = calledPlace;
-    this.#shuffles = openShuffles(this.#shuffles, calledPlace);
-    this.#moveBase();
+  }
+
+  /** Forgets runs and numbers that are called through. */
+  forgetCalled(): void {
+    this.#shuffles = openShuffles(this.#shuffles, this.#calledPlace);
+    const base = this.firstNumber;
+    // Bytes are moved once half of them are not needed.
+    if (base - this.#base < this.#isLive.length / 2) return;
+    this.#isLive.copyWithin(0, base - this.#base);
+    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
+    this.#base = base;
+    this.#end = Math.max(this.#end, base);
   }
 
   /** Permutes places that have not been called; takes about 0.1 us for each number. */
@@ -139,19 +154,8 @@ export class LiveLine {
     larger.set(this.#isLive);
     this.#isLive = larger;
   }
-
-  /** Lets go of numbers that are called, once they are half of the bytes. */
-  #moveBase(): void {
-    const base = firstNumber(this.#calledPlace, this.#shuffles);
-    if (base - this.#base < this.#isLive.length / 2) return;
-    this.#isLive.copyWithin(0, base - this.#base);
-    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
-    this.#base = base;
-    this.#end = Math.max(this.#end, base);
-  }
 }
 
-/** The smallest number with a place that is still to be called. */
 function firstNumber(calledPlace: number, shuffles: readonly LineShuffle[]): number {
   return shuffles.reduce((least, { from }) => Math.min(least, from), calledPlace);
 }
