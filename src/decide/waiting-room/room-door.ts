@@ -1,4 +1,5 @@
 import type { HeaderField, Refusal } from "../../core/admission/exchange-messages.js";
+import { fadingInput, Gate } from "../../core/admission/gate.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { rangeHeld } from "../../core/waiting-room/estimate.js";
@@ -16,6 +17,7 @@ import type { PriorityClassifier } from "../../policy/services/priority-classifi
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 import type { RateLimitDecider } from "../admission/admission-rate-limit.js";
+import { type ReadGateSettings, setGate } from "../admission/fleet-gate.js";
 import { joinLimitOf } from "./join-limit.js";
 import { languageHeader, type RoomAnswerParts, RoomAnswers } from "./room-answers.js";
 import { noCookie, sessionCookie, waitingCookie } from "./room-cookies.js";
@@ -37,6 +39,8 @@ export interface RoomAccess {
 export interface RoomDoorParts extends RoomAnswerParts {
   readonly decider: RateLimitDecider;
   readonly access: (room: string) => RoomAccess;
+  /** What operators have changed about gates of rooms; absent: nothing, ever. */
+  readonly gateSettings?: ReadGateSettings;
 }
 
 /** What becomes of a request at the door of its room. */
@@ -89,6 +93,8 @@ export class RoomDoor {
   readonly #parts: RoomDoorParts;
   readonly #answers: RoomAnswers;
   readonly #joinLimit: ReturnType<typeof joinLimitOf>;
+  /** Which visitors Envoys turn away by themselves; undefined: none. */
+  readonly #gate: Gate | undefined;
   /** The line that the numbers below are of. */
   #lineId: number | undefined;
   /** When a number was seen waiting. */
@@ -105,6 +111,26 @@ export class RoomDoor {
     this.tickets = new RoomTickets(policy, () => parts.access(policy.name).keys);
     this.#answers = new RoomAnswers(parts, policy);
     this.#joinLimit = joinLimitOf(policy, parts.decider);
+    const gate = before === undefined ? undefined : before.#gate;
+    this.#gate = policy.gate && (gate ?? new Gate(policy.gate));
+  }
+
+  /** The share of visitors without a ticket that Envoys turn away by themselves. */
+  get gateRejectRatio(): number {
+    return this.#gate === undefined ? 0 : 1 - this.#gate.passRatio;
+  }
+
+  /**
+   * Moves its gate, once a second: by what the leader says of the wait, and towards open where
+   * nobody says that. See `fadingInput`: visitors who are turned away do not join.
+   */
+  tick(): void {
+    const gate = this.#gate;
+    const { gate: own, name } = this.policy;
+    if (gate === undefined || own === undefined) return;
+    setGate(gate, this.#parts.gateSettings?.(name, own) ?? own);
+    const ratio = this.line.isReachable ? (this.line.status?.rejectRatio ?? 0) : 0;
+    gate.update(fadingInput(gate, ratio));
   }
 
   /** Its line, as this replica has it. */

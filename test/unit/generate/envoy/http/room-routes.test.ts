@@ -85,7 +85,7 @@ describe("roomRoutes()", () => {
       name: "cookie",
       invert_match: true,
       treat_missing_header_as_empty: true,
-      string_match: { contains: "headgate-sale=" },
+      string_match: { contains: "room-cookie=" },
     });
     expect(gates[0]?.response_headers_to_add.map(({ header }) => header.key)).toEqual([
       "retry-after",
