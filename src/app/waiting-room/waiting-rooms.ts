@@ -40,6 +40,12 @@ export interface OpenWaitingRooms {
 const tickMs = 1_000;
 
 /**
+ * How long a visitor waits for the store, in milliseconds, unless decisions wait longer: less than
+ * the `message_timeout` of generated filters, after which Envoy lets a request pass.
+ */
+const turnTimeoutMs = 150;
+
+/**
  * Opens waiting rooms in front of admission. Without a shared store each process has lines of its
  * own.
  *
@@ -59,6 +65,7 @@ export async function openWaitingRooms(
     store: opened.coordination.rooms,
     clock,
     random,
+    turnTimeoutMs: Math.max(turnTimeoutMs, config.storeBudgetMs),
     load: ({ name }) => loadOf(name, parts, clock.monotonicMs()),
     onEvent: (event) => logRoom(event, logger),
   });

@@ -85,7 +85,7 @@ function mutationShape(setHeaders: readonly HeaderField[], removeHeaders: readon
   return {
     setHeaders: setHeaders.map(({ name, value, isAppended }) => ({
       header: { key: name, rawValue: Buffer.from(value, "utf8") },
-      appendAction: isAppended ? 0 : 2,
+      ...(isAppended ? { append: true } : { appendAction: 2 }),
     })),
     removeHeaders: [...removeHeaders],
   };
