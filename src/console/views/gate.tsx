@@ -11,7 +11,7 @@ import { usePoll } from "../state/poll.js";
 import { mayChange } from "../state/session.js";
 
 /** A gate: its state, and its thresholds, which operators change while it runs. */
-export function Gate({
+export function GatePanel({
   name,
   state,
   none,

@@ -25,11 +25,11 @@ import { TitledPanel } from "../parts/titled-panel.jsx";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { useRooms } from "../state/rooms-poll.js";
-import { Gate } from "./gate.jsx";
+import { GatePanel } from "./gate.jsx";
 import { RoomActions, RoomTicket } from "./room-actions.jsx";
 
 /** One waiting room: its line, what visitors are told and what became of it, and its actions. */
-export function RoomPage() {
+export function WaitingRoomPage() {
   const [, name = ""] = route.value.path;
   const polled = useRooms();
   return (
@@ -63,7 +63,7 @@ export function RoomPage() {
               <RoomTiles fleetRoom={found} />
               <RoomPlots name={name} />
               <RoomTicket room={room} />
-              <Gate
+              <GatePanel
                 name={`room/${name}`}
                 state={room.hasGate ? gateState(room) : ""}
                 none="This room has none. The policy's gate gives it one."
@@ -134,7 +134,7 @@ function RoomTiles({ fleetRoom: { room, heldRatio } }: { readonly fleetRoom: Fle
       <Tile
         label="Ranges that held"
         value={heldRatio === undefined ? "-" : formatPercent(heldRatio)}
-        detail={heldRatio === undefined ? "nobody has entered yet" : "of 90 % that should"}
+        detail={heldRatio === undefined ? "nobody has entered yet" : "90 % should hold"}
         tone={heldRatio !== undefined && heldRatio < heldRatioNoticed ? "bad" : "good"}
       />
       <Tile
@@ -160,7 +160,7 @@ function RoomPlots({ name }: { readonly name: string }) {
           label,
           values: points.map((point) => point?.[field]),
         });
-        const told = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+        const reported = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
           ...look,
           label,
           // 0: not known.
@@ -187,8 +187,8 @@ function RoomPlots({ name }: { readonly name: string }) {
               line("abandoned", "leaving", { ink: 3, dash: dots }),
             ])}
             {plot("Estimates against waits", formatWait, [
-              told("estimateLow", "told now, from", { ink: 2, dash }),
-              told("estimateHigh", "told now, to", { ink: 2, dash: dots }),
+              reported("estimateLow", "told now, from", { ink: 2, dash }),
+              reported("estimateHigh", "told now, to", { ink: 2, dash: dots }),
               mean("expectedSeconds", "had been told", { ink: 1 }),
               mean("actualSeconds", "waited", { ink: 5 }),
             ])}

@@ -19,7 +19,7 @@ import { TitledPanel } from "../parts/titled-panel.jsx";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { useServices } from "../state/services-poll.js";
-import { Gate } from "./gate.jsx";
+import { GatePanel } from "./gate.jsx";
 
 /** One service: its limit and what moves it, who holds what of it, and its gate. */
 export function ServicePage() {
@@ -52,7 +52,7 @@ export function ServicePage() {
               <SilentNotice count={silentReplicas} />
               <ServiceTiles service={service} />
               <ServicePlots service={service} />
-              <Gate
+              <GatePanel
                 name={service.name}
                 state={service.gate}
                 none="This service has none. The policy's admission.gate gives it one."

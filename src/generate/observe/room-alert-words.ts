@@ -46,13 +46,13 @@ export const roomAlertWords = {
     severity: "warning",
     summary: "Many tickets of the waiting room {{ $labels.room }} are forged",
     means:
-      "More than 5 % of the requests have a cookie that this room has not signed. Forged tickets " +
-      "get nobody in, but somebody may be trying.",
+      "More than 5 % of the requests have a cookie that this room has not signed. Such a ticket " +
+      "lets nobody in, but somebody may be trying.",
     look:
       "Was a key of tickets removed while visitors still had tickets of it? Which callers send " +
       "them, by Envoy's access log?",
     act:
-      "Put a removed key back behind the new one. Against an attack, set `joinLimit`, or deny the " +
-      "callers.",
+      "Put a removed key back behind the new one. Against an attack, set `joinLimit`, or deny " +
+      "these callers.",
   },
 } as const satisfies Record<string, AlertWords>;
