@@ -107,6 +107,25 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     expect((await room.beat()).nextNumber).toBe(10);
   });
 
+  it("gives numbers and spare sessions of two replicas to one visitor each", async () => {
+    const room = await openRoom();
+    const { connections } = shared.opened;
+    const store = openClockedRooms({ connections, clock: room.clock });
+    const other = new TestRoom({ store, clock: room.clock }, room.name);
+    await other.beat({ replicaId: "b2" });
+    await room.apply({ spareSessions: [4, 5, 6] });
+    const turns = Array.from({ length: 40 }, (_, i) => {
+      return (i % 2 === 0 ? room : other).turn({ joinCount: 3 });
+    });
+    const answers = await Promise.all(turns);
+    const given = answers.flatMap(({ firstNumber, joinedCount }) =>
+      Array.from({ length: joinedCount }, (_, i) => firstNumber + i),
+    );
+    expect(given.toSorted((one, two) => one - two)).toEqual(given.map((_, i) => i));
+    expect(given).toHaveLength(120);
+    expect(answers.flatMap(({ enteredSessions }) => enteredSessions)).toEqual([4, 5, 6]);
+  });
+
   it("takes a step that is repeated, since its answer was late, for one", async () => {
     const room = await openRoom();
     await room.turn({ joinCount: 3 });
@@ -181,7 +200,7 @@ describe("RedisRooms", () => {
   const sound = [
     `7 1700000000000 1500 9 3 2 6 5 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
     "7 1500 9 3 1 5 2 0 4 1 2 -1 0 -2 0 1 0",
-    "1 0",
+    "1 0 0",
     "abcdefgh",
     "abcdefgh",
   ];
