@@ -16,6 +16,7 @@ import { openObservability } from "./observability/observability.js";
 import { isHealthyWith } from "./policy/policies.js";
 import { type GrpcAddress, openDecisionPorts } from "./ports/decision-ports.js";
 import { createHttpParts } from "./ports/http.js";
+import { openWaitingRooms } from "./waiting-room/waiting-rooms.js";
 
 /** The running service. */
 export interface App {
@@ -68,18 +69,23 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   const decisions = stack.keep(openDecisions(runtime, { ...foundation, fleet }));
   const decided = { ...foundation, fleet, decisions };
   const admission = stack.keep(await openAdmission(runtime, decided));
+  const rooms = stack.keep(await openWaitingRooms(runtime, { ...decided, admission }));
   const http = createHttpParts(runtime, foundation, decisions);
-  const controlPlane = stack.keep(await openControlPlane(runtime, decided));
+  const controlPlane = stack.keep(await openControlPlane(runtime, { ...decided, rooms }));
   const observability = stack.keep(
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
   const admin = stack.keep(
-    await openAdmin(runtime, { ...decided, admission, controlPlane, observability }),
+    await openAdmin(runtime, {
+      ...decided,
+      admission,
+      controlPlane,
+      observability,
+      rooms: rooms.controls,
+    }),
   );
   const { tracing, listeners } = observability;
-  const ports = stack.keep(
-    await openDecisionPorts(runtime, { ...decided, admission, tracing, http }),
-  );
+  const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;
   const { health } = http;
   /** Says whether to send calls here. */

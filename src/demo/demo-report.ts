@@ -19,8 +19,8 @@ interface Tally {
 }
 
 /** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
-const livelySeconds = 10;
-const laterEverySeconds = 10;
+export const livelySeconds = 10;
+export const laterEverySeconds = 10;
 
 const columnChars = 24;
 

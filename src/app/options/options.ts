@@ -314,6 +314,17 @@ const logRows = {
   ...refusalOptionRows,
 } as const;
 
+const waitingRoomRows = {
+  waitingRoomKeysFile: optionalTextOption({
+    env: "HEADGATE_WAITING_ROOM_KEYS_FILE",
+    valueName: "PATH",
+    docs:
+      "A file with the keys of waiting rooms, one of at least 32 characters in each line. The " +
+      "first signs the tickets of visitors, and all verify them. Headgate reads it again when it " +
+      "changes. Without it, each room has a key in the store.",
+  }),
+} as const;
+
 const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
 
 /**
@@ -328,6 +339,7 @@ const optionRows = {
   ...decisionOptionRows,
   ...storeRows,
   ...signalOptionRows,
+  ...waitingRoomRows,
   ...overloadRows,
   ...stoppingRows,
   ...logRows,

@@ -12,7 +12,6 @@ import { toCallFailure } from "../../rpc/grpc/status.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
-import type { OpenAdmission } from "../admission/admission.js";
 import { boundByAddress, boundHttpByAddress } from "../base/address-bound.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -31,6 +30,7 @@ import { listenOnSocket, type SocketAddress } from "../options/unix-socket.js";
 import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import type { OpenTracing } from "../tracing/tracing.js";
+import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 
 /** The ports that decide: gRPC, and HTTP. */
@@ -45,7 +45,8 @@ interface DecisionPorts {
 
 interface DecisionPortsParts extends Pick<Foundation, "tls"> {
   readonly decisions: Decisions;
-  readonly admission: OpenAdmission;
+  /** Waiting rooms, and admission behind them. */
+  readonly rooms: Pick<OpenWaitingRooms, "admission">;
   readonly tracing: OpenTracing | undefined;
   readonly http: HttpParts;
 }
@@ -119,7 +120,7 @@ export function createDecisionServices(
 
 function createTransport(
   { config, clock, random, metrics, onBug }: Runtime,
-  { decisions, admission: { admission }, tracing, http }: DecisionPortsParts,
+  { decisions, rooms: { admission }, tracing, http }: DecisionPortsParts,
 ): NativeTransport {
   const { decider, counters, pressure } = decisions;
   const exchanges = new ExchangeCounts();

@@ -204,8 +204,8 @@ export class Decider {
   }
 
   /** Once a call has carried a limit, calls that are answered unread are treated as if all did. */
-  #noteCarried({ descriptors }: RateLimitQuery): void {
-    if (this.#areLimitsCarried) return;
+  #noteCarried({ descriptors, isOwn }: RateLimitQuery): void {
+    if (this.#areLimitsCarried || isOwn === true) return;
     if (!descriptors.some(({ override }) => override !== undefined)) return;
     this.#areLimitsCarried = true;
     this.#shedding = undefined;

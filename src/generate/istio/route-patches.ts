@@ -4,6 +4,7 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import { durationText } from "../envoy/base/values.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
+import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
@@ -41,7 +42,11 @@ function firstRoutes(
   names: FilterNames,
 ): readonly Tree[] {
   if (place.context !== "SIDECAR_INBOUND") {
-    return shedRoutes(service, place.envoy, [...names.shared, ...names.own]);
+    const filters = [...names.shared, ...names.own];
+    return [
+      ...roomRoutes(service, place.envoy, { filters }),
+      ...shedRoutes(service, place.envoy, filters),
+    ];
   }
   const whole = virtualHostAt(service, place, names);
   return ownRoutes(itemsOf(memberOf(whole, "routes")), service, place);

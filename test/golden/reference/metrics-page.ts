@@ -18,6 +18,7 @@ import {
   xdsMetrics,
 } from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
+import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
@@ -77,6 +78,7 @@ function allGroups(): readonly MetricGroup[] {
       quotas,
     }),
     fleetMetrics(() => undefined),
+    roomMetrics({ rooms: () => [] }),
     operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
     { counters: adminMetrics(new AdminCounts()) },
     { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },
@@ -117,6 +119,7 @@ from these metrics for your policy.`;
 const areas: readonly (readonly [heading: string, begins: RegExp])[] = [
   ["Admission", /^headgate_(admission|ext_proc|exchange|signal)_/],
   ["Quotas", /^headgate_quota_/],
+  ["Waiting rooms", /^headgate_waiting_room_/],
   ["The fleet and the control port", /^headgate_(fleet|control)_/],
   ["The policy", /^headgate_(policy|shadow|xds)_/],
   ["Operators", /^headgate_(override_records|overrides|audit|admin|gate|gates)_?/],
