@@ -16,6 +16,9 @@ const leavePath = "/.waiting-room/shop/leave";
 /** How long the visitors look at the shop, in milliseconds, in turn: eight seconds on average. */
 const staysMs: readonly number[] = [6_000, 10_000, 5_000, 8_000, 11_000, 7_000, 9_000];
 
+/** Time between the first visits of two visitors, in milliseconds. */
+const comesEveryMs = 60;
+
 /** When a visitor comes again whom nobody told when, in milliseconds. */
 const againMs = 2_000;
 
@@ -62,8 +65,10 @@ export class Visitors {
   start(count: number): void {
     for (let index = 0; index < count; index += 1) {
       const visitor = { cookie: "", isIn: false };
-      this.#visitors.push(visitor);
-      void this.#visit(visitor);
+      this.#later(visitor, index * comesEveryMs, () => {
+        this.#visitors.push(visitor);
+        return this.#visit(visitor);
+      });
     }
   }
 

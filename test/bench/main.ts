@@ -172,9 +172,7 @@ async function main(): Promise<void> {
     const comparisons = [...compare({ servers, gateways }), ...inTurn];
     const overrides = await runOverrides(values.only);
     const watched = await measureWatched(measureMs * decisionsPerMs * 2, values.only);
-    const admission = admissionScenarios
-      .filter(({ name }) => `admission, ${name}`.includes(values.only))
-      .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
+    const admission = runAdmission({ measureMs, only: values.only });
     const redisScript = await measureRedisScript(
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
@@ -399,6 +397,15 @@ async function runInProcess({
 }
 
 const decisionsPerMs = 50;
+
+function runAdmission({
+  measureMs,
+  only,
+}: Pick<RowsOrder, "measureMs" | "only">): readonly ReturnType<typeof measureAdmission>[] {
+  return admissionScenarios
+    .filter(({ name }) => `admission, ${name}`.includes(only))
+    .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
+}
 
 async function runOverrides(only: string): Promise<readonly OverrideRow[]> {
   if (!"in process, overrides".includes(only)) return [];

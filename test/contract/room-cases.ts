@@ -14,6 +14,7 @@ export function describeRooms(open: () => RoomWorld): void {
   describeLines(open);
   describeChunks(open);
   describeCalls(open);
+  describeConflicts(open);
   describeSessions(open);
   describeSteps(open);
   describeClocks(open);
@@ -208,7 +209,9 @@ function describeCalls(open: () => RoomWorld): void {
     expect(await room.call([2], 7)).toMatchObject({ calledCount: 0 });
     expect((await room.beat()).calledPlace).toBe(4);
   });
+}
 
+function describeConflicts(open: () => RoomWorld): void {
   it("stops at a visitor whose session is taken, and leaves it its place", async () => {
     const room = await TestRoom.open(open());
     await room.turn({ joinCount: 5 });
@@ -221,6 +224,28 @@ function describeCalls(open: () => RoomWorld): void {
     await room.turn({ leaves: [{ number: 2 }] });
     await room.apply({ calls: calls.slice(1), calledPlace: 5 });
     expect(await room.visit(1, 2, 3)).toMatchObject([{ session: 0 }, gone, { session: 2 }]);
+  });
+
+  it("calls and frees as many as a step may have, in the order of their places", async () => {
+    const room = await TestRoom.open(open());
+    const count = 1_500;
+    for (let i = 0; i < 3; i += 1) await room.turn({ joinCount: 500, spanMax: count });
+    const calls = Array.from({ length: count }, (_, i) => ({
+      ...{ number: i, place: i, session: count - i },
+    }));
+    await room.apply({ calls: [{ number: 1_499, place: 1_499, session: count - 700 }] });
+    const step = { calls, calledPlace: count, spareSessions: [7, 8] };
+    expect(await room.apply(step)).toEqual({ kind: "applied", calledCount: 700, freedCount: 0 });
+    expect((await room.beat()).calledPlace).toBe(700);
+    expect(await room.visit(699, 700)).toMatchObject([{ session: count - 699 }, waits]);
+    const word = calledBit + 1;
+    const taken = { number: 1_499, session: count - 700, word };
+    const frees = [...calls.map(({ number, session }) => ({ number, session, word })), taken];
+    expect(await room.apply({ frees, ...step, calls: calls.slice(700) })).toMatchObject({
+      ...{ calledCount: 799, freedCount: 700 },
+    });
+    expect(await room.beat()).toMatchObject({ calledPlace: count, nextNumber: count });
+    expect((await room.turn({ joinCount: 2 })).enteredSessions).toEqual([]);
   });
 
   it("takes a session back, which is another one's from then on", async () => {

@@ -242,7 +242,7 @@ function addLetIn(rooms: Command, context: CommandContext): void {
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
   headgate rooms let-in drop --ticket-file ticket.txt --reason "support case 42"
-  headgate rooms let-in drop --reason "support case 42" < ticket.txt`,
+  cat ticket.txt | headgate rooms let-in drop --reason "support case 42"`,
     notes: ticketNotes,
   }).action((room: string, flags: TicketFlags & ReasonFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {
@@ -263,7 +263,7 @@ function addExplain(rooms: Command, context: CommandContext): void {
   addAdminCommandFlags(command, {
     examples: `
   headgate rooms explain drop --ticket-file ticket.txt
-  headgate rooms explain drop < ticket.txt`,
+  cat ticket.txt | headgate rooms explain drop`,
     notes: ticketNotes,
   }).action((room: string, flags: TicketFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {

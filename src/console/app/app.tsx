@@ -20,7 +20,7 @@ import { Overrides } from "../views/overrides.jsx";
 import { Overview } from "../views/overview.jsx";
 import { PolicyView } from "../views/policy.jsx";
 import { Quotas } from "../views/quotas.jsx";
-import { RoomPage } from "../views/room.jsx";
+import { WaitingRoomPage } from "../views/room.jsx";
 import { Rooms } from "../views/rooms.jsx";
 import { RulePage } from "../views/rule.jsx";
 import { ServicePage } from "../views/service.jsx";
@@ -40,7 +40,7 @@ const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>
   ["overrides", Overrides],
   ["policy", PolicyView],
   ["quotas", Quotas],
-  ["room", RoomPage],
+  ["room", WaitingRoomPage],
   ["rooms", Rooms],
   ["rule", RulePage],
   ["service", ServicePage],

@@ -3,7 +3,6 @@ import type {
   ClassHistory,
   GetHistoryResponse,
   ReplicaHistory,
-  RoomHistory,
   ServiceHistory,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 
@@ -47,23 +46,28 @@ export interface ServicePoint {
   readonly refused: Readonly<Record<string, number>>;
 }
 
-/** One second of a waiting room at one replica, or as all of them have it. */
-export interface RoomPoint {
-  readonly waiting: number;
-  readonly active: number;
-  readonly activeMax: number;
-  /** Visitors per second. */
-  readonly arrivals: number;
-  readonly entries: number;
-  readonly abandoned: number;
-  /** In seconds; 0: not known. */
-  readonly estimateLow: number;
-  readonly estimateHigh: number;
-  /** Waits that ended, and sums over them. */
-  readonly waits: number;
-  readonly expectedSeconds: number;
-  readonly actualSeconds: number;
-}
+const roomFields = [
+  "waiting",
+  "active",
+  "activeMax",
+  "arrivals",
+  "entries",
+  "abandoned",
+  "estimateLow",
+  "estimateHigh",
+  "waits",
+  "expectedSeconds",
+  "actualSeconds",
+] as const;
+
+/** What is known of a waiting room in each second. */
+export type RoomField = (typeof roomFields)[number];
+
+/**
+ * One second of a waiting room: visitors, visitors per second, what one is told then in seconds (0:
+ * not known), and the waits that ended with sums over them.
+ */
+export type RoomPoint = Readonly<Record<RoomField, number>>;
 
 type Ring<T> = Map<number, T>;
 
@@ -108,7 +112,12 @@ export class FleetHistory {
       const own = entryOf(rings, one.replica, () => new Map());
       const start = secondOf(room.start);
       if (start === undefined) continue;
-      for (const i of room.waiting.keys()) own.set(start + i, roomPointOf(room, i));
+      for (const i of room.waiting.keys()) {
+        own.set(
+          start + i,
+          valuesOf(roomFields, (field) => room[field][i] ?? 0),
+        );
+      }
     }
     for (const { domain, label, start, hits, overLimit } of one.rules) {
       const rings = entryOf(this.#rules, ruleId({ domain, label }), () => new Map());
@@ -256,8 +265,7 @@ function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
 /** The limit is the fleet's, and where Envoys share it what is in flight too. */
 function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
   const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
-  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
-  const together = isShared ? (values: readonly number[]) => Math.max(...values) : sum;
+  const together = isShared ? (values: readonly number[]) => Math.max(...values) : sumOf;
   const classes = (pick: (point: ServicePoint) => Readonly<Record<string, number>>) => {
     const total: Record<string, number> = {};
     for (const [name, count] of points.flatMap((point) => Object.entries(pick(point)))) {
@@ -268,7 +276,7 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
   return {
     limit: Math.max(...of(({ limit }) => limit)),
     inFlight: together(of(({ inFlight }) => inFlight)),
-    waiting: sum(of(({ waiting }) => waiting)),
+    waiting: sumOf(of(({ waiting }) => waiting)),
     rttMs: Math.max(...of(({ rttMs }) => rttMs)),
     minRttMs: Math.max(...of(({ minRttMs }) => minRttMs)),
     gradient: Math.min(...of(({ gradient }) => gradient)),
@@ -277,38 +285,24 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
   };
 }
 
-const summedRoomFields: readonly (keyof RoomPoint)[] = [
-  "waits",
-  "expectedSeconds",
-  "actualSeconds",
-];
-
+/** The line is the same at all replicas; waits end at one of them. */
 function mergeRoomPoints(points: readonly RoomPoint[]): RoomPoint {
-  return roomPoint((field) => {
+  return valuesOf(roomFields, (field) => {
     const values = points.map((point) => point[field]);
-    const isSum = summedRoomFields.includes(field);
-    return isSum ? values.reduce((a, b) => a + b, 0) : Math.max(...values);
+    return /^waits|Seconds$/.test(field) ? sumOf(values) : Math.max(...values);
   });
 }
 
-function roomPointOf(one: RoomHistory, i: number): RoomPoint {
-  return roomPoint((field) => one[field][i] ?? 0);
+function sumOf(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
 }
 
-function roomPoint(read: (field: keyof RoomPoint) => number): RoomPoint {
-  return {
-    waiting: read("waiting"),
-    active: read("active"),
-    activeMax: read("activeMax"),
-    arrivals: read("arrivals"),
-    entries: read("entries"),
-    abandoned: read("abandoned"),
-    estimateLow: read("estimateLow"),
-    estimateHigh: read("estimateHigh"),
-    waits: read("waits"),
-    expectedSeconds: read("expectedSeconds"),
-    actualSeconds: read("actualSeconds"),
-  };
+function valuesOf<Name extends string>(
+  names: readonly Name[],
+  read: (name: Name) => number,
+): Record<Name, number> {
+  const entries = names.map((name) => [name, read(name)]);
+  return Object.fromEntries(entries);
 }
 
 function pointOf(one: ReplicaHistory, i: number): HistoryPoint {

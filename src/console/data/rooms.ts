@@ -6,7 +6,7 @@ import { formatSpan } from "./format.js";
 export interface FleetRoom {
   readonly room: Room;
   readonly replicas: readonly Room[];
-  /** The ratio of waits within the range that was told, over all replicas; undefined: none ended. */
+  /** The ratio of waits within the range that was told, everywhere; undefined: none ended. */
   readonly heldRatio: number | undefined;
 }
 

@@ -8,7 +8,7 @@ import {
   formatTime,
   millisOf,
 } from "../data/format.js";
-import type { RoomPoint, Second } from "../data/history.js";
+import type { RoomField } from "../data/history.js";
 import {
   type FleetRoom,
   formatRange,
@@ -19,18 +19,17 @@ import {
 } from "../data/rooms.js";
 import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
-import { Gate } from "../parts/gate.jsx";
-import { Plot, type PlotLine } from "../parts/plot.jsx";
-import { RoomActions } from "../parts/room-actions.jsx";
-import { RoomTicket } from "../parts/room-ticket.jsx";
+import { Plot, type PlotLine, type PlotProps } from "../parts/plot.jsx";
 import { Badge, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { useRooms } from "../state/rooms-poll.js";
+import { GatePanel } from "./gate.jsx";
+import { RoomActions, RoomTicket } from "./room-actions.jsx";
 
 /** One waiting room: its line, what visitors are told and what became of it, and its actions. */
-export function RoomPage() {
+export function WaitingRoomPage() {
   const [, name = ""] = route.value.path;
   const polled = useRooms();
   return (
@@ -64,7 +63,7 @@ export function RoomPage() {
               <RoomTiles fleetRoom={found} />
               <RoomPlots name={name} />
               <RoomTicket room={room} />
-              <Gate
+              <GatePanel
                 name={`room/${name}`}
                 state={room.hasGate ? gateState(room) : ""}
                 none="This room has none. The policy's gate gives it one."
@@ -96,7 +95,7 @@ function Changes({ room: { override } }: { readonly room: Room }) {
     ...(openedEvent === "" ? [] : [`event ${showText(openedEvent)} open`]),
   ];
   return (
-    <p class="notice notice" role="status">
+    <p class="notice" role="status">
       Set by an operator: <b>{texts.join(", ")}</b>. Reset it to follow the policy again.
     </p>
   );
@@ -135,7 +134,7 @@ function RoomTiles({ fleetRoom: { room, heldRatio } }: { readonly fleetRoom: Fle
       <Tile
         label="Ranges that held"
         value={heldRatio === undefined ? "-" : formatPercent(heldRatio)}
-        detail={heldRatio === undefined ? "nobody has entered yet" : "of 90 % that should"}
+        detail={heldRatio === undefined ? "nobody has entered yet" : "90 % should hold"}
         tone={heldRatio !== undefined && heldRatio < heldRatioNoticed ? "bad" : "good"}
       />
       <Tile
@@ -153,58 +152,46 @@ function RoomPlots({ name }: { readonly name: string }) {
   return (
     <PolledAnswer polled={polled.value}>
       {({ history }) => {
-        const seconds = history.roomTimeline(name);
-        const times = seconds.map(({ second }) => second);
+        const timeline = history.roomTimeline(name);
+        const seconds = timeline.map(({ second }) => second);
+        const points = timeline.map(({ point }) => point);
+        const line = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+          ...look,
+          label,
+          values: points.map((point) => point?.[field]),
+        });
+        const reported = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+          ...look,
+          label,
+          // 0: not known.
+          values: points.map((point) => point?.[field] || undefined),
+        });
+        const mean = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+          ...look,
+          label,
+          values: meanWaits(points, (point) => point[field]),
+        });
+        const plot = (title: string, format: PlotProps["format"], lines: readonly PlotLine[]) => (
+          <Plot title={title} seconds={seconds} format={format} lines={lines} />
+        );
         return (
           <div class="plots">
-            <Plot
-              title="Visitors who wait"
-              seconds={times}
-              format={formatNumber}
-              lines={[
-                lineOf(seconds, ({ waiting }) => waiting, {
-                  label: "waiting",
-                  ink: 4,
-                  isFilled: true,
-                }),
-              ]}
-            />
-            <Plot
-              title="Sessions"
-              seconds={times}
-              format={formatNumber}
-              lines={[
-                lineOf(seconds, ({ active }) => active, {
-                  label: "active",
-                  ink: 1,
-                  isFilled: true,
-                }),
-                lineOf(seconds, ({ activeMax }) => activeMax, {
-                  label: "capacity",
-                  ink: 2,
-                  dash: [8, 4],
-                }),
-              ]}
-            />
-            <Plot
-              title="Visitors per second"
-              seconds={times}
-              format={formatNumber}
-              lines={[
-                lineOf(seconds, ({ arrivals }) => arrivals, { label: "joining", ink: 1 }),
-                lineOf(seconds, ({ entries }) => entries, {
-                  label: "entering",
-                  ink: 5,
-                  dash: [8, 4],
-                }),
-                lineOf(seconds, ({ abandoned }) => abandoned, {
-                  label: "leaving",
-                  ink: 3,
-                  dash: [2, 3],
-                }),
-              ]}
-            />
-            <EstimatePlot seconds={seconds} times={times} />
+            {plot("Visitors who wait", formatNumber, [line("waiting", "waiting", filled(4))])}
+            {plot("Sessions", formatNumber, [
+              line("active", "active", filled(1)),
+              line("activeMax", "capacity", { ink: 2, dash }),
+            ])}
+            {plot("Visitors per second", formatNumber, [
+              line("arrivals", "joining", { ink: 1 }),
+              line("entries", "entering", { ink: 5, dash }),
+              line("abandoned", "leaving", { ink: 3, dash: dots }),
+            ])}
+            {plot("Estimates against waits", formatWait, [
+              reported("estimateLow", "told now, from", { ink: 2, dash }),
+              reported("estimateHigh", "told now, to", { ink: 2, dash: dots }),
+              mean("expectedSeconds", "had been told", { ink: 1 }),
+              mean("actualSeconds", "waited", { ink: 5 }),
+            ])}
           </div>
         );
       }}
@@ -212,53 +199,13 @@ function RoomPlots({ name }: { readonly name: string }) {
   );
 }
 
-/** What visitors are told, and how long those waited who entered in the last minute. */
-function EstimatePlot({
-  seconds,
-  times,
-}: {
-  readonly seconds: readonly Second<RoomPoint>[];
-  readonly times: readonly number[];
-}) {
-  const points = seconds.map(({ point }) => point);
-  const known = (value: number): number | undefined => (value === 0 ? undefined : value);
-  return (
-    <Plot
-      title="Estimates against waits"
-      seconds={times}
-      format={formatWait}
-      lines={[
-        lineOf(seconds, ({ estimateLow }) => known(estimateLow), {
-          label: "told, low",
-          ink: 2,
-          dash: [8, 4],
-        }),
-        lineOf(seconds, ({ estimateHigh }) => known(estimateHigh), {
-          label: "told, high",
-          ink: 2,
-          dash: [2, 3],
-        }),
-        {
-          label: "had been told",
-          ink: 1,
-          values: meanWaits(points, ({ expectedSeconds }) => expectedSeconds),
-        },
-        {
-          label: "waited",
-          ink: 5,
-          values: meanWaits(points, ({ actualSeconds }) => actualSeconds),
-        },
-      ]}
-    />
-  );
-}
+type PlotLook = Pick<PlotLine, "ink" | "dash" | "isFilled">;
 
-function lineOf(
-  seconds: readonly Second<RoomPoint>[],
-  of: (point: RoomPoint) => number | undefined,
-  look: Omit<PlotLine, "values">,
-): PlotLine {
-  return { ...look, values: seconds.map(({ point }) => point && of(point)) };
+const dash = [8, 4];
+const dots = [2, 3];
+
+function filled(ink: PlotLine["ink"]): PlotLook {
+  return { ink, isFilled: true };
 }
 
 const eventColumns: readonly TableColumn<RoomEvent>[] = [

@@ -17,8 +17,8 @@ export function Rooms() {
             <SilentNotice count={silentReplicas} />
             {rooms.length === 0 ? (
               <p class="empty">
-                The active policy has no waiting rooms. Add one to <a href="#/policy">the policy</a>{" "}
-                under spec.waitingRooms to let visitors wait in front of a service.
+                The active policy has no waiting rooms. The field spec.waitingRooms of{" "}
+                <a href="#/policy">the policy</a> adds one.
               </p>
             ) : (
               <div class="cards">

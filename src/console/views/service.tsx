@@ -12,7 +12,6 @@ import type { ServicePoint, ServiceSecond } from "../data/history.js";
 import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
 import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
-import { Gate } from "../parts/gate.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
 import { Signals } from "../parts/signals.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
@@ -20,6 +19,7 @@ import { TitledPanel } from "../parts/titled-panel.jsx";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
 import { useServices } from "../state/services-poll.js";
+import { GatePanel } from "./gate.jsx";
 
 /** One service: its limit and what moves it, who holds what of it, and its gate. */
 export function ServicePage() {
@@ -52,7 +52,7 @@ export function ServicePage() {
               <SilentNotice count={silentReplicas} />
               <ServiceTiles service={service} />
               <ServicePlots service={service} />
-              <Gate
+              <GatePanel
                 name={service.name}
                 state={service.gate}
                 none="This service has none. The policy's admission.gate gives it one."

@@ -1,4 +1,4 @@
-import { numberAt, openShuffles, placeOf } from "./places.js";
+import { numberAtPlace, openShuffles, placeOf } from "./places.js";
 import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./room-line.js";
 
 /**
@@ -9,7 +9,7 @@ import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./roo
 export class LiveLine {
   #shuffles: readonly LineShuffle[];
   #calledPlace: number;
-  /** The number of the first byte: below it, no number has a place that is still to be called. */
+  /** The number of the first byte, at most `firstNumber`. */
   #base: number;
   /** Numbers below it have been read. */
   #end: number;
@@ -28,6 +28,11 @@ export class LiveLine {
 
   get base(): number {
     return this.#base;
+  }
+
+  /** The smallest number with a place that is still to be called. */
+  get firstNumber(): number {
+    return firstNumber(this.#calledPlace, this.#shuffles);
   }
 
   get end(): number {
@@ -81,27 +86,37 @@ export class LiveLine {
 
   /** The number of the visitor at a place; undefined: nobody is there any more. */
   presentAt(place: number): number | undefined {
-    const number = numberAt(place, this.#shuffles);
+    const number = numberAtPlace(place, this.#shuffles);
     return this.#isLive[number - this.#base] === 1 ? number : undefined;
   }
 
   /** Whether the word of the number at a place has been read. */
   hasRead(place: number): boolean {
-    return numberAt(place, this.#shuffles) < this.#end;
+    return numberAtPlace(place, this.#shuffles) < this.#end;
   }
 
   /** Places below this one have been called, or passed over. */
   advance(calledPlace: number): void {
     for (let place = this.#calledPlace; place < calledPlace; place += 1) {
-      const number = numberAt(place, this.#shuffles);
+      const number = numberAtPlace(place, this.#shuffles);
       if (this.#isLive[number - this.#base] !== 1) continue;
       this.#isLive[number - this.#base] = 0;
       this.#count(place, -1);
     }
     this.#counts.splice(0, blockOf(calledPlace) - blockOf(this.#calledPlace));
     this.#calledPlace = calledPlace;
-    this.#shuffles = openShuffles(this.#shuffles, calledPlace);
-    this.#moveBase();
+  }
+
+  /** Forgets runs and numbers that are called through. */
+  forgetCalled(): void {
+    this.#shuffles = openShuffles(this.#shuffles, this.#calledPlace);
+    const base = this.firstNumber;
+    // Bytes are moved once half of them are not needed.
+    if (base - this.#base < this.#isLive.length / 2) return;
+    this.#isLive.copyWithin(0, base - this.#base);
+    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
+    this.#base = base;
+    this.#end = Math.max(this.#end, base);
   }
 
   /** Permutes places that have not been called; takes about 0.1 us for each number. */
@@ -139,19 +154,8 @@ export class LiveLine {
     larger.set(this.#isLive);
     this.#isLive = larger;
   }
-
-  /** Lets go of numbers that are called, once they are half of the bytes. */
-  #moveBase(): void {
-    const base = firstNumber(this.#calledPlace, this.#shuffles);
-    if (base - this.#base < this.#isLive.length / 2) return;
-    this.#isLive.copyWithin(0, base - this.#base);
-    this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
-    this.#base = base;
-    this.#end = Math.max(this.#end, base);
-  }
 }
 
-/** The smallest number with a place that is still to be called. */
 function firstNumber(calledPlace: number, shuffles: readonly LineShuffle[]): number {
   return shuffles.reduce((least, { from }) => Math.min(least, from), calledPlace);
 }

@@ -2,7 +2,8 @@
 export const pageFields = {
   lang: "The language of the page, a BCP 47 tag such as `en`.",
   dir: "The direction of the language: `ltr` or `rtl`.",
-  state: "What the page is about, one of `pageStates`: a class for CSS.",
+  state:
+    "`waiting`, `preQueue`, `paused`, `full`, `unavailable`, `entered` or `left`: a class for CSS.",
   title: "The title, in the language of the page.",
   message: "What the visitor should know or do, in the language of the page.",
   room: "The name of the room.",

@@ -91,7 +91,7 @@ export interface LeaderBounds {
  *
  * Cost of a step with a line of up to 262,144 places: one read of 4 bytes for each place, and about
  * 2 ns of time. Longer lines are read in turns of that many a second, so 1,000,000 places are seen
- * every 4 s, at 1 MB a second.
+ * every 4 s, at 1 MB a second. And 8 bytes for each session.
  */
 export class RoomLeader {
   readonly #bounds: LeaderBounds;
@@ -102,7 +102,6 @@ export class RoomLeader {
   #last: PublishedRoom | undefined;
   /** The next number to look at again. */
   #lineCursor = 0;
-  #sessionCursor = 0;
   #spares: readonly number[] = [];
   /** A new leader does not know which sessions are offered, so it offers none at first. */
   #isFirst = true;
@@ -144,18 +143,12 @@ export class RoomLeader {
     return { line: line.filter(({ count }) => count > 0), sessions: this.#sessionReads() };
   }
 
-  /** All of them at first, then in turns. */
   #sessionReads(): readonly ReadRange[] {
     const { end } = this.#sessions;
     const size = this.#bounds.sessionsReadMax;
-    const reads: ReadRange[] = [];
-    let from = this.#sessionCursor < end ? this.#sessionCursor : 0;
-    do {
-      reads.push({ from, count: Math.min(size, end - from) });
-      from += size;
-    } while (this.#isFirst && from < end);
-    this.#sessionCursor = from;
-    return reads;
+    return Array.from({ length: Math.ceil(end / size) }, (_, i) => {
+      return { from: i * size, count: Math.min(size, end - i * size) };
+    });
   }
 
   /** Takes words of the line, as they were in the second of the head. */
@@ -188,7 +181,7 @@ export class RoomLeader {
       spareSessions,
       extraSessions,
       calledPlace,
-      forgottenBelow: this.#forgottenBelow(head),
+      forgottenBelow: step.forgottenBelow,
       published,
     };
   }
@@ -198,6 +191,7 @@ export class RoomLeader {
     const { second, calledPlace, activeCount } = this.#last?.status ?? { ...head, activeCount: 0 };
     const elapsedSeconds = Math.max(0, head.second - second);
     this.#line.advance(head.calledPlace);
+    this.#line.forgetCalled();
     const event = eventState(rules.events, lineMs(head), head.override?.openedEvent);
     const openedEvent = this.#open({ rules, head, event, seed }, before.openedEvent);
     const bounds = roomBounds(rules, event, head.override);
@@ -216,7 +210,9 @@ export class RoomLeader {
       openedEvent,
       tokens: Math.min(tokensMax, tokens) - spareEntrances,
     };
-    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory };
+    // By what is called for certain: the store may stop the calls of this step.
+    const forgottenBelow = this.#forgottenBelow(head);
+    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory, forgottenBelow };
   }
 
   /** Shuffles those who wait when an event opens, once. */
@@ -339,10 +335,12 @@ export class RoomLeader {
     return { status, memory };
   }
 
-  #measure({ head, perSecond, elapsedSeconds, memory }: Step, { calls }: Entrances): LeaderMemory {
+  #measure(step: Step, { calls }: Entrances): LeaderMemory {
+    const { head, activeMax, perSecond, elapsedSeconds, memory } = step;
     const last = this.#last?.status;
     const sessionSeconds = memory.heldSeconds / Math.max(1, memory.endedCount);
-    const forgetting = elapsedSeconds / Math.max(memorySeconds, 5 * sessionSeconds);
+    const sessions = Math.max(memorySessions, memoryEndings / Math.max(1, activeMax));
+    const forgetting = elapsedSeconds / Math.max(memorySeconds, sessions * sessionSeconds);
     // What is measured does not fade while there is nothing to measure.
     const heldKept = last?.activeCount ? Math.exp(-forgetting) : 1;
     const waitedKept = last?.waitingCount ? Math.exp(-forgetting) : 1;
@@ -359,11 +357,11 @@ export class RoomLeader {
     };
   }
 
-  /** Words of visitors who have entered are kept while their sessions are, so that they find them. */
+  /** Words of visitors who have entered are kept while their sessions are: they may ask again. */
   #forgottenBelow({ nextNumber }: LeaderHead): number {
-    const { base } = this.#line;
-    const oldest = this.#sessions.oldestNumber(nextNumber) ?? base;
-    return Math.max(0, base - enteredNumbersMax, Math.min(base, oldest));
+    const { firstNumber } = this.#line;
+    const oldest = this.#sessions.oldestNumber(nextNumber) ?? firstNumber;
+    return Math.max(0, firstNumber - enteredNumbersMax, Math.min(firstNumber, oldest));
   }
 }
 
@@ -377,6 +375,7 @@ interface Step {
   readonly perSecond: number | undefined;
   readonly elapsedSeconds: number;
   readonly memory: LeaderMemory;
+  readonly forgottenBelow: number;
 }
 
 /** Who enters. */
@@ -408,8 +407,14 @@ const enteredNumbersMax = 4_194_304;
 /** As many as a room's table has. */
 const sessionsMax = 1_000_000;
 
-/** How long measurements are remembered; longer where sessions are. */
+/** How long measurements are remembered: the longest of this, */
 const memorySeconds = 300;
+
+/** of so many lengths of a session, */
+const memorySessions = 5;
+
+/** and of the time in which so many end. A pace that is known from 400 is off by 5 %. */
+const memoryEndings = 400;
 
 /** Where sessions end at once, those who wait are still called once a second. */
 const shortestSessionSeconds = 1;

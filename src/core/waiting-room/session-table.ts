@@ -26,13 +26,11 @@ export interface CensusRequest {
   readonly freeMax: number;
 }
 
-/** The sessions of a room, as its leader has read them, and has given them away since. */
+/** The sessions of a room, as its leader has read them, with those that it has given away since. */
 export class SessionTable {
   #words = new Uint32Array(2 * 64);
   /** Sessions from this index on have never been used. */
   #end: number;
-  /** Sessions that somebody may have taken since they were read. */
-  readonly #offered = new Set<number>();
   #endedCount = 0;
 
   /** @param end at least as large as the index of every session in use */
@@ -60,13 +58,13 @@ export class SessionTable {
       const before = this.#words[2 * session + 1] ?? 0;
       const isSame = before === 0 || this.#words[2 * session] === words[at];
       if (!isSame || (before !== 0 && words[at + 1] === 0)) this.#endedCount += 1;
-      this.#offered.delete(session);
     }
     this.#words.set(words, 2 * from);
+    this.#end = Math.max(this.#end, from + words.length / 2);
     while (this.#end > 0 && this.isFree(this.#end - 1)) this.#end -= 1;
   }
 
-  /** What is active, over and free. What was offered and not read since counts as active. */
+  /** What is active, over and free. */
   census({ usedBefore, calledBefore, overMax, freeMax }: CensusRequest): SessionCensus {
     const over: OverSession[] = [];
     const free: number[] = [];
@@ -87,22 +85,22 @@ export class SessionTable {
     return { activeCount, over, free };
   }
 
-  /** Whether nobody has it, and nobody may have taken it. */
+  /** Whether nobody had it when it was read. */
   isFree(session: number): boolean {
-    return (this.#words[2 * session + 1] ?? 0) === 0 && !this.#offered.has(session);
+    return (this.#words[2 * session + 1] ?? 0) === 0;
   }
 
   /** Gives a session to a visitor. @param word when, as the store will have it */
   reserve(session: number, number: number, word: number): void {
-    this.#use(session);
+    this.offer(session);
     this.#words[2 * session] = number % 2 ** 32;
     this.#words[2 * session + 1] = word;
   }
 
-  /** Offers a session to whoever comes. */
+  /** Somebody may take a session from now on. */
   offer(session: number): void {
-    this.#use(session);
-    this.#offered.add(session);
+    this.#grow(session + 1);
+    this.#end = Math.max(this.#end, session + 1);
   }
 
   /** The smallest number with a session, of those from 2^31 below `next` on; undefined: none. */
@@ -114,11 +112,6 @@ export class SessionTable {
       oldest = Math.min(oldest ?? number, number);
     }
     return oldest;
-  }
-
-  #use(session: number): void {
-    this.#grow(session + 1);
-    this.#end = Math.max(this.#end, session + 1);
   }
 
   #grow(end: number): void {

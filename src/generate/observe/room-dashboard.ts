@@ -136,6 +136,8 @@ function waits(policy: RoomPolicy): readonly Panel[] {
 
 function requests(policy: RoomPolicy): readonly Panel[] {
   const { name: room } = policy;
+  const age = own("headgate_waiting_room_status_age_seconds", { room });
+  const reachable = own("headgate_waiting_room_store_reachable", { room });
   return [
     stacked(
       { title: "Requests by outcome", about: "Over all replicas.", unit: "reqps" },
@@ -143,15 +145,11 @@ function requests(policy: RoomPolicy): readonly Panel[] {
     ),
     lines(
       { title: "Age of the status", about: "Time since the leader published.", unit: "s" },
-      {
-        "{{instance}}": `max by (instance) (${own("headgate_waiting_room_status_age_seconds", { room })})`,
-      },
+      { "{{instance}}": `max by (instance) (${age})` },
     ),
     lines(
       { title: "Store", about: "1 if the store answers a replica in time.", unit: "none" },
-      {
-        "{{instance}}": `min by (instance) (${own("headgate_waiting_room_store_reachable", { room })})`,
-      },
+      { "{{instance}}": `min by (instance) (${reachable})` },
     ),
     lines(
       { title: "Mode", about: "1 for the mode in which the room is run.", unit: "none" },

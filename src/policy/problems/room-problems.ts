@@ -56,4 +56,9 @@ export const roomProblemRows = {
     remedy: "Use a host of the service, or check that routes for this host name the service.",
     severity: "warning",
   },
+  HG283: {
+    title: "Requests of the class that most requests have bypass a waiting room.",
+    remedy: "List higher classes only, or give the service another default class.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;

@@ -41,8 +41,8 @@ export const roomCapacity = object(
   {
     activeUsers: field(
       rows.activeUsers.form,
-      `${rows.activeUsers.docs} \`auto\`: what the service's limit and the measured use of ` +
-        "sessions allow.",
+      `${rows.activeUsers.docs} \`auto\`: as many as the service's limit carries, by the ` +
+        "requests that sessions have in flight.",
       { larger: "looser", as: "activeUsersMax", default: "auto" },
     ),
     newUsersPerMinute: field(

@@ -204,8 +204,8 @@ export const room = object(
     ),
     visitors: field(
       words("navigations", "all"),
-      "Who waits: navigations of browsers, while all other requests pass; or every request, " +
-        "where programs are answered in JSON.",
+      "`navigations`: pages that a browser opens wait, and all other requests pass. `all`: every " +
+        "request waits, and programs are answered in JSON.",
       { default: "navigations" },
     ),
     capacity: field(inner(roomCapacity), "How many visitors the service takes.", {
@@ -216,8 +216,9 @@ export const room = object(
     }),
     order: field(
       words("fifo", "random", "reject", "passthrough"),
-      "Who enters next: who came first; anybody who waits; nobody waits, and visitors without a " +
-        "free session are turned away; or everybody enters at once.",
+      "`fifo`: who came first enters first. `random`: as well, but all who came before an event " +
+        "opens get places by chance. `reject`: nobody waits, and visitors are turned away while " +
+        "no session is free. `passthrough`: everybody enters.",
       { default: "fifo" },
     ),
     queueAll: field(
@@ -269,8 +270,8 @@ export const room = object(
     ),
     onStoreFailure: field(
       words("keep", "open", "close"),
-      "Without the store: sessions and places stay as they are and nobody enters; everybody " +
-        "enters; or everybody waits.",
+      "Without the store, `keep`: sessions and places stay as they are, and nobody enters. " +
+        "`open`: everybody enters. `close`: everybody waits.",
       { default: "keep" },
     ),
   },

@@ -84,8 +84,20 @@ function refuseStranger({ room, block, nodes }: RoomDraft, names: readonly strin
 }
 
 function checkService(draft: RoomDraft, service: ServicePolicy): void {
-  const { room, block, nodes } = draft;
-  const hosts = room.match.hosts.length > 0 ? room.match.hosts : service.hosts;
+  const { room, block } = draft;
+  warnOfService(draft, service);
+  refuseForeignDomain(draft, room.match.hosts.length > 0 ? room.match.hosts : service.hosts);
+  const isBounded = service.concurrency !== undefined || service.admission?.maxInFlight;
+  const isAuto = [room, ...room.events].some(({ activeUsersMax }) => activeUsersMax === "auto");
+  if (!isAuto || room.order === "passthrough" || isBounded) return;
+  block.report(room.activeUsersMax === "auto" ? "capacity" : "events", {
+    id: "HG280",
+    message: `the service ${quoteText(service.name)} has no limit to take a capacity from`,
+    expected: "capacity: {activeUsers: 500}, or admission: {} at the service",
+  });
+}
+
+function warnOfService({ room, block, nodes }: RoomDraft, service: ServicePolicy): void {
   room.match.hosts.forEach((host, index) => {
     const node = nodes.hosts[index];
     if (node === undefined || service.hosts.length === 0 || service.hosts.includes(host)) return;
@@ -95,13 +107,12 @@ function checkService(draft: RoomDraft, service: ServicePolicy): void {
       expected: "a host of the service, unless its routes name it",
     });
   });
-  refuseForeignDomain(draft, hosts);
-  const isBounded = service.concurrency !== undefined || service.admission?.maxInFlight;
-  if (room.activeUsersMax !== "auto" || room.order === "passthrough" || isBounded) return;
-  block.report("capacity", {
-    id: "HG280",
-    message: `the service ${quoteText(service.name)} has no limit to take a capacity from`,
-    expected: "capacity: {activeUsers: 500}, or admission: {} at the service",
+  const { default: most } = service.priority;
+  if (!room.bypass.priorities.includes(most)) return;
+  block.reader.warn(block.field("bypass")?.key ?? block.fields.node, {
+    id: "HG283",
+    message: `requests of the class ${quoteText(most)} do not wait, and most requests have it`,
+    expected: "classes above the service's default class",
   });
 }
 

@@ -45,7 +45,8 @@ describe("RoomHistory", () => {
   it("knows no arrivals over two lines, nor while the leader says nothing new", () => {
     const rooms = new TestRooms(testRoomView());
     const history = new RoomHistory(rooms, bounds);
-    const look = (at: number, second: number, nextNumber: number, lineId = 7): number => {
+    const look = (at: number, ...status: readonly [number, number, number?]): number => {
+      const [second, nextNumber, lineId = 7] = status;
       rooms.views = [testRoomView({ status: testStatus({ lineId, second, nextNumber }) })];
       history.look([at * 1_000]);
       return history.read("shop", (at - 1) * 1_000)?.columns.arrivals[0] ?? Number.NaN;

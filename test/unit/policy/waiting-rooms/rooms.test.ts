@@ -114,8 +114,9 @@ describe("readRooms()", () => {
     expect(events).toEqual([
       {
         name: "a",
-        startsAtMs: Date.UTC(2026, 10, 1, 0, 0, 0, 250),
-        endsAtMs: Date.UTC(2026, 10, 2),
+        // 2026-11-01T00:00:00.250Z to 2026-11-02T00:00:00Z
+        startsAtMs: 1_793_491_200_250,
+        endsAtMs: 1_793_577_600_000,
         preQueueMs: 3_600_000,
         shuffles: false,
         activeUsersMax: 7,
@@ -123,8 +124,9 @@ describe("readRooms()", () => {
       },
       {
         name: "b",
-        startsAtMs: Date.UTC(2026, 10, 30, 23),
-        endsAtMs: Date.UTC(2026, 11, 2),
+        // 2026-11-30T23:00:00Z to 2026-12-02T00:00:00Z
+        startsAtMs: 1_796_079_600_000,
+        endsAtMs: 1_796_169_600_000,
         preQueueMs: 0,
         shuffles: true,
         activeUsersMax: undefined,
@@ -221,6 +223,8 @@ describe("readRooms()", () => {
     ["cookie: {domain: op.example}", ["HG279"]],
     ["cookie: {sameSite: none}", []],
     ["cookie: {name: __Host-room}", []],
+    ["cookie: {name: __Secure-room, secure: false}", ["HG279"]],
+    ["cookie: {name: __Secure-room}", []],
     ["cookie: {name: __host-room, path: /a}, match: {paths: [/a]}, endpoint: /a/b", ["HG279"]],
     ["endpoint: /a/%2e%2e/b", ["HG225"]],
     ["endpoint: queue", ["HG225"]],
@@ -359,6 +363,7 @@ describe("RoomList", () => {
     ["", "paths: [/a]", true],
     ["paths: ['/a/*']", "paths: [/a/b, '/a/c/*', /a, '/a/*']", true],
     ["paths: ['/a/*']", "paths: [/a/b, /ab]", false],
+    ["paths: ['/a/*']", "paths: ['/ab/*']", false],
     ["paths: [/a]", "paths: ['/a/*']", false],
     ["paths: ['/*']", "", true],
     ["paths: ['/a/*', '/b/*']", "paths: [/a/x, /b/x]", true],
@@ -386,15 +391,19 @@ describe("RoomList", () => {
     expect(idsOf(bare)).toEqual(["HG280"]);
     expect(idsOf(`${bare}, order: passthrough`)).toEqual([]);
     expect(idsOf(`${bare}, capacity: {activeUsers: 3}`)).toEqual([]);
+    const event = "{name: e, start: 2026-11-01T00:00:00Z, end: 2026-11-02T00:00:00Z, ";
+    const events = `${bare}, capacity: {activeUsers: 3}, events: [${event}`;
+    expect(idsOf(`${events}capacity: {activeUsers: auto}}]`)).toEqual(["HG280"]);
+    expect(idsOf(`${events}capacity: {newUsersPerMinute: auto}}]`)).toEqual([]);
   });
 
-  it("warns of headers that anybody can send, and of hosts that the service does not have", () => {
+  it("warns of headers that anybody can send, strange hosts, and classes that most have", () => {
     const parsed = parse(
       "name: a, service: shop, match: {hosts: [old.example]}, " +
-        "bypass: {headers: [{name: x-a}, {name: x-b, values: [a]}]}",
+        "bypass: {headers: [{name: x-a}, {name: x-b, values: [a]}], priorities: [high, normal]}",
     );
     const warnings = parsed.kind === "policy" ? parsed.warnings.problems : [];
-    expect(warnings.map(({ id }) => id)).toEqual(["HG282", "HG281"]);
+    expect(warnings.map(({ id }) => id)).toEqual(["HG282", "HG283", "HG281"]);
   });
 });
 
@@ -405,7 +414,7 @@ describe("addRoomNeeds()", () => {
     return needs;
   }
 
-  it("names the headers of a navigation, and no attribute where nothing asks for the address", () => {
+  it("names the headers of a navigation, and no attribute where nobody asks for the address", () => {
     const { headers, attributes } = needsOf("");
     for (const name of ["cookie", "accept", "accept-language", "sec-fetch-mode", ":path"]) {
       expect(headers).toContain(name);

@@ -3,15 +3,15 @@ import type { GateThresholds } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { reasonFlags, writeCommand } from "../data/cli-command.js";
 import { formatNumber } from "../data/format.js";
 import { showText } from "../data/shown-text.js";
+import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
+import { Badge, PolledAnswer } from "../parts/status.jsx";
+import { TitledPanel } from "../parts/titled-panel.jsx";
 import { api } from "../state/api.js";
 import { usePoll } from "../state/poll.js";
 import { mayChange } from "../state/session.js";
-import { ActionDialog, type PlannedChange } from "./action-dialog.jsx";
-import { Badge, PolledAnswer } from "./status.jsx";
-import { TitledPanel } from "./titled-panel.jsx";
 
 /** A gate: its state, and its thresholds, which operators change while it runs. */
-export function Gate({
+export function GatePanel({
   name,
   state,
   none,
@@ -23,7 +23,6 @@ export function Gate({
   /** What to say then. */
   readonly none: string;
 }) {
-  const isOpen = useSignal(false);
   const isShown = useSignal(false);
   const polled = usePoll((signal) => api.fleet.getGateThresholds({ service: name }, { signal }), {
     everyMs: 3_000,
@@ -54,39 +53,47 @@ export function Gate({
         </button>
       )}
       <PolledAnswer polled={polled.value} isAsked={isShown.value}>
-        {({ thresholds }) =>
-          thresholds === undefined ? (
-            <p class="empty">It has no thresholds.</p>
-          ) : (
-            <>
-              <p>
-                Opens below <b>{formatNumber(thresholds.openBelow)}</b>, closes above{" "}
-                <b>{formatNumber(thresholds.closeAbove)}</b>.{" "}
-                {thresholds.isOverridden ? (
-                  <Badge tone="notice">set by an operator</Badge>
-                ) : (
-                  <span class="muted">As the policy says.</span>
-                )}
-              </p>
-              {mayChange() ? (
-                <button type="button" onClick={() => (isOpen.value = true)}>
-                  Change thresholds …
-                </button>
-              ) : undefined}
-              {isOpen.value ? (
-                <GateAction
-                  service={name}
-                  thresholds={thresholds}
-                  onClose={() => {
-                    isOpen.value = false;
-                  }}
-                />
-              ) : undefined}
-            </>
-          )
-        }
+        {({ thresholds }) => <Thresholds name={name} thresholds={thresholds} />}
       </PolledAnswer>
     </TitledPanel>
+  );
+}
+
+function Thresholds({
+  name,
+  thresholds,
+}: {
+  readonly name: string;
+  readonly thresholds: GateThresholds | undefined;
+}) {
+  const isOpen = useSignal(false);
+  if (thresholds === undefined) return <p class="empty">It has no thresholds.</p>;
+  return (
+    <>
+      <p>
+        Opens below <b>{formatNumber(thresholds.openBelow)}</b>, closes above{" "}
+        <b>{formatNumber(thresholds.closeAbove)}</b>.{" "}
+        {thresholds.isOverridden ? (
+          <Badge tone="notice">set by an operator</Badge>
+        ) : (
+          <span class="muted">As the policy says.</span>
+        )}
+      </p>
+      {mayChange() ? (
+        <button type="button" onClick={() => (isOpen.value = true)}>
+          Change thresholds …
+        </button>
+      ) : undefined}
+      {isOpen.value ? (
+        <GateAction
+          service={name}
+          thresholds={thresholds}
+          onClose={() => {
+            isOpen.value = false;
+          }}
+        />
+      ) : undefined}
+    </>
   );
 }
 
