@@ -27,17 +27,9 @@ const sigmoid: EstimatedWaitSettings = {
 
 function station(
   load: number,
-  {
-    seed,
-    estimatedWait,
-  }: { readonly seed: number; readonly estimatedWait?: EstimatedWaitSettings },
+  { seed, ...change }: { readonly seed: number } & Partial<RoomRules>,
 ): RoomQueueRun {
-  const rules = {
-    ...plainRules,
-    sessionMs: 120_000,
-    waitingMax: 1e5,
-    estimatedWait,
-  };
+  const rules = { ...plainRules, sessionMs: 120_000, waitingMax: 1e5, ...change };
   const arrivalsPerSecond = (10 * load) / unitSeconds;
   const visitSeconds = (random: { next(): number }): number =>
     -unitSeconds * Math.log(1 - random.next());
