@@ -36,6 +36,7 @@ import {
   formatWatched,
 } from "./report.js";
 import { measureRlqs } from "./rlqs.js";
+import { tellRooms } from "./rooms.js";
 import { measureServers, type RowsOrder } from "./server-rows.js";
 import { tellSimulate } from "./simulate.js";
 import { tellSimulateEnvoy } from "./simulate-envoy.js";
@@ -76,6 +77,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
+  --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
+                  N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
   --light         instead of all this: the CPU of each start, next to a bare node
@@ -104,6 +107,7 @@ interface InsteadValues {
   readonly console?: string;
   readonly replay?: string;
   readonly generate?: string;
+  readonly rooms?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
   readonly first: string;
@@ -137,6 +141,7 @@ async function main(): Promise<void> {
       console: { type: "string" },
       replay: { type: "string" },
       generate: { type: "string" },
+      rooms: { type: "string" },
       decoders: { type: "boolean" },
       light: { type: "boolean" },
       first: { type: "string", default: "1" },
@@ -167,9 +172,7 @@ async function main(): Promise<void> {
     const comparisons = [...compare({ servers, gateways }), ...inTurn];
     const overrides = await runOverrides(values.only);
     const watched = await measureWatched(measureMs * decisionsPerMs * 2, values.only);
-    const admission = admissionScenarios
-      .filter(({ name }) => `admission, ${name}`.includes(values.only))
-      .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
+    const admission = runAdmission({ measureMs, only: values.only });
     const redisScript = await measureRedisScript(
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
@@ -255,6 +258,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
+  } else if (values.rooms !== undefined) {
+    await rooms(Number(values.rooms) * 1_000);
   } else if (values.light) {
     process.stdout.write(`${await tellLight()}\n`);
   } else if (values.decoders) {
@@ -329,6 +334,11 @@ async function repeatedOverload(order: RepeatedOrder): Promise<void> {
   process.stdout.write(`${await tellRepeatedOverload(order)}\n`);
 }
 
+async function rooms(measureMs: number): Promise<void> {
+  if (!(measureMs >= 500)) throw new Error("--rooms takes seconds, at least 0.5");
+  process.stdout.write(`${await tellRooms(measureMs)}\n`);
+}
+
 async function rlqs(measureMs: number): Promise<void> {
   if (!(measureMs >= 3_000)) throw new Error("--rlqs takes seconds, at least 3");
   process.stdout.write(`${await measureRlqs(measureMs)}\n`);
@@ -387,6 +397,15 @@ async function runInProcess({
 }
 
 const decisionsPerMs = 50;
+
+function runAdmission({
+  measureMs,
+  only,
+}: Pick<RowsOrder, "measureMs" | "only">): readonly ReturnType<typeof measureAdmission>[] {
+  return admissionScenarios
+    .filter(({ name }) => `admission, ${name}`.includes(only))
+    .map((scenario) => measureAdmission(scenario, measureMs * decisionsPerMs));
+}
 
 async function runOverrides(only: string): Promise<readonly OverrideRow[]> {
   if (!"in process, overrides".includes(only)) return [];

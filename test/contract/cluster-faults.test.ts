@@ -8,10 +8,12 @@ import { RedisMembers } from "../../src/store/redis/coordination/redis-members.j
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { enginesFor } from "../support/engines.js";
+import { FakeClock } from "../support/fake-clock.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { RedisServer } from "../support/redis-server.js";
 import { soon } from "../support/redis-store.js";
+import { openClockedRooms, TestRoom } from "../support/rooms.js";
 import { waitFor } from "../support/wait.js";
 
 /** Far above a busy machine's pauses, far below the silence after which a node is given up. */
@@ -123,6 +125,24 @@ describe.each(enginesFor.cluster)("SplitStore on a cluster of %s", (engine) => {
     for (let i = 0; i < 20; i += 1) await takeOne(store, [yearly(key)], soon());
     expect(await errorCount(cluster, from, "MOVED")).toBe(refusedCount);
     expect(await usedHits(store, key)).toBe(22);
+  });
+
+  it("takes turns of a waiting room before, while and after its slot moves", async () => {
+    const { connections } = await open();
+    const clock = new FakeClock();
+    const room = await TestRoom.open({ store: openClockedRooms({ connections, clock }), clock });
+    await room.turn({ joinCount: 3 });
+    await room.call([0]);
+    const slot = keySlot(`headgate:{room-${room.name}}:head`);
+    const from = await cluster.ownerOf(slot);
+    const to = (from + 1) % cluster.nodes.length;
+    await cluster.beginMove(slot, from, to);
+    expect(await room.visit(1)).toEqual([{ kind: "waiting" }]);
+    while ((await cluster.moveKeys(slot, from, to)) > 0);
+    expect(await room.visit(0, 1)).toMatchObject([{ kind: "entered" }, { kind: "waiting" }]);
+    await cluster.endMove(slot, from, to);
+    expect(await room.turn({ joinCount: 1 })).toMatchObject({ firstNumber: 3, joinedCount: 1 });
+    expect(await room.sessions(0, 1)).toEqual([0, 1]);
   });
 
   it("finds the slot of a key as the server does", async () => {

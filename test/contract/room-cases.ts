@@ -10,8 +10,11 @@ const gone = { kind: "gone" } as const;
 /** What a store of waiting rooms promises, whatever it is. */
 export function describeRooms(open: () => RoomWorld): void {
   describeLeads(open);
+  describeHeads(open);
   describeLines(open);
+  describeChunks(open);
   describeCalls(open);
+  describeConflicts(open);
   describeSessions(open);
   describeSteps(open);
   describeClocks(open);
@@ -70,7 +73,9 @@ function describeLeads(open: () => RoomWorld): void {
     }
     await room.store.forget(room.name, soon());
   });
+}
 
+function describeHeads(open: () => RoomWorld): void {
   it("keeps what an operator set and what the leader published, byte by byte", async () => {
     const room = await TestRoom.open(open());
     expect(await room.beat()).toMatchObject({ published: undefined, override: undefined });
@@ -146,7 +151,9 @@ function describeLines(open: () => RoomWorld): void {
     await room.turn({ leaves: [{ number: 9, session: 0 }] });
     expect(await room.sessions(0, 1)).toEqual([3, 1]);
   });
+}
 
+function describeChunks(open: () => RoomWorld): void {
   it("holds words of several chunks, and forgets those that are not needed", async () => {
     const room = await TestRoom.open(open());
     const perTurn = roomVisitsMax;
@@ -202,7 +209,9 @@ function describeCalls(open: () => RoomWorld): void {
     expect(await room.call([2], 7)).toMatchObject({ calledCount: 0 });
     expect((await room.beat()).calledPlace).toBe(4);
   });
+}
 
+function describeConflicts(open: () => RoomWorld): void {
   it("stops at a visitor whose session is taken, and leaves it its place", async () => {
     const room = await TestRoom.open(open());
     await room.turn({ joinCount: 5 });
@@ -215,6 +224,28 @@ function describeCalls(open: () => RoomWorld): void {
     await room.turn({ leaves: [{ number: 2 }] });
     await room.apply({ calls: calls.slice(1), calledPlace: 5 });
     expect(await room.visit(1, 2, 3)).toMatchObject([{ session: 0 }, gone, { session: 2 }]);
+  });
+
+  it("calls and frees as many as a step may have, in the order of their places", async () => {
+    const room = await TestRoom.open(open());
+    const count = 1_500;
+    for (let i = 0; i < 3; i += 1) await room.turn({ joinCount: 500, spanMax: count });
+    const calls = Array.from({ length: count }, (_, i) => ({
+      ...{ number: i, place: i, session: count - i },
+    }));
+    await room.apply({ calls: [{ number: 1_499, place: 1_499, session: count - 700 }] });
+    const step = { calls, calledPlace: count, spareSessions: [7, 8] };
+    expect(await room.apply(step)).toEqual({ kind: "applied", calledCount: 700, freedCount: 0 });
+    expect((await room.beat()).calledPlace).toBe(700);
+    expect(await room.visit(699, 700)).toMatchObject([{ session: count - 699 }, waits]);
+    const word = calledBit + 1;
+    const taken = { number: 1_499, session: count - 700, word };
+    const frees = [...calls.map(({ number, session }) => ({ number, session, word })), taken];
+    expect(await room.apply({ frees, ...step, calls: calls.slice(700) })).toMatchObject({
+      ...{ calledCount: 799, freedCount: 700 },
+    });
+    expect(await room.beat()).toMatchObject({ calledPlace: count, nextNumber: count });
+    expect((await room.turn({ joinCount: 2 })).enteredSessions).toEqual([]);
   });
 
   it("takes a session back, which is another one's from then on", async () => {
@@ -265,7 +296,7 @@ function describeSessions(open: () => RoomWorld): void {
     expect((await room.turn({ joinCount: 1 })).enteredSessions).toEqual([]);
   });
 
-  it("calls those whom an operator lets in with extra sessions, as far as there are any", async () => {
+  it("calls those whom an operator lets in, as far as there are extra sessions", async () => {
     const room = await TestRoom.open(open());
     await room.turn({ joinCount: 6 });
     await room.call([0]);

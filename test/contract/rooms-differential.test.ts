@@ -43,7 +43,11 @@ const turns = fc
   );
 
 const beats = fc
-  .record({ replicaId: fc.constantFrom("a1", "b2"), leaseMs: fc.constantFrom(0, 500, 5_000) })
+  .record({
+    replicaId: fc.constantFrom("a1", "b2"),
+    leaseMs: fc.constantFrom(0, 500, 5_000),
+    waits: fc.record({ endedCount: fc.nat(9), heldCount: fc.nat(9) }),
+  })
   .map(
     (beat): Call =>
       (room) =>

@@ -59,7 +59,7 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     expect(await keysOf(room)).toEqual([]);
   });
 
-  it("keeps the lower 32 bits of numbers in sessions, and gives out none from 2^48 on", async () => {
+  it("keeps the lower half of numbers in sessions, and gives none from 2^48 on", async () => {
     const room = await openRoom();
     const startAt = async (first: number): Promise<void> => {
       const forgotten = Math.floor(first / 1_048_576);
@@ -77,6 +77,9 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     const visits = [first, first + 1, first + 2, first + 3];
     const entered = (session: number) => ({ kind: "entered", session, usedSecond: 0 });
     expect(await room.visit(...visits)).toEqual([entered(0), waits, entered(1), entered(2)]);
+    // A chunk that is forgotten is not made again.
+    expect(await room.visit(5, first)).toEqual([gone, entered(0)]);
+    expect(await keysOf(room)).not.toContain(`headgate:{room-${room.name}}:77:line:0`);
     const renewals = [
       { session: 1, number: first + 2 },
       { session: 1, number: 0 },
@@ -105,6 +108,25 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     expect((await room.beat()).nextNumber).toBe(10);
     await room.turn({ lineId: 5 });
     expect((await room.beat()).nextNumber).toBe(10);
+  });
+
+  it("gives numbers and spare sessions of two replicas to one visitor each", async () => {
+    const room = await openRoom();
+    const { connections } = shared.opened;
+    const store = openClockedRooms({ connections, clock: room.clock });
+    const other = new TestRoom({ store, clock: room.clock }, room.name);
+    await other.beat({ replicaId: "b2" });
+    await room.apply({ spareSessions: [4, 5, 6] });
+    const turns = Array.from({ length: 40 }, (_, i) => {
+      return (i % 2 === 0 ? room : other).turn({ joinCount: 3 });
+    });
+    const answers = await Promise.all(turns);
+    const given = answers.flatMap(({ firstNumber, joinedCount }) =>
+      Array.from({ length: joinedCount }, (_, i) => firstNumber + i),
+    );
+    expect(given.toSorted((one, two) => one - two)).toEqual(given.map((_, i) => i));
+    expect(given).toHaveLength(120);
+    expect(answers.flatMap(({ enteredSessions }) => enteredSessions)).toEqual([4, 5, 6]);
   });
 
   it("takes a step that is repeated, since its answer was late, for one", async () => {
@@ -181,7 +203,7 @@ describe("RedisRooms", () => {
   const sound = [
     `7 1700000000000 1500 9 3 2 6 5 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
     "7 1500 9 3 1 5 2 0 4 1 2 -1 0 -2 0 1 0",
-    "1 0",
+    "1 0 0",
     "abcdefgh",
     "abcdefgh",
   ];

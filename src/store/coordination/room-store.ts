@@ -15,8 +15,8 @@ import type { LineEntry, RoomOverride } from "../../core/waiting-room/room-line.
  *
  * Seconds are those of the store's clock since the line began, as long as replicas beat. Where the
  * clock steps back, they go on from where they were; a silence longer than `silenceSecondsMax`
- * counts as that long. So an outage, or a clock that is set, takes nobody's place. Every method of
- * one room is atomic.
+ * counts as that long. So an outage, or a clock that is set, takes nobody's place. Every method but
+ * `apply` is atomic.
  *
  * Methods reject with ServiceError STORE_ codes: with STORE_UNAVAILABLE also where the room has no
  * line, which begins with the next beat. Each call but `turn` may be repeated.
@@ -44,7 +44,10 @@ export interface RoomStore {
     range: { readonly from: number; readonly count: number },
     deadlineMs: number,
   ): Promise<Uint32Array>;
-  /** What the leader decided. Changes nothing where another term has begun. */
+  /**
+   * What the leader decided. Changes nothing where another term has begun. A large one may be
+   * applied in parts, one after the other, each of them whole.
+   */
   apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer>;
   /** What an operator set; undefined takes all back. */
   override(room: string, override: RoomOverride | undefined, deadlineMs: number): Promise<void>;
@@ -79,6 +82,7 @@ export const roomKeptMs = 604_800_000;
 /** Bytes that a leader publishes at most. */
 export const statusBytesMax = 65_536;
 
+/** A replica says that it is there, and asks how a room stands. */
 export interface RoomBeat {
   readonly room: string;
   readonly replicaId: string;
@@ -114,6 +118,7 @@ export interface RoomHead {
   readonly override: RoomOverride | undefined;
 }
 
+/** What visitors did. */
 export interface RoomTurn {
   readonly room: string;
   /** The line that the numbers below are of; visits of another one answer `gone`. */
@@ -146,6 +151,7 @@ export interface RangeCounts {
   readonly heldCount: number;
 }
 
+/** What came of a turn. */
 export interface RoomTurnAnswer {
   readonly lineId: number;
   readonly second: number;
@@ -162,6 +168,7 @@ export interface RoomTurnAnswer {
   readonly renewed: readonly boolean[];
 }
 
+/** What a leader decided. */
 export interface RoomStep {
   readonly room: string;
   /** Of `RoomHead.term`; the lease must still be held. */
@@ -176,10 +183,10 @@ export interface RoomStep {
     readonly word: number;
   }[];
   /**
-   * Visitors to call, in the order of their places, each with the free session that it gets; applied
-   * after the frees. Those who are gone are passed over. The calls end at the first visitor who is
-   * there and whose session is not free (it was renewed since it was read): the called place stops
-   * at its place.
+   * Visitors to call, in the order of their places, each with the free session that it gets;
+   * applied after the frees. Those who are gone are passed over. The calls end at the first visitor
+   * who is there and whose session is not free (it was renewed since it was read): the called place
+   * stops at its place.
    */
   readonly calls: readonly {
     readonly number: number;
@@ -189,7 +196,7 @@ export interface RoomStep {
   /**
    * Free sessions that visitors may have who join while nobody waits; they replace what is left of
    * the last step's. Nobody waits while the next number is the called place: each one who joins
-   * then moves both on. Those that are not free any more when the step is applied are left out.
+   * then moves both on. Each is listed once, and passed over where it is not free any more.
    */
   readonly spareSessions: readonly number[];
   /** Free sessions for those whom operators let in; they replace the last step's. */
@@ -201,6 +208,7 @@ export interface RoomStep {
   readonly published: Buffer;
 }
 
+/** What came of a step; `outranked`: it changed nothing. */
 export type RoomStepAnswer =
   /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
   | { readonly kind: "applied"; readonly calledCount: number; readonly freedCount: number }

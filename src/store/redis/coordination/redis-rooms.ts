@@ -33,8 +33,8 @@ import {
   overrideScript,
   readLineScript,
   readSessionsScript,
-  turnScript,
 } from "./room-scripts.js";
+import { turnScript } from "./room-turn-script.js";
 
 interface RedisRoomsParts {
   /** For what visitors wait for; it never repeats a call, which could give out numbers twice. */
@@ -45,8 +45,11 @@ interface RedisRoomsParts {
   readonly keyPrefix: string;
 }
 
-/** Characters of what an operator set at most, as JSON. */
-const overrideCharsMax = 4_096;
+/** Bytes of what an operator set at most, as JSON. */
+const overrideBytesMax = 4_096;
+
+/** Bytes of a replica's name at most. */
+const leaderBytesMax = 256;
 
 /** Bytes of the answer to a turn at most: four numbers for each visitor. */
 const turnBytesMax = 65_536;
@@ -58,7 +61,7 @@ interface KnownLine {
 }
 
 /**
- * Lines of waiting rooms in Redis; see `room-scripts` for the keys. A primary that died before its
+ * Lines of waiting rooms in Redis; see `room-texts` for the keys. A primary that died before its
  * replica had its last writes has given out numbers that the replica does not know: each call says
  * which number is next as far as this process knows, so that none of them is given out twice.
  */
@@ -127,20 +130,38 @@ export class RedisRooms implements RoomStore {
 
   async apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer> {
     assertStep(step);
-    const { room, term, replicaId, lineId, lostAfterSeconds, calledPlace, forgottenBelow } = step;
+    let calledCount = 0;
+    let freedCount = 0;
+    let isStopped = false;
+    for (const part of partsOf(step)) {
+      if (isStopped && !part.isLast) continue;
+      const calls = isStopped ? [] : part.calls;
+      const calledPlace = isStopped ? 0 : part.calledPlace;
+      const counts = await this.#applyPart(step, { ...part, calls, calledPlace }, deadlineMs);
+      if (counts === undefined) return { kind: "outranked" };
+      calledCount += counts.take(0, calls.length);
+      freedCount += counts.take(0, part.frees.length);
+      if (counts.take(0, 1) === 1) isStopped = true;
+      counts.end();
+    }
+    return { kind: "applied", calledCount, freedCount };
+  }
+
+  async #applyPart(
+    step: RoomStep,
+    { frees, calls, calledPlace, isLast }: StepPart,
+    deadlineMs: number,
+  ): Promise<ReplyNumbers | undefined> {
+    const { room, term, replicaId, lineId, lostAfterSeconds, forgottenBelow } = step;
     const numbers = [lineId, lostAfterSeconds, calledPlace, forgottenBelow].map(String);
-    const lists = [packSessions(step.spareSessions), packSessions(step.extraSessions)];
+    const args = [String(term), replicaId, ...numbers, packStep(frees, calls), isLast ? "1" : "0"];
+    const last = [packSessions(step.spareSessions), packSessions(step.extraSessions)];
     const reply = await this.#run(this.#parts.bulk, applyScript, {
       room,
-      args: [String(term), replicaId, ...numbers, packStep(step), ...lists, step.published],
+      args: isLast ? [...args, ...last, step.published] : args,
       deadlineMs,
     });
-    if (reply === undefined) return { kind: "outranked" };
-    const counts = new ReplyNumbers(reply);
-    const calledCount = counts.take(0, step.calls.length);
-    const freedCount = counts.take(0, step.frees.length);
-    counts.end();
-    return { kind: "applied", calledCount, freedCount };
+    return reply === undefined ? undefined : new ReplyNumbers(reply);
   }
 
   async override(
@@ -149,7 +170,7 @@ export class RedisRooms implements RoomStore {
     deadlineMs: number,
   ): Promise<void> {
     const text = override === undefined ? "" : JSON.stringify(override);
-    assert(text.length <= overrideCharsMax, "what an operator sets is bounded");
+    assert(Buffer.byteLength(text) <= overrideBytesMax, "what an operator sets is bounded");
     await this.#run(this.#parts.bulk, overrideScript, { room, args: [text], deadlineMs });
   }
 
@@ -185,8 +206,9 @@ export class RedisRooms implements RoomStore {
 /** Visits by chunk, as the script takes them, and in which order. */
 function packVisits(visits: readonly number[]): {
   readonly visits: readonly number[];
-  readonly bytes: Buffer;
+  readonly bytes: Buffer | string;
 } {
+  if (visits.length === 0) return { visits, bytes: "" };
   const [first = 0] = visits;
   const chunkOf = (number: number): number => Math.floor(number / lineChunkSize);
   const isOneChunk = visits.every((number) => chunkOf(number) === chunkOf(first));
@@ -203,7 +225,8 @@ function packVisits(visits: readonly number[]): {
   return { visits: sorted, bytes: list.finish() };
 }
 
-function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer {
+function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer | string {
+  if (renewals.length + letIns.length + leaves.length === 0) return "";
   const list = new PackedList(3 + 2 * renewals.length + letIns.length + 2 * leaves.length);
   list.add(renewals.length);
   for (const { session, number } of renewals) {
@@ -220,7 +243,35 @@ function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer {
   return list.finish();
 }
 
-function packStep({ frees, calls }: RoomStep): Buffer {
+/** Frees and calls of one run of the script: so many calls hold up decisions for 2.5 ms. */
+const partEntriesMax = 512;
+
+interface StepPart {
+  readonly frees: RoomStep["frees"];
+  readonly calls: RoomStep["calls"];
+  /** The place of the first call that is still to come, or the step's. */
+  readonly calledPlace: number;
+  readonly isLast: boolean;
+}
+
+function partsOf({ frees, calls, calledPlace }: RoomStep): readonly StepPart[] {
+  const parts: StepPart[] = [];
+  for (let at = 0; at + partEntriesMax < frees.length; at += partEntriesMax) {
+    const some = frees.slice(at, at + partEntriesMax);
+    parts.push({ frees: some, calls: [], calledPlace: 0, isLast: false });
+  }
+  let left = frees.slice(parts.length * partEntriesMax);
+  for (let at = 0; at === 0 || at < calls.length; at += partEntriesMax) {
+    const some = calls.slice(at, at + partEntriesMax);
+    const next = calls[at + partEntriesMax];
+    const place = next?.place ?? calledPlace;
+    parts.push({ frees: left, calls: some, calledPlace: place, isLast: next === undefined });
+    left = [];
+  }
+  return parts;
+}
+
+function packStep(frees: RoomStep["frees"], calls: RoomStep["calls"]): Buffer {
   const list = new PackedList(2 + 3 * (frees.length + calls.length));
   list.add(frees.length);
   for (const free of frees) for (const n of [free.session, free.number, free.word]) list.add(n);
@@ -294,7 +345,8 @@ function parseHead(reply: Buffer): RoomHead {
     .map(Number);
   const [endedCount = 0, heldCount = 0, ...rest] = more;
   const [statusMs = 0, leaderLength = 0, secretLength = 0, overrideLength = 0, length = 0] = rest;
-  if (length > statusBytesMax || overrideLength > overrideCharsMax) {
+  const isBounded = leaderLength <= leaderBytesMax && overrideLength <= overrideBytesMax;
+  if (length > statusBytesMax || !isBounded) {
     throw new ServiceError("STORE_PROTOCOL");
   }
   const leaderId = page.text(leaderLength);
@@ -336,23 +388,36 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
   throw new ServiceError("STORE_PROTOCOL");
 }
 
+const [space, minus, zero] = [0x20, 0x2d, 0x30];
+
+/** Digits of the largest number that is exact here and in the store. */
+const digitsMax = 16;
+
 /** Reads the numbers that a script answers, with a space between them. */
 class ReplyNumbers {
-  readonly #words: readonly string[];
+  readonly #bytes: Buffer;
   #at = 0;
 
   constructor(reply: ScriptReply) {
-    const bytes = replyBytes(reply);
-    if (bytes.length > turnBytesMax) throw new ServiceError("STORE_PROTOCOL");
-    this.#words = bytes.toString("latin1").split(" ");
+    this.#bytes = replyBytes(reply);
+    if (this.#bytes.length > turnBytesMax) throw new ServiceError("STORE_PROTOCOL");
   }
 
   /** The next one, which is whole and within these. */
   take(min: number, max: number): number {
-    const word = this.#words[this.#at] ?? "";
-    this.#at += 1;
-    const number = numberPattern.test(word) ? Number(word) : Number.NaN;
-    if (!(number >= min && number <= max)) throw new ServiceError("STORE_PROTOCOL");
+    const bytes = this.#bytes;
+    const isNegative = bytes[this.#at] === minus;
+    const start = this.#at + (isNegative ? 1 : 0);
+    let at = start;
+    let number = 0;
+    for (; at < bytes.length && bytes[at] !== space; at += 1) {
+      const digit = (bytes[at] ?? 0) - zero;
+      number = digit >= 0 && digit <= 9 ? 10 * number + digit : Number.NaN;
+    }
+    if (isNegative) number = -number;
+    const isSound = at > start && at <= start + digitsMax && number >= min && number <= max;
+    if (!isSound) throw new ServiceError("STORE_PROTOCOL");
+    this.#at = at + 1;
     return number;
   }
 
@@ -362,8 +427,6 @@ class ReplyNumbers {
 
   /** There is no other one. */
   end(): void {
-    if (this.#at !== this.#words.length) throw new ServiceError("STORE_PROTOCOL");
+    if (this.#at !== this.#bytes.length + 1) throw new ServiceError("STORE_PROTOCOL");
   }
 }
-
-const numberPattern = /^-?\d{1,16}$/;

@@ -1,6 +1,7 @@
 /**
  * A program that runs inside the store, atomically. It names every key it touches among its keys,
- * so that Redis-compatible engines and clusters can run it too.
+ * so that Redis-compatible engines and clusters can run it too; or a key under the same hash tag,
+ * which a cluster has in the same slot.
  */
 export interface StoreScript {
   /** What it is for; a closed set. */
