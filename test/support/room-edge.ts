@@ -157,7 +157,9 @@ export class Visitor {
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */
 function withEndpoints(text: string, port: number, others: readonly HeadgateProcess[]): string {
-  const found = new RegExp(`\\n( *)- endpoint:(?:\\n.*){3}\\n *port_value: ${port}\\n`).exec(text)?.[0];
+  const found = new RegExp(`\\n( *)- endpoint:(?:\\n.*){3}\\n *port_value: ${port}\\n`).exec(
+    text,
+  )?.[0];
   if (found === undefined) throw new Error("no endpoint of Headgate");
   const more = others.map(({ grpcPort }) => found.replace(String(port), String(grpcPort)).slice(1));
   return text.replace(found, found + more.join(""));

@@ -92,7 +92,7 @@ function start({ domain }: { readonly domain?: string } = {}) {
 }
 
 describe("ListRooms", () => {
-  it("tells what the leader of a room has published, and what this replica has counted", async () => {
+  it("tells what the leader of a room published, and what this replica has counted", async () => {
     const { api } = start();
     const answer = await api.listRooms(create(ListRoomsRequestSchema), contextOf(reader));
     const message = create(ListRoomsResponseSchema, answer);
