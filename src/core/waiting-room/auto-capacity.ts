@@ -27,8 +27,8 @@ export const defaultAutoActiveMax = 100;
  *     target = 0.9 L / u
  *
  * It begins with L, as if each visitor always had one request in flight. It then grows by at most
- * 1 % a second and only while the sessions that it allows are used, since a few visitors tell little
- * of many, and falls by at most 3 % a second.
+ * 1 % a second, and only while the sessions that it allows are used, since a few visitors tell
+ * little of many. It falls by at most 3 % a second.
  *
  * Example: L 200, 600 sessions with 60 requests in flight: u 0.1, and the target 1,800 sessions.
  */

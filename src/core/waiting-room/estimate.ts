@@ -2,7 +2,7 @@ import type { RoomStatus, WaitRange } from "./room-line.js";
 import type { AnnouncedWait } from "./ticket.js";
 
 /** What a range depends on. */
-export type Drain = Pick<
+export type LinePace = Pick<
   RoomStatus,
   "entriesPerSecond" | "entriesMeasuredCount" | "abandonPerSecond" | "rangeFactor"
 >;
@@ -33,10 +33,10 @@ export type Drain = Pick<
  */
 export function waitRange(
   aheadCount: number,
-  drain: Drain,
+  pace: LinePace,
   refreshSeconds: number,
 ): WaitRange | undefined {
-  const { entriesPerSecond: mu = 0, abandonPerSecond: theta, entriesMeasuredCount } = drain;
+  const { entriesPerSecond: mu = 0, abandonPerSecond: theta, entriesMeasuredCount } = pace;
   if (mu <= 0) return undefined;
   const n = aheadCount + 1;
   const calledSeconds = (theta * n) / mu > 1e-6 ? Math.log1p((theta * n) / mu) / theta : n / mu;
@@ -46,7 +46,7 @@ export function waitRange(
     calledSeconds ** 2 / Math.max(1, entriesMeasuredCount) +
     refreshSeconds ** 2 / 12;
   const shape = mean ** 2 / variance;
-  const z = normalQuantile95 * drain.rangeFactor;
+  const z = normalQuantile95 * pace.rangeFactor;
   const quantile = (at: number): number =>
     mean * Math.max(0, 1 - 1 / (9 * shape) + at / (3 * Math.sqrt(shape))) ** 3;
   return { lowSeconds: quantile(-z), middleSeconds: quantile(0), highSeconds: quantile(z) };

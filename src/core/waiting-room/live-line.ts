@@ -1,4 +1,4 @@
-import { numberAt, openShuffles, placeOf } from "./places.js";
+import { numberAtPlace, openShuffles, placeOf } from "./places.js";
 import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./room-line.js";
 
 /**
@@ -86,19 +86,19 @@ export class LiveLine {
 
   /** The number of the visitor at a place; undefined: nobody is there any more. */
   presentAt(place: number): number | undefined {
-    const number = numberAt(place, this.#shuffles);
+    const number = numberAtPlace(place, this.#shuffles);
     return this.#isLive[number - this.#base] === 1 ? number : undefined;
   }
 
   /** Whether the word of the number at a place has been read. */
   hasRead(place: number): boolean {
-    return numberAt(place, this.#shuffles) < this.#end;
+    return numberAtPlace(place, this.#shuffles) < this.#end;
   }
 
   /** Places below this one have been called, or passed over. */
   advance(calledPlace: number): void {
     for (let place = this.#calledPlace; place < calledPlace; place += 1) {
-      const number = numberAt(place, this.#shuffles);
+      const number = numberAtPlace(place, this.#shuffles);
       if (this.#isLive[number - this.#base] !== 1) continue;
       this.#isLive[number - this.#base] = 0;
       this.#count(place, -1);

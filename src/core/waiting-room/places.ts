@@ -16,7 +16,7 @@ export function placeOf(number: number, shuffles: readonly LineShuffle[]): numbe
 }
 
 /** The number that has a place: `placeOf` the other way around. */
-export function numberAt(place: number, shuffles: readonly LineShuffle[]): number {
+export function numberAtPlace(place: number, shuffles: readonly LineShuffle[]): number {
   let number = place;
   for (const run of shuffles.toReversed()) {
     const index = number - run.from;

@@ -357,7 +357,7 @@ export class RoomLeader {
     };
   }
 
-  /** Words of visitors who have entered are kept while their sessions are, so that they find them. */
+  /** Words of visitors who have entered are kept while their sessions are: they may ask again. */
   #forgottenBelow({ nextNumber }: LeaderHead): number {
     const { firstNumber } = this.#line;
     const oldest = this.#sessions.oldestNumber(nextNumber) ?? firstNumber;

@@ -88,8 +88,8 @@ export interface WaitRange {
 export const roomModes = ["open", "paused", "draining"] as const;
 
 /**
- * `open`: visitors enter as sessions become free. `paused`: nobody enters. `draining`: nobody joins,
- * and those who wait still enter.
+ * `open`: visitors enter as sessions become free. `paused`: nobody enters. `draining`: nobody
+ * joins, and those who wait still enter.
  */
 export type RoomMode = (typeof roomModes)[number];
 

@@ -60,7 +60,7 @@ export function eventState(
     : { phase: "none", event: undefined, next };
 }
 
-/** The most sessions and entrances at a time: an operator's, else the open event's, else the room's. */
+/** The most sessions, and entrances: an operator's, else the open event's, else the room's. */
 export function roomBounds(
   rules: RoomRules,
   event: EventState,

@@ -14,10 +14,10 @@ export interface Shuffle {
  * mix one half into the other in turns. What falls outside is permuted again until it is inside
  * (cycle walking), less than twice on average; so it is a permutation of exactly [0, count).
  *
- * Nobody can choose a place by choosing when to join, since the seed is drawn after all have joined.
+ * Nobody can choose a place by choosing when to join: the seed is drawn after all have joined.
  *
- * Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002; the mix is the finalizer
- * of MurmurHash3.
+ * Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002; the mix is the
+ * finalizer of MurmurHash3.
  */
 export function shuffled(index: number, { count, seed }: Shuffle): number {
   const bits = bitsOf(count);

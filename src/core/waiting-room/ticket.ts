@@ -36,7 +36,7 @@ export interface AnnouncedWait extends WaitRange {
 export interface TicketKey {
   /** 0 to 255. Tells keys apart before anything is computed; two keys may share one. */
   readonly id: number;
-  /** At least `macBytes` bytes: HMAC-SHA-256 in production. */
+  /** At least 16 bytes: HMAC-SHA-256 in production. */
   mac(bytes: Uint8Array): Uint8Array;
 }
 
@@ -49,7 +49,7 @@ export interface TicketScope {
 }
 
 /** Bytes of a ticket's signature: 128 bits. */
-export const macBytes = 16;
+const macBytes = 16;
 
 /** Characters of a ticket at most. Longer texts are refused before they are decoded. */
 export const ticketLengthMax = 56;

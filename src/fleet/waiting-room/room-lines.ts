@@ -10,11 +10,11 @@ interface RoomLinesOptions
   readonly turnTimeoutMs?: number;
 }
 
-/** For so long nobody enters after a leader has died: it loses the lead, and another one takes it. */
-export const defaultRoomLeaseMs = 3_000;
+/** For so long nobody enters after a leader has died: then another one takes the lead. */
+const defaultRoomLeaseMs = 3_000;
 
 /** How long a visitor waits for the store. */
-export const defaultRoomTurnTimeoutMs = 500;
+const defaultRoomTurnTimeoutMs = 500;
 
 /** How often each room is heard of, and led. */
 const beatMs = 1_000;

@@ -33,8 +33,8 @@ import {
   overrideScript,
   readLineScript,
   readSessionsScript,
-  turnScript,
 } from "./room-scripts.js";
+import { turnScript } from "./room-turn-script.js";
 
 interface RedisRoomsParts {
   /** For what visitors wait for; it never repeats a call, which could give out numbers twice. */
@@ -61,7 +61,7 @@ interface KnownLine {
 }
 
 /**
- * Lines of waiting rooms in Redis; see `room-scripts` for the keys. A primary that died before its
+ * Lines of waiting rooms in Redis; see `room-texts` for the keys. A primary that died before its
  * replica had its last writes has given out numbers that the replica does not know: each call says
  * which number is next as far as this process knows, so that none of them is given out twice.
  */

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import {
-  type Drain,
+  type LinePace,
   nextRangeFactor,
   rangeHeld,
   waitRange,
 } from "../../../../src/core/waiting-room/estimate.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 
-const drain: Drain = {
+const pace: LinePace = {
   entriesPerSecond: 10,
   entriesMeasuredCount: 1e6,
   abandonPerSecond: 0,
@@ -16,15 +16,15 @@ const drain: Drain = {
 
 describe("waitRange()", () => {
   it("is the example of its comment", () => {
-    const range = waitRange(99, { ...drain, entriesMeasuredCount: 1_000 }, 0);
+    const range = waitRange(99, { ...pace, entriesMeasuredCount: 1_000 }, 0);
     expect(range?.lowSeconds).toBeCloseTo(8.3, 1);
     expect(range?.middleSeconds).toBeCloseTo(10, 1);
     expect(range?.highSeconds).toBeCloseTo(11.8, 1);
   });
 
   it("is unknown where nobody enters", () => {
-    expect(waitRange(0, { ...drain, entriesPerSecond: undefined }, 5)).toBeUndefined();
-    expect(waitRange(0, { ...drain, entriesPerSecond: 0 }, 5)).toBeUndefined();
+    expect(waitRange(0, { ...pace, entriesPerSecond: undefined }, 5)).toBeUndefined();
+    expect(waitRange(0, { ...pace, entriesPerSecond: 0 }, 5)).toBeUndefined();
   });
 
   it.each([
@@ -38,7 +38,7 @@ describe("waitRange()", () => {
     "holds for 90 % with $aheadCount ahead who leave at $abandonPerSecond a second",
     ({ aheadCount, abandonPerSecond, refreshSeconds }) => {
       const random = new FakeRandom(aheadCount + 1);
-      const range = waitRange(aheadCount, { ...drain, abandonPerSecond }, refreshSeconds);
+      const range = waitRange(aheadCount, { ...pace, abandonPerSecond }, refreshSeconds);
       let heldCount = 0;
       let belowCount = 0;
       const draws = 4_000;
@@ -57,8 +57,8 @@ describe("waitRange()", () => {
   );
 
   it("is wider by the factor, and where little was measured", () => {
-    const width = (change: Partial<Drain>): number => {
-      const range = waitRange(99, { ...drain, ...change }, 0);
+    const width = (change: Partial<LinePace>): number => {
+      const range = waitRange(99, { ...pace, ...change }, 0);
       return (range?.highSeconds ?? 0) - (range?.lowSeconds ?? 0);
     };
     expect(width({ rangeFactor: 2 }) / width({})).toBeCloseTo(2, 1);
@@ -69,7 +69,7 @@ describe("waitRange()", () => {
   it("falls with each visitor ahead who enters or leaves", () => {
     let before = Number.POSITIVE_INFINITY;
     for (let ahead = 1_000; ahead >= 0; ahead -= 1) {
-      const middle = waitRange(ahead, { ...drain, abandonPerSecond: 0.01 }, 5)?.middleSeconds ?? 0;
+      const middle = waitRange(ahead, { ...pace, abandonPerSecond: 0.01 }, 5)?.middleSeconds ?? 0;
       expect(middle).toBeLessThan(before);
       before = middle;
     }
@@ -77,7 +77,7 @@ describe("waitRange()", () => {
 });
 
 describe("rangeHeld()", () => {
-  const range = waitRange(99, { ...drain, rangeFactor: 2 }, 0);
+  const range = waitRange(99, { ...pace, rangeFactor: 2 }, 0);
   const announced = { lowSeconds: 0, middleSeconds: 0, highSeconds: 0, ...range, rangeFactor: 2 };
 
   it("says of the announced factor whether the range held", () => {
@@ -90,7 +90,7 @@ describe("rangeHeld()", () => {
   });
 
   it("says of another factor what its range would have said", () => {
-    const narrow = waitRange(99, { ...drain, rangeFactor: 0.7 }, 0);
+    const narrow = waitRange(99, { ...pace, rangeFactor: 0.7 }, 0);
     expect(rangeHeld(announced, (narrow?.highSeconds ?? 0) - 0.01, 0.7)).toBe(true);
     expect(rangeHeld(announced, (narrow?.highSeconds ?? 0) + 0.01, 0.7)).toBe(false);
     expect(rangeHeld(announced, (narrow?.lowSeconds ?? 0) - 0.01, 0.7)).toBe(false);

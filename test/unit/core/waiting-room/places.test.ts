@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   aheadOf,
-  numberAt,
+  numberAtPlace,
   openShuffles,
   placeOf,
 } from "../../../../src/core/waiting-room/places.js";
@@ -13,7 +13,7 @@ import {
 } from "../../../../src/core/waiting-room/room-line.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
-describe("placeOf() and numberAt()", () => {
+describe("placeOf() and numberAtPlace()", () => {
   it("leave numbers where they are without a shuffle, and outside of one", () => {
     const runs = [{ from: 10, count: 5, seed: 3 }];
     expect([0, 9, 15, 2 ** 40].map((number) => placeOf(number, runs))).toEqual([0, 9, 15, 2 ** 40]);
@@ -26,7 +26,7 @@ describe("placeOf() and numberAt()", () => {
         const places = new Set<number>();
         for (let number = 0; number < 600; number += 1) {
           const place = placeOf(number, runs);
-          expect(numberAt(place, runs)).toBe(number);
+          expect(numberAtPlace(place, runs)).toBe(number);
           places.add(place);
         }
         expect(places.size).toBe(600);
