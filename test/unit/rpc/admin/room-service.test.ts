@@ -218,6 +218,15 @@ describe("SetRoomOverride", () => {
     );
   });
 
+  it("keeps what another replica was told a moment ago", async () => {
+    const { controls, set, audit } = start();
+    const values = { activeUsersMax: 5, entriesPerMinuteMax: undefined, openedEvent: undefined };
+    controls.setElsewhere = { mode: "open", ...values };
+    await set({ mode: "paused" });
+    expect(controls.overrides).toEqual([["shop", { mode: "paused", ...values }]]);
+    expect((await audit())[0]?.before).toBe('{"mode":"open","activeUsersMax":5}');
+  });
+
   it.each<[string, MessageInitShape<typeof SetRoomOverrideRequestSchema>]>([
     ["mode: must be one of open, paused, draining", { mode: "closed" }],
     ["mode: nothing to change", {}],
