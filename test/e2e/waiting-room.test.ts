@@ -143,6 +143,9 @@ describe("the gate of a waiting room", () => {
 `,
     );
     const [first] = waiting;
+    await waitFor("the gate is closed", async () => {
+      return (await edge.headgates[0]?.metric("headgate_waiting_room_gate_reject_ratio")) === 1;
+    });
     const answer = () => edge.visitor(stage).send("/");
     const away = await waitFor("Envoy answers by itself", async () => {
       const { status, body, headers } = await answer();
