@@ -21,6 +21,8 @@ import { createHttpParts } from "./ports/http.js";
 export interface App {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Undefined without HEADGATE_RESP_ADDR. */
+  readonly respAddress: ListenAddress | undefined;
   /** Undefined where there is no control port, or it is taken. */
   readonly controlAddress: ListenAddress | undefined;
   /** Undefined where there is no admin port, or it is taken. */
@@ -115,6 +117,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   return {
     grpcAddress: ports.grpcAddress,
     httpAddress: ports.httpAddress,
+    respAddress: ports.respAddress,
     controlAddress: controlPlane.address,
     adminAddress: admin.address,
     consoleAddress: config.admin?.console === undefined ? undefined : admin.address,

@@ -71,6 +71,11 @@ export const importRows: readonly ImportRow[] = [
       "npm:@connectrpc/connect/protocol",
     ],
   },
+  // The Redis protocol has a transport of its own.
+  {
+    from: "src/rpc/resp/**",
+    may: [...rpcMay, "src/wire/resp/{resp-connection,resp-writer}.ts"],
+  },
   { from: "src/rpc/**", may: rpcMay },
   {
     from: "src/fleet/**",

@@ -32,11 +32,14 @@ import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import type { OpenTracing } from "../tracing/tracing.js";
 import { createHttpServer, type HttpParts } from "./http.js";
+import { openRespPort } from "./resp-port.js";
 
-/** The ports that decide: gRPC, and HTTP. */
+/** The ports that decide: gRPC, HTTP, and the Redis protocol. */
 interface DecisionPorts {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Undefined without HEADGATE_RESP_ADDR. */
+  readonly respAddress: ListenAddress | undefined;
   /** Takes no more connections, and tells clients to go elsewhere. */
   announceClose(): Promise<void>;
   /** Resolves with whether all calls ended by themselves within the grace that they have. */
@@ -86,11 +89,14 @@ export function openDecisionPorts(
       portSetting: "PORT",
       connectionsMax: httpConnectionsMax,
     });
+    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
     return {
       grpcAddress: grpc.address,
       httpAddress,
+      respAddress: resp?.address,
       announceClose: async () => {
         grpc.close();
+        resp?.stopAccepting();
         await transport.announceClose(announceMsMax);
       },
       close: async () => {
@@ -99,6 +105,7 @@ export function openDecisionPorts(
         const ended = await Promise.all([
           transport.close(graceMs),
           closeHttp(httpServer, { clock, graceMs }),
+          resp?.close(graceMs) ?? true,
         ]);
         return ended.every((one) => one);
       },

@@ -1,6 +1,7 @@
 import { Breaker } from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { Charge } from "../../core/limits/bucket.js";
 import type { LimitKey, Rule } from "../../core/limits/limit.js";
 import { noOverrides, type OverrideTable } from "../../core/limits/override-table.js";
 import type { Verdict } from "../../core/limits/verdict.js";
@@ -12,7 +13,7 @@ import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import { chargesFor, Decision, type DecisionCall, type ResolveDecision } from "./decision.js";
 import type { DecidedRequest, DecisionObserver, ObservedCall } from "./decision-observer.js";
-import { decideWithoutStore } from "./fallback.js";
+import { decideWithoutStore, type FallbackAsk } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import {
@@ -280,6 +281,31 @@ export class Decider {
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
   }
 
+  /**
+   * Decides a charge that belongs to no policy, in the same batch as the calls of this turn. If the
+   * store does not decide it, the process-wide failure mode does.
+   *
+   * @throws ServiceError OVERLOADED or the STORE_ code of the failure, if that mode is `error`
+   */
+  async decideCharge(charge: Charge): Promise<DecidedRequest> {
+    const { clock, pressure, switches } = this.#parts;
+    const charges = [charge];
+    const bytes = chargeBytes + 2 * charge.key.length;
+    pressure.begin(bytes);
+    try {
+      const outcome = pressure.passesStoreBy(clock.monotonicMs())
+        ? passedBy
+        : await new Promise<BatchOutcome>((settle) => {
+            this.#batcher.ask(charges, { deadlineMs: Number.POSITIVE_INFINITY, settle });
+          });
+      if (outcome.kind === "decided") return decidedByStore(charges, outcome, 0);
+      const modes = [switches.defaults.onStoreFailure];
+      return await this.#decideWithoutStore({ charges, modes }, outcome.code);
+    } finally {
+      pressure.end(bytes);
+    }
+  }
+
   /** Decides without the store if there is no limit, or if the store has just denied the same. */
   #decideAtOnce(decision: Decision, nowMs: number): DecidedRequest | undefined {
     const { prepared, charges, isPlain } = decision;
@@ -396,25 +422,19 @@ export class Decider {
   }
 
   #fallBack(decision: Decision, code: ErrorCode): void {
-    this.#decideWithoutStore(decision, code).then(
+    const { prepared, charges } = decision;
+    const modes = prepared.asks.map(({ limit }) => limit.onStoreFailure);
+    this.#decideWithoutStore({ charges, modes }, code).then(
       (request) => this.#finish(decision, request),
       (thrown: unknown) => this.#fail(decision, thrown),
     );
   }
 
-  async #decideWithoutStore(
-    { prepared: { asks }, charges }: Decision,
-    code: ErrorCode,
-  ): Promise<DecidedRequest> {
+  async #decideWithoutStore(asked: FallbackAsk, code: ErrorCode): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
-    let isFailing = false;
-    for (const { limit } of asks) {
-      counters.countFallback(limit.onStoreFailure, code);
-      if (limit.onStoreFailure === "error") isFailing = true;
-    }
-    if (isFailing) throw new ServiceError(code);
-    const modes = asks.map(({ limit }) => limit.onStoreFailure);
-    return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
+    for (const mode of asked.modes) counters.countFallback(mode, code);
+    if (asked.modes.includes("error")) throw new ServiceError(code);
+    return decideWithoutStore(asked, this.#localStore, replicaCount());
   }
 
   /** Handles an event and forwards it. */
@@ -437,3 +457,8 @@ const nothingAsked: DecidedRequest = {
   nowUs: 0,
   isFromMemory: false,
 };
+
+const passedBy: BatchOutcome = { kind: "failed", code: "OVERLOADED" };
+
+/** The approximate size of a charge in flight beside its key, in bytes. */
+const chargeBytes = 500;
