@@ -77,6 +77,8 @@ export function openDecisionPorts(
     const transport = createTransport(runtime, parts);
     const onRefused = refusedAt("grpc");
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
+    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
+    if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
     const httpServer = createHttpServer(http);
     boundHttpByAddress(httpServer, {
       perAddressMax: httpPerAddressMax,
@@ -89,7 +91,6 @@ export function openDecisionPorts(
       portSetting: "PORT",
       connectionsMax: httpConnectionsMax,
     });
-    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
     return {
       grpcAddress: grpc.address,
       httpAddress,
