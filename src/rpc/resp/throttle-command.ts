@@ -25,7 +25,8 @@ export function parseThrottle(
 ): ThrottleCommand | string {
   const [, key, ...texts] = parts;
   if (key === undefined || texts.length < 3 || texts.length > 4) return wrongCount;
-  const [maxBurst, count, periodSeconds, quantity = 1] = texts.map(parseInteger);
+  const [maxBurst, count, periodSeconds, given] = texts.map(parseInteger);
+  const quantity = texts.length === 4 ? given : 1;
   for (const [name, value, [min, max]] of [
     ["max_burst", maxBurst, [0, hitsMax - 1]],
     ["count", count, [1, hitsMax]],
