@@ -26,9 +26,14 @@ async function startRespApp(env: Env = {}): Promise<RespApp> {
   return { ...started, port };
 }
 
+type ClientOptions = Pick<
+  RedisOptions,
+  "protocol" | "password" | "tls" | "retryStrategy" | "maxRetriesPerRequest"
+>;
+
 /** A client as its library makes it, ready check and all. */
-function clientOf(port: number, options: RedisOptions = {}): Redis {
-  const client = new Redis({ host: "127.0.0.1", port, maxRetriesPerRequest: 0, ...options });
+function clientOf(port: number, options: ClientOptions = {}): Redis {
+  const client = new Redis(port, "127.0.0.1", { maxRetriesPerRequest: 0, ...options });
   // What fails says so itself.
   client.on("error", () => {});
   stage.atEnd(() => client.disconnect());
@@ -40,7 +45,7 @@ async function throttle(client: Redis, key: string, ...numbers: number[]): Promi
 }
 
 describe("the Redis protocol port", () => {
-  it.each([{}, { protocol: 2 }] satisfies RedisOptions[])(
+  it.each([{}, { protocol: 2 }] satisfies ClientOptions[])(
     "serves ioredis with %o, and pipelines of it",
     async (options) => {
       const { port, metric } = await startRespApp();
@@ -71,7 +76,7 @@ describe("the Redis protocol port", () => {
     );
   });
 
-  it("keeps one limit for all replicas, apart from limits of a policy, and decides in batches", async () => {
+  it("keeps one limit for all replicas, apart from those of policies, in batches", async () => {
     const redis = await startRedis(stage);
     const apps = [
       await startRespApp(redisEnv(redis.port)),
@@ -86,8 +91,9 @@ describe("the Redis protocol port", () => {
     const allowed = replies.filter((reply) => (reply as readonly number[])[0] === 0);
     expect(allowed).toHaveLength(100);
     expect(await redis.client().keys("*")).toContain("headgate:2t4:user");
-    const batchCount = await apps[0]?.metric("headgate_store_batches_total");
-    expect(batchCount).toBeLessThan(50);
+    const [first] = apps;
+    const batchCount = (await first?.metric("headgate_store_batches_total")) ?? 0;
+    expect([batchCount > 0, batchCount < 50]).toEqual([true, true]);
   });
 
   it("answers by the failure mode while the store is away, and by the store again", async () => {
@@ -141,7 +147,7 @@ describe("the Redis protocol port", () => {
     await expect(unknown.ping()).rejects.toThrow();
   });
 
-  it("survives clients that break the protocol, stay silent, leave, or have too many connections", async () => {
+  it("survives clients that break the protocol, stay silent, leave or are too many", async () => {
     const { port, metric } = await startRespApp({ HEADGATE_CONNECTIONS_PER_ADDRESS_MAX: "20" });
     const noise = ["GET / HTTP/1.1\r\n\r\n", "*9999999\r\n", "\0\xff", "*1\r\n$9999999999\r\n"];
     for (const bytes of noise) {

@@ -362,6 +362,8 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
 /** Where the store behind an interface is called by its product's name, and why. */
 export const storeNameHomes: readonly { readonly path: string; readonly reason: string }[] = [
   { path: "src/store/redis/**", reason: "speaks with it" },
+  { path: "src/{wire,rpc}/resp/**", reason: "answers its clients, in its protocol" },
+  { path: "src/core/limits/throttle.ts", reason: "names the source of a command" },
   { path: "src/app/{store,options,config}/**", reason: "chooses and opens it" },
   {
     path: "src/{generate,doctor,cli,demo,programs,gen}/**",

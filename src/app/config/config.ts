@@ -45,7 +45,7 @@ export interface Config
   readonly tls?: TlsChoice;
   /** The admin API; absent where there is none. */
   readonly admin?: AdminChoice;
-  /** The Redis protocol port; absent where there is none. */
+  /** The RESP port; absent where there is none. */
   readonly resp?: RespChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
@@ -71,7 +71,7 @@ export interface Config
   readonly openPorts?: string;
 }
 
-/** The Redis protocol port, as configured. */
+/** The RESP port, as configured. */
 export interface RespChoice extends ListenText {
   /** Absent where none is asked for. */
   readonly password?: string;

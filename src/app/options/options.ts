@@ -148,7 +148,7 @@ const listeningRows = {
     env: "HEADGATE_RESP_ADDR",
     defaultValue: undefined,
     docs:
-      "The address of the Redis protocol port, `host:port`, for clients that call " +
+      "The address of the RESP port (the Redis protocol), `host:port`, for clients that call " +
       "`CL.THROTTLE` (redis-cell). It has TLS if the gRPC port has. `:port` binds all " +
       "addresses, port 0 picks a free port. Empty: none.",
   }),
@@ -156,7 +156,7 @@ const listeningRows = {
     env: "HEADGATE_RESP_PASSWORD",
     valueName: "SECRET",
     docs:
-      "The password of the Redis protocol port, which clients send with AUTH or HELLO as the " +
+      "The password of the RESP port, which clients send with AUTH or HELLO as the " +
       "user `default`. Without it, everybody who reaches the port may call.",
   }),
   grpcConnectionAgeMsMax: durationOption({

@@ -34,7 +34,7 @@ import type { OpenTracing } from "../tracing/tracing.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 import { openRespPort } from "./resp-port.js";
 
-/** The ports that decide: gRPC, HTTP, and the Redis protocol. */
+/** The ports that decide: gRPC, HTTP, and RESP. */
 interface DecisionPorts {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;

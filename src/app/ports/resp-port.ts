@@ -14,7 +14,7 @@ import type { Runtime } from "../foundation/runtime.js";
 import { respMetrics } from "../metrics/resp-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 
-/** The Redis protocol port. */
+/** The RESP port. */
 interface RespPort {
   readonly address: ListenAddress;
   /** Takes no more connections; those that it took go on. */
@@ -35,7 +35,7 @@ const respConnectionsMax = 4_000;
 const keepAliveMs = 60_000;
 
 /**
- * Opens the Redis protocol port.
+ * Opens the RESP port.
  *
  * @throws ServiceError LISTEN_FAILED naming the setting
  */

@@ -1,4 +1,4 @@
-/** Commands of the Redis protocol; `other` are those that are not answered. */
+/** Commands of RESP; `other` are those that are not answered. */
 export type RespCommand =
   | "throttle"
   | "ping"
@@ -14,7 +14,7 @@ export type RespCommand =
 /** What came of a command: a decision, for `throttle`, or a reply. */
 export type RespResult = "allowed" | "limited" | "ok" | "error";
 
-/** Commands of the Redis protocol that were answered, by result. Read when metrics are scraped. */
+/** Commands of RESP that were answered, by result. Read when metrics are scraped. */
 export class RespCounts {
   readonly #counts = new Map<RespCommand, Map<RespResult, number>>();
 

@@ -15,7 +15,7 @@ import {
 import type { RespCommand, RespCounts } from "./resp-counts.js";
 import { parseThrottle, type ThrottleCommand } from "./throttle-command.js";
 
-/** What sessions of the Redis protocol share. */
+/** What sessions of RESP share. */
 export interface RespSessionParts {
   readonly decider: Pick<Decider, "decideCharge">;
   /** Whether nobody is limited, whatever the numbers say. */
@@ -31,8 +31,8 @@ export interface RespSessionParts {
 }
 
 /**
- * Begins the session of a connection: `CL.THROTTLE`, and what clients send when they connect. Errors
- * say what there is, and hold nothing that was sent.
+ * Begins the session of a connection: `CL.THROTTLE`, and what clients send when they connect.
+ * Errors say what there is, and hold nothing that was sent.
  */
 export function createRespSession(parts: RespSessionParts): AnswersCommands {
   const session = new RespSession(parts);

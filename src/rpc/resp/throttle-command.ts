@@ -27,19 +27,31 @@ export function parseThrottle(
   if (key === undefined || texts.length < 3 || texts.length > 4) return wrongCount;
   const [maxBurst, count, periodSeconds, given] = texts.map(parseInteger);
   const quantity = texts.length === 4 ? given : 1;
-  for (const [name, value, [min, max]] of [
-    ["max_burst", maxBurst, [0, hitsMax - 1]],
-    ["count", count, [1, hitsMax]],
-    ["period", periodSeconds, [1, throttlePeriodSecondsMax]],
-    ["quantity", quantity, [0, hitsMax]],
-  ] as const) {
-    const isWithin = value !== undefined && value >= min && value <= max;
-    if (!isWithin) return `ERR ${name} must be an integer from ${min} to ${max}`;
-  }
-  // All are numbers: the loop has looked at each.
-  const numbers = { maxBurst, count, periodSeconds, quantity } as ThrottleNumbers;
+  if (!isWithin(maxBurst, bounds.max_burst)) return outside("max_burst");
+  if (!isWithin(count, bounds.count)) return outside("count");
+  if (!isWithin(periodSeconds, bounds.period)) return outside("period");
+  if (!isWithin(quantity, bounds.quantity)) return outside("quantity");
+  const numbers = { maxBurst, count, periodSeconds, quantity };
   if (drainsTooSlowly(numbers)) return tooSlow;
   return { key: throttleKey(keyPart(key, digest)), numbers };
+}
+
+type Bounds = readonly [min: number, max: number];
+
+const bounds = {
+  max_burst: [0, hitsMax - 1],
+  count: [1, hitsMax],
+  period: [1, throttlePeriodSecondsMax],
+  quantity: [0, hitsMax],
+} as const satisfies Readonly<Record<string, Bounds>>;
+
+function isWithin(value: number | undefined, [min, max]: Bounds): value is number {
+  return value !== undefined && value >= min && value <= max;
+}
+
+function outside(name: keyof typeof bounds): string {
+  const [min, max] = bounds[name];
+  return `ERR ${name} must be an integer from ${min} to ${max}`;
 }
 
 const wrongCount =

@@ -8,7 +8,7 @@ import { errorReply } from "./resp-writer.js";
 export const waitingCommandsMax = 1_024;
 
 /** How long a client may take to read what it has asked for, in milliseconds. */
-export const unreadMsMax = 30_000;
+export const unreadRepliesMsMax = 30_000;
 
 /** A reply, encoded. */
 export interface RespReply {
@@ -36,7 +36,7 @@ interface RespConnectionParts {
 }
 
 /**
- * One connection of the Redis protocol: bytes to commands, and replies in their order. What it
+ * One connection of RESP: bytes to commands, and replies in their order. What it
  * holds is bounded: a command by the reader, commands in work and replies that nobody reads by
  * reading no further.
  */
@@ -175,7 +175,7 @@ export class RespConnection {
       const text = this.#replies.splice(0, count).join("");
       this.#sentCount += count;
       if (!stream.write(text, "latin1")) {
-        this.#cancelUnread ??= clock.schedule(unreadMsMax, () => this.destroy());
+        this.#cancelUnread ??= clock.schedule(unreadRepliesMsMax, () => this.destroy());
       }
     }
     if (this.#replies.length === 0 && this.#isLast) this.#end();
@@ -188,7 +188,7 @@ export class RespConnection {
     stream.end();
     // Its `end` is only seen by who reads.
     stream.resume();
-    this.#cancelUnread ??= clock.schedule(unreadMsMax, () => this.destroy());
+    this.#cancelUnread ??= clock.schedule(unreadRepliesMsMax, () => this.destroy());
   }
 
   #drained(): void {

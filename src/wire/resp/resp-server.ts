@@ -11,7 +11,7 @@ interface RespServerParts {
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Serves the Redis protocol on connections that something else accepts. */
+/** Serves RESP on connections that something else accepts. */
 export class RespServer {
   readonly #parts: RespServerParts;
   readonly #connections = new Set<RespConnection>();

@@ -5,7 +5,7 @@ import {
   type AnswersCommands,
   RespConnection,
   type RespReply,
-  unreadMsMax,
+  unreadRepliesMsMax,
   waitingCommandsMax,
 } from "../../../../src/wire/resp/resp-connection.js";
 import { commandBytesMax } from "../../../../src/wire/resp/resp-reader.js";
@@ -122,7 +122,7 @@ describe("RespConnection", () => {
     expect([askedCount, rig.received.length]).toEqual([count, 3 * count]);
   });
 
-  it("holds a bounded part of what a client asks and does not read, and cuts it in time", async () => {
+  it("holds a bounded part of what a client does not read, and cuts it in time", async () => {
     let askedCount = 0;
     const line = `+${"x".repeat(1_000)}\r\n`;
     const count = (): RespReply => {
@@ -134,7 +134,7 @@ describe("RespConnection", () => {
     await rig.send(asked);
     expect(askedCount).toBeLessThanOrEqual(2 * waitingCommandsMax);
     expect(rig.stream.isPaused()).toBe(true);
-    rig.clock.advance(unreadMsMax);
+    rig.clock.advance(unreadRepliesMsMax);
     await settled();
     expect(rig.isEnded).toBe(true);
   });
@@ -143,7 +143,7 @@ describe("RespConnection", () => {
     const rig = new Rig(() => ({ text: `+${"x".repeat(1_000)}\r\n` }), { isReading: false });
     const asked = Buffer.concat(Array.from({ length: 5_000 }, () => encodeCommand("a")));
     await rig.send(asked);
-    rig.clock.advance(unreadMsMax / 2);
+    rig.clock.advance(unreadRepliesMsMax / 2);
     rig.read();
     for (let turn = 0; turn < 200; turn += 1) await settled();
     expect([rig.received.length, rig.clock.timerCount]).toEqual([1_003 * 5_000, 0]);
