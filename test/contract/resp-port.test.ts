@@ -185,6 +185,17 @@ describe("the Redis protocol port", () => {
     await waitFor("nothing listens", () => late.isEnded);
   });
 
+  it("answers a client that has sent all and ended, however late the store is", async () => {
+    const redis = await startRedis(stage);
+    const mode = { HEADGATE_ON_STORE_FAILURE: "deny", HEADGATE_STORE_BUDGET_MS: "200" };
+    const { port } = await startRespApp({ ...redisEnv(redis.port), ...mode });
+    redis.pause();
+    const raw = new RawRespClient(stage, port);
+    raw.socket.end(encodeCommand("CL.THROTTLE", "user", "0", "1", "60"));
+    await waitFor("it is ended", () => raw.isEnded);
+    expect(raw.received).toBe("*5\r\n:1\r\n:1\r\n:0\r\n:1\r\n:1\r\n");
+  });
+
   it("is not there unless it is asked for", async () => {
     const { app } = await startTestApp(stage, policy);
     expect(app.respAddress).toBeUndefined();

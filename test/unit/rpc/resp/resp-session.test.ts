@@ -4,6 +4,7 @@ import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js"
 import type { DeciderParts } from "../../../../src/decide/rate-limit/decider.js";
 import { RespCounts } from "../../../../src/rpc/resp/resp-counts.js";
 import { createRespSession, type RespSessionParts } from "../../../../src/rpc/resp/resp-session.js";
+import { parseThrottle } from "../../../../src/rpc/resp/throttle-command.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { createTestDecider } from "../../../support/decider.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
@@ -130,6 +131,13 @@ describe("CL.THROTTLE", () => {
   ])("refuses %j", async (words, error) => {
     expect(await startSession()("CL.THROTTLE", ...words)).toBe(`-${error}`);
     expect(countOf("throttle", "error")).toBe(1);
+  });
+
+  it("keeps no long key as it is", () => {
+    const numbers = ["1", "1", "1"].map((number) => Buffer.from(number));
+    const parsed = parseThrottle([Buffer.from(""), Buffer.alloc(257, "a"), ...numbers], sha256);
+    if (typeof parsed === "string") throw new Error(parsed);
+    expect(parsed.key).toBe(`2t#${sha256("a".repeat(257))}`);
   });
 
   it("takes the largest numbers", async () => {

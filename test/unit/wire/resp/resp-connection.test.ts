@@ -202,7 +202,7 @@ describe("RespConnection", () => {
   it("survives a client that goes while its reply is under way", async () => {
     const later: ((reply: RespReply) => void)[] = [];
     const rig = new Rig(() => new Promise((resolve) => later.push(resolve)));
-    await rig.send(encodeCommand("a"));
+    await rig.send(`${encodeCommand("a")}*1`);
     rig.stream.destroy(new Error("reset"));
     later[0]?.({ text: "+late\r\n" });
     await settled();
