@@ -34,12 +34,17 @@ import type { OpenTracing } from "../tracing/tracing.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 import { openRespPort } from "./resp-port.js";
 
-/** The ports that decide: gRPC, HTTP, and RESP. */
-interface DecisionPorts {
+/** Where decisions are asked for. */
+export interface DecisionAddresses {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
   /** Undefined without HEADGATE_RESP_ADDR. */
   readonly respAddress: ListenAddress | undefined;
+}
+
+/** The ports that decide: gRPC, HTTP, and RESP. */
+interface DecisionPorts {
+  readonly addresses: DecisionAddresses;
   /** Takes no more connections, and tells clients to go elsewhere. */
   announceClose(): Promise<void>;
   /** Resolves with whether all calls ended by themselves within the grace that they have. */
@@ -92,9 +97,7 @@ export function openDecisionPorts(
       connectionsMax: httpConnectionsMax,
     });
     return {
-      grpcAddress: grpc.address,
-      httpAddress,
-      respAddress: resp?.address,
+      addresses: { grpcAddress: grpc.address, httpAddress, respAddress: resp?.address },
       announceClose: async () => {
         grpc.close();
         resp?.stopAccepting();
@@ -183,7 +186,7 @@ function closeHttp(
 }
 
 /** Where gRPC is served: a port, or a Unix socket. */
-export type GrpcAddress = ListenAddress | SocketAddress;
+type GrpcAddress = ListenAddress | SocketAddress;
 
 /** What takes gRPC connections. */
 interface GrpcListener {
