@@ -28,6 +28,7 @@ import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-quer
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { Hits, RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import { RecentCharges } from "./recent-charges.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { LimitSwitches } from "./switches.js";
@@ -91,6 +92,7 @@ export class Decider {
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
   readonly #peeked = new PeekedRules();
+  readonly #recentCharges = new RecentCharges();
   #localStore: LimitStore;
   /** The shed mode for calls that are answered unread. */
   #areLimitsCarried = false;
@@ -282,23 +284,24 @@ export class Decider {
   }
 
   /**
-   * Decides a charge that belongs to no policy, in the same batch as the calls of this turn. If the
-   * store does not decide it, the process-wide failure mode does.
+   * Decides a charge that belongs to no policy, in the same batch as the calls of this turn, and
+   * together with equal ones. If the store does not decide it, the process-wide failure mode does.
    *
    * @throws ServiceError OVERLOADED or the STORE_ code of the failure, if that mode is `error`
    */
   async decideCharge(charge: Charge): Promise<DecidedRequest> {
     const { clock, pressure, switches } = this.#parts;
-    const charges = [charge];
+    const { charges, slot } = this.#recentCharges.alike(charge);
     const bytes = chargeBytes + 2 * charge.key.length;
     pressure.begin(bytes);
     try {
       const outcome = pressure.passesStoreBy(clock.monotonicMs())
         ? passedBy
-        : await new Promise<BatchOutcome>((settle) => {
-            this.#batcher.ask(charges, { deadlineMs: Number.POSITIVE_INFINITY, settle });
+        : await new Promise<IndexedOutcome>((resolve) => {
+            const settle = (one: BatchOutcome, index: number): void => resolve({ ...one, index });
+            this.#batcher.ask(charges, { deadlineMs: Number.POSITIVE_INFINITY, settle }, slot);
           });
-      if (outcome.kind === "decided") return decidedByStore(charges, outcome, 0);
+      if (outcome.kind === "decided") return decidedByStore(charges, outcome, outcome.index);
       const modes = [switches.defaults.onStoreFailure];
       return await this.#decideWithoutStore({ charges, modes }, outcome.code);
     } finally {
@@ -458,7 +461,10 @@ const nothingAsked: DecidedRequest = {
   isFromMemory: false,
 };
 
-const passedBy: BatchOutcome = { kind: "failed", code: "OVERLOADED" };
+/** What came of one of several equal requests. */
+type IndexedOutcome = BatchOutcome & { readonly index: number };
+
+const passedBy: IndexedOutcome = { kind: "failed", code: "OVERLOADED", index: 0 };
 
 /** The approximate size of a charge in flight beside its key, in bytes. */
 const chargeBytes = 500;
