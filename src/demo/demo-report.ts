@@ -20,6 +20,8 @@ interface Tally {
 
 /** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
 export const livelySeconds = 10;
+
+/** Seconds between lines after that. */
 export const laterEverySeconds = 10;
 
 const columnChars = 24;

@@ -105,8 +105,9 @@ function unstored(retrySeconds: number): readonly Tree[] {
 }
 
 /**
- * Which visitors a gate may turn away: those whom the room guards, without its cookie, and certainly
- * not of those who do not wait. None where the room has no gate; a text says why routes cannot.
+ * Which visitors a gate may turn away: those whom the room guards, who have not its cookie, and are
+ * certainly not of those who do not wait. None where the room has no gate; a text says why routes
+ * cannot tell them.
  *
  * @param before rooms that are asked first
  */
@@ -131,7 +132,7 @@ function gateMatches(
 /** Routes of one gate at most. */
 const gateRoutesMax = 32;
 
-/** As much of what has a path as can be told by it: what is left to Headgate is never too little. */
+/** As much of what has a path as can be told by it: never too little is left to Headgate. */
 function byPathAlone(match: RouteMatch): RouteMatch {
   const { headers: _, ...place } = match;
   return place["prefix"] === "/" ? match : place;
@@ -205,8 +206,8 @@ function bypassedMatches(
   const bypassed = classes.filter((one) => {
     return one.priority === "bypass" || bypass.priorities.includes(one.priority);
   });
-  const isTold = bypass.priorities.length === 0 || leftOut.length === 0;
-  if (!isTold || bypassed.some(({ name }) => name === "rest")) {
+  const isKnown = bypass.priorities.length === 0 || leftOut.length === 0;
+  if (!isKnown || bypassed.some(({ name }) => name === "rest")) {
     return "routes cannot tell the classes that bypass it";
   }
   return bypassed.map(({ match }) => match);
