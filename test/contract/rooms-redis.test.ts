@@ -77,6 +77,9 @@ describe.each(enginesFor.behaviour)("waiting rooms in the keys of %s", (engine) 
     const visits = [first, first + 1, first + 2, first + 3];
     const entered = (session: number) => ({ kind: "entered", session, usedSecond: 0 });
     expect(await room.visit(...visits)).toEqual([entered(0), waits, entered(1), entered(2)]);
+    // A chunk that is forgotten is not made again.
+    expect(await room.visit(5, first)).toEqual([gone, entered(0)]);
+    expect(await keysOf(room)).not.toContain(`headgate:{room-${room.name}}:77:line:0`);
     const renewals = [
       { session: 1, number: first + 2 },
       { session: 1, number: 0 },

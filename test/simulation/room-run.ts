@@ -16,8 +16,8 @@ import type {
   RoomTurnAnswer,
 } from "../../src/store/coordination/room-store.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { RoomLink, type RoomWatcher, type RoomWeather } from "../support/room-link.js";
 import { SimulatedClock, SimulatedTime } from "../support/simulated-time.js";
-import { RoomLink, type RoomWatcher, type RoomWeather } from "./room-link.js";
 
 /** A fleet, a room, and who comes. */
 export interface RoomScenario {
@@ -66,6 +66,9 @@ interface Ticket {
 
 const roomName = "sale";
 
+/** When the first visitor comes: the store has answered then, if it does. */
+const firstArrivalMs = 100;
+
 /** How often visitors' sessions are counted. */
 const countMs = 500;
 
@@ -78,6 +81,10 @@ export class RoomRun implements RoomWatcher {
   /** Seconds from the call to the entrance, of visitors who came at once; and from joining. */
   readonly comingSeconds: number[] = [];
   readonly waitSeconds: number[] = [];
+  /** All that leaders have shuffled. */
+  readonly shuffles: LineShuffle[] = [];
+  /** Who was called, in that order, and in which second of the simulation. */
+  readonly called: { readonly number: number; readonly second: number }[] = [];
   readonly weather: RoomWeather = { delayMs: 2, lostRatio: 0, isOut: false };
   readonly #scenario: RoomScenario;
   readonly #random: FakeRandom;
@@ -85,7 +92,6 @@ export class RoomRun implements RoomWatcher {
   readonly #rooms = new MemoryRooms(this.#clock);
   readonly #replicas: Replica[] = [];
   readonly #tickets = new Map<number, Ticket>();
-  readonly #runs: LineShuffle[] = [];
   /** The place that was called last, in the order of the line. */
   #lastPlace = -1;
   #arrives = true;
@@ -94,7 +100,7 @@ export class RoomRun implements RoomWatcher {
     this.#scenario = scenario;
     this.#random = new FakeRandom(seed);
     for (let i = 0; i < scenario.replicaCount; i += 1) this.addReplica();
-    this.#clock.schedule(0, () => this.#arrive());
+    this.#clock.schedule(firstArrivalMs, () => this.#arrive());
     this.#clock.schedule(countMs, () => this.#count());
     if (scenario.hasFaults) this.#clock.schedule(1_000, () => this.#strike());
   }
@@ -109,6 +115,12 @@ export class RoomRun implements RoomWatcher {
       await this.time.runUntil(this.time.nowMs + 5_000);
     }
     if (this.#isAnybodyThere()) this.#violate("somebody waits for ever");
+  }
+
+  /** The leader dies, as far as there is one. */
+  killLeader(): void {
+    const alive = this.#replicas.filter(({ link }) => !link.isDead);
+    this.#kill(alive.find(({ lines }) => lines.line(roomName)?.isLeader));
   }
 
   addReplica(): void {
@@ -149,15 +161,15 @@ export class RoomRun implements RoomWatcher {
   async applied(step: RoomStep, answer: RoomStepAnswer): Promise<void> {
     if (answer.kind !== "applied") return;
     for (const run of decodePublishedRoom(step.published.toString())?.status.shuffles ?? []) {
-      if (this.#runs.some(({ from, seed }) => from === run.from && seed === run.seed)) continue;
-      this.#runs.push(run);
+      if (this.shuffles.some(({ from, seed }) => from === run.from && seed === run.seed)) continue;
+      this.shuffles.push(run);
       this.counts.shuffles += 1;
     }
     const head = await this.#look();
     for (const { number, place, session } of step.calls) {
       const [word] = await this.#rooms.readLine(roomName, { from: number, count: 1 });
       if (word !== calledBit + session) continue;
-      if (placeOf(number, this.#runs) !== place) this.#violate(`${number} is not at ${place}`);
+      if (placeOf(number, this.shuffles) !== place) this.#violate(`${number} is not at ${place}`);
       this.#callTicket(number, place, head.second);
     }
     this.#checkPassed(head.calledPlace, head.second);
@@ -177,6 +189,7 @@ export class RoomRun implements RoomWatcher {
     this.#lastPlace = place;
     ticket.isCalled = true;
     ticket.calledMs = this.time.nowMs;
+    this.called.push({ number, second: this.time.nowMs / 1_000 });
     this.#checkPassed(place, second);
   }
 
@@ -185,7 +198,7 @@ export class RoomRun implements RoomWatcher {
     const lostSeconds = lostAfterSeconds(this.#scenario.rules);
     for (const [number, ticket] of this.#tickets) {
       if (ticket.isCalled || ticket.hasLeft || second - ticket.seenSecond >= lostSeconds) continue;
-      if (placeOf(number, this.#runs) < calledPlace) this.#violate(`${number} is passed over`);
+      if (placeOf(number, this.shuffles) < calledPlace) this.#violate(`${number} is passed over`);
     }
   }
 
@@ -354,8 +367,8 @@ export class RoomRun implements RoomWatcher {
     const draw = this.#random.next();
     const alive = this.#replicas.filter(({ link }) => !link.isDead);
     if (draw < 0.2 && alive.length > 1) {
-      const leader = alive.find(({ lines }) => lines.line(roomName)?.isLeader);
-      this.#kill(this.#random.next() < 0.7 ? leader : alive[0]);
+      if (this.#random.next() < 0.7) this.killLeader();
+      else this.#kill(alive[0]);
     } else if (draw < 0.35 && alive.length < 5) this.addReplica();
     else if (draw < 0.45 && alive.length > 1) void this.#retire(alive[0]);
     else if (draw < 0.6) this.#during(this.#random.next() * 25_000, { isOut: true });

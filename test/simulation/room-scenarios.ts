@@ -18,7 +18,19 @@ export const plainRules: RoomRules = {
 };
 
 /** When simulations begin, in milliseconds since 1970. */
-const simulatedEpochMs = 1_700_000_000_000;
+export const simulatedEpochMs = 1_700_000_000_000;
+
+/** Three replicas and twice as many visitors as can be served, with nothing that goes wrong. */
+export const fairRoom: RoomScenario = {
+  rules: plainRules,
+  replicaCount: 3,
+  arrivalsPerSecond: 2,
+  visitSeconds: 10,
+  leavingRatio: 0,
+  tellingRatio: 1,
+  stormSeconds: 120,
+  hasFaults: false,
+};
 
 /** A fleet in foul weather. */
 export function foulRoom(seed: number): RoomScenario {

@@ -1,6 +1,6 @@
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
-import { HeadgateProcess } from "./headgate-process.js";
+import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import { RedisServer } from "./redis-server.js";
 import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.js";
@@ -77,7 +77,12 @@ export class RoomEdge {
       proxies: `headgate: {address: 127.0.0.1, port: ${first.grpcPort}, controlPort: ${controlPort}}`,
       services,
       more: more.join("\n"),
-      edit: (text) => withEndpoints(text, first.grpcPort, others),
+      // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
+      edit: (text) =>
+        withEndpoints(text, first.grpcPort, others).replace(
+          "message_timeout: 0.2s",
+          `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`,
+        ),
     });
     await waitFor("Envoy finds its Headgates", async () => {
       const healthy = await envoy.stat("cluster.headgate.membership_healthy");
@@ -157,7 +162,9 @@ export class Visitor {
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */
 function withEndpoints(text: string, port: number, others: readonly HeadgateProcess[]): string {
-  const found = new RegExp(`\\n( *)- endpoint:(?:\\n.*){3}\\n *port_value: ${port}\\n`).exec(text)?.[0];
+  const found = new RegExp(`\\n( *)- endpoint:(?:\\n.*){3}\\n *port_value: ${port}\\n`).exec(
+    text,
+  )?.[0];
   if (found === undefined) throw new Error("no endpoint of Headgate");
   const more = others.map(({ grpcPort }) => found.replace(String(port), String(grpcPort)).slice(1));
   return text.replace(found, found + more.join(""));

@@ -34,7 +34,7 @@ export function addGate(program: Command, context: CommandContext): void {
   headgate gate set checkout --open-below 0.6 --close-above 0.9 \\
     --reason "a slow database"
   headgate gate clear checkout --reason "it is fast again"
-  headgate gate get room/drop
+  headgate gate get room:lobby
 `,
     );
   addGet(gate, context);
@@ -46,7 +46,7 @@ function addGet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("get")
     .description("show the active thresholds")
-    .argument("<SERVICE>", "the name of the service, or room/NAME for a waiting room");
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room");
   addAdminCommandFlags(command, {
     examples: `
   headgate gate get checkout
@@ -65,7 +65,7 @@ function addSet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("set")
     .description("change the thresholds on all replicas")
-    .argument("<SERVICE>", "the name of the service, or room/NAME for a waiting room")
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room")
     .requiredOption(
       "--open-below <PART>",
       "the gate opens below this reject probability, such as 0.6",
@@ -94,7 +94,7 @@ function addClear(gate: Command, context: CommandContext): void {
   const command = gate
     .command("clear")
     .description("restore the thresholds of the policy")
-    .argument("<SERVICE>", "the name of the service, or room/NAME for a waiting room");
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room");
   addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
     examples: `
   headgate gate clear checkout --reason "it is fast again"`,

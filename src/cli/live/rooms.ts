@@ -42,11 +42,11 @@ export function addRooms(program: Command, context: CommandContext): void {
       `Examples:
   headgate rooms
   headgate rooms --watch
-  headgate rooms show drop
-  headgate rooms pause drop --reason "payments are down"
-  headgate rooms set drop --active-users 500 --reason "two more backends"
-  headgate rooms reset drop --reason "the sale is over"
-  headgate rooms explain drop --ticket-file ticket.txt
+  headgate rooms show lobby
+  headgate rooms pause lobby --reason "payments are down"
+  headgate rooms set lobby --active-users 500 --reason "two more backends"
+  headgate rooms reset lobby --reason "the sale is over"
+  headgate rooms explain lobby --ticket-file ticket.txt
 `,
     );
   addList(rooms, context);
@@ -97,8 +97,8 @@ function addShow(rooms: Command, context: CommandContext): void {
   const command = roomCommand(rooms, "show", "show a room, its line, and what operators changed");
   addAdminCommandFlags(addFleetViewFlags(command), {
     examples: `
-  headgate rooms show drop
-  headgate rooms show drop -o json | jq '.rooms[0].line'`,
+  headgate rooms show lobby
+  headgate rooms show lobby -o json | jq '.rooms[0].line'`,
   }).action((room: string, { thisReplica = false }: FleetViewFlags) =>
     runAdmin(command, context, async (call) => {
       const answer = await call.client.rooms.listRooms({ room, thisReplica });
@@ -128,7 +128,7 @@ function addMode(
 ): void {
   const command = roomCommand(rooms, name, what);
   addAdminCommandFlags(addReasonFlags(command), {
-    examples: `\n  headgate rooms ${name} drop --reason "payments are down"`,
+    examples: `\n  headgate rooms ${name} lobby --reason "payments are down"`,
   }).action((room: string, flags: ReasonFlags) =>
     runAdmin(command, context, (call) => {
       return change({ room, mode }, { flags, question: `${verb} the room ${room}?` }, call);
@@ -150,8 +150,8 @@ function addSet(rooms: Command, context: CommandContext): void {
     );
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
-  headgate rooms set drop --active-users 500 --reason "two more backends"
-  headgate rooms set drop --new-users-per-minute 60 --reason "a slow database"`,
+  headgate rooms set lobby --active-users 500 --reason "two more backends"
+  headgate rooms set lobby --new-users-per-minute 60 --reason "a slow database"`,
   }).action((room: string, flags: SetFlags) =>
     runAdmin(command, context, (call) => {
       const { activeUsers, newUsersPerMinute } = flags;
@@ -185,7 +185,7 @@ function addEvents(rooms: Command, context: CommandContext): void {
     "the name of the event, from the policy",
   );
   addAdminCommandFlags(addReasonFlags(open), {
-    examples: `\n  headgate rooms open drop friday --reason "ready before time"`,
+    examples: `\n  headgate rooms open lobby friday --reason "ready before time"`,
   }).action((room: string, openEvent: string, flags: ReasonFlags) =>
     runAdmin(open, context, (call) => {
       const question = `Open the event ${openEvent} of the room ${room}?`;
@@ -194,7 +194,7 @@ function addEvents(rooms: Command, context: CommandContext): void {
   );
   const close = roomCommand(rooms, "close", "close the event that was opened by hand");
   addAdminCommandFlags(addReasonFlags(close), {
-    examples: `\n  headgate rooms close drop --reason "sold out"`,
+    examples: `\n  headgate rooms close lobby --reason "sold out"`,
   }).action((room: string, flags: ReasonFlags) =>
     runAdmin(close, context, (call) => {
       const question = `Close the event that was opened by hand in the room ${room}?`;
@@ -206,7 +206,7 @@ function addEvents(rooms: Command, context: CommandContext): void {
 function addReset(rooms: Command, context: CommandContext): void {
   const command = roomCommand(rooms, "reset", "undo all changes: the policy applies again");
   addAdminCommandFlags(addReasonFlags(command), {
-    examples: `\n  headgate rooms reset drop --reason "the sale is over"`,
+    examples: `\n  headgate rooms reset lobby --reason "the sale is over"`,
   }).action((room: string, flags: ReasonFlags) =>
     runAdmin(command, context, (call) => {
       const question = `Undo all changes to the room ${room}?`;
@@ -241,8 +241,8 @@ function addLetIn(rooms: Command, context: CommandContext): void {
   );
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
-  headgate rooms let-in drop --ticket-file ticket.txt --reason "support case 42"
-  cat ticket.txt | headgate rooms let-in drop --reason "support case 42"`,
+  headgate rooms let-in lobby --ticket-file ticket.txt --reason "support case 42"
+  cat ticket.txt | headgate rooms let-in lobby --reason "support case 42"`,
     notes: ticketNotes,
   }).action((room: string, flags: TicketFlags & ReasonFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {
@@ -262,8 +262,8 @@ function addExplain(rooms: Command, context: CommandContext): void {
   );
   addAdminCommandFlags(command, {
     examples: `
-  headgate rooms explain drop --ticket-file ticket.txt
-  cat ticket.txt | headgate rooms explain drop`,
+  headgate rooms explain lobby --ticket-file ticket.txt
+  cat ticket.txt | headgate rooms explain lobby`,
     notes: ticketNotes,
   }).action((room: string, flags: TicketFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {

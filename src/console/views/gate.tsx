@@ -16,7 +16,7 @@ export function GatePanel({
   state,
   none,
 }: {
-  /** A service, or `room/NAME`. */
+  /** A service, or `room:NAME`. */
   readonly name: string;
   /** Empty: there is no gate. */
   readonly state: string;

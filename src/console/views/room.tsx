@@ -64,7 +64,7 @@ export function WaitingRoomPage() {
               <RoomPlots name={name} />
               <RoomTicket room={room} />
               <GatePanel
-                name={`room/${name}`}
+                name={`room:${name}`}
                 state={room.hasGate ? gateState(room) : ""}
                 none="This room has none. The policy's gate gives it one."
               />

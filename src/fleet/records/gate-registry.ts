@@ -14,9 +14,9 @@ interface StoredThresholds {
   readonly version: number;
 }
 
-/** What a waiting room is called where gates are named, beside services. */
+/** What a waiting room is called where gates are named: no service has a colon in its name. */
 export function roomGateName(room: string): string {
-  return `room/${room}`;
+  return `room:${room}`;
 }
 
 /**

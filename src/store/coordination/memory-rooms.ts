@@ -45,8 +45,7 @@ export class MemoryRooms implements RoomStore {
     { from, count }: { readonly from: number; readonly count: number },
   ): Promise<Uint32Array> {
     assert(count <= lineWordsMax, "a read of a line is bounded");
-    const { line } = this.#room(room);
-    return Uint32Array.from({ length: count }, (_, i) => line.get(from + i));
+    return this.#room(room).line.copy(from, count);
   }
 
   async readSessions(
@@ -54,8 +53,7 @@ export class MemoryRooms implements RoomStore {
     { from, count }: { readonly from: number; readonly count: number },
   ): Promise<Uint32Array> {
     assert(count <= sessionsReadMax, "a read of sessions is bounded");
-    const { sessions } = this.#room(room);
-    return Uint32Array.from({ length: 2 * count }, (_, i) => sessions.get(2 * from + i));
+    return this.#room(room).sessions.copy(2 * from, 2 * count);
   }
 
   async apply(step: RoomStep): Promise<RoomStepAnswer> {
@@ -101,6 +99,18 @@ class Words {
     const page = this.#pages.get(at) ?? new Uint32Array(pageSize);
     this.#pages.set(at, page);
     page[index % pageSize] = word;
+  }
+
+  copy(from: number, count: number): Uint32Array {
+    const words = new Uint32Array(count);
+    for (let at = from; at < from + count; ) {
+      const start = at % pageSize;
+      const end = Math.min(pageSize, start + from + count - at);
+      const page = this.#pages.get(Math.floor(at / pageSize));
+      if (page !== undefined) words.set(page.subarray(start, end), at - from);
+      at += end - start;
+    }
+    return words;
   }
 
   /** Removes chunks of a line all of whose numbers are below. */
