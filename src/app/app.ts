@@ -75,15 +75,8 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   const observability = stack.keep(
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
-  const admin = stack.keep(
-    await openAdmin(runtime, {
-      ...decided,
-      admission,
-      controlPlane,
-      observability,
-      rooms: rooms.controls,
-    }),
-  );
+  const seen = { ...decided, admission, controlPlane, observability, rooms: rooms.controls };
+  const admin = stack.keep(await openAdmin(runtime, seen));
   const { tracing, listeners } = observability;
   const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;

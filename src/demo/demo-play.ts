@@ -254,7 +254,7 @@ function createAsker({ envoy, httpPort }: Running): Asker {
 async function showRoom({ options, scope, style, print }: Play, running: Running): Promise<void> {
   assert(running.envoy.kind === "running", "a waiting room is not shown without an Envoy");
   const { envoy: port } = running.envoy.ports;
-  await untilRoomAnswers(port);
+  await untilRoomResponses(port);
   if (scope.isClosed) return;
   print(renderBanner(running, style));
   print(renderOpen(running, style));
@@ -275,7 +275,7 @@ async function showRoom({ options, scope, style, print }: Play, running: Running
 }
 
 /** Envoy lets visitors pass until it is connected to Headgate, and answers here by itself. */
-async function untilRoomAnswers(port: number): Promise<void> {
+async function untilRoomResponses(port: number): Promise<void> {
   const agent = new Agent();
   const endMs = clock.monotonicMs() + decidedMsMax;
   while (clock.monotonicMs() < endMs) {

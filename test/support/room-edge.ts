@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
 import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
@@ -43,28 +44,9 @@ export class RoomEdge {
     const upstream = await startScriptedUpstream(stage);
     const redis = await RedisServer.start({ engine: "redis" });
     stage.atEnd(() => redis.stop());
-    const services = `
-      - name: shop
-        upstream: {address: 127.0.0.1, port: ${upstream.port}}
-        priority: {bypassPaths: [/healthz]}
-    `;
-    const room = [
-      "waitingRooms:",
-      "  - name: sale",
-      "    service: shop",
-      "    cookie: {secure: false}",
-    ];
-    const more = [...room, ...indented(wish.room, 4)];
-    const policy = [
-      "apiVersion: headgate.dev/v1alpha1",
-      "kind: Policy",
-      "metadata: {name: rooms}",
-      "spec:",
-      ...more.map((line) => `  ${line}`),
-      "  services:",
-      ...indented(services, 4),
-      "",
-    ].join("\n");
+    const more = roomLines(wish.room);
+    const services = serviceLines(upstream.port);
+    const policy = policyText(wish.room, upstream.port);
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
     const headgates: HeadgateProcess[] = [];
     for (let i = 0; i < (wish.headgateCount ?? 2); i += 1) {
@@ -91,6 +73,17 @@ export class RoomEdge {
     const edge = new RoomEdge({ envoy, headgates, redis, upstream });
     await edge.known();
     return edge;
+  }
+
+  /** Gives each Headgate another room of that name, and waits until all have read it. */
+  async change(room: string): Promise<void> {
+    for (const headgate of this.headgates) {
+      const loads = (): Promise<number> =>
+        headgate.metric("headgate_policy_loads_total", { result: "loaded" });
+      const before = await loads();
+      await writeFile(headgate.policyPath, policyText(room, this.upstream.port));
+      await waitFor("the policy is read", async () => (await loads()) > before);
+    }
   }
 
   /** Waits until each Headgate that runs knows how the room stands. */
@@ -158,6 +151,33 @@ export class Visitor {
   leave(): Promise<HttpAnswer> {
     return this.send("/.waiting-room/sale/leave", { method: "POST", headers: {} });
   }
+}
+
+function serviceLines(port: number): string {
+  return `
+    - name: shop
+      upstream: {address: 127.0.0.1, port: ${port}}
+      priority: {bypassPaths: [/healthz]}
+  `;
+}
+
+function roomLines(room: string): readonly string[] {
+  const common = ["name: sale", "service: shop", "cookie: {secure: false}"];
+  const [first, ...others] = [...common, ...indented(room, 0)];
+  return ["waitingRooms:", `  - ${first}`, ...others.map((line) => `    ${line}`)];
+}
+
+function policyText(room: string, port: number): string {
+  return [
+    "apiVersion: headgate.dev/v1alpha1",
+    "kind: Policy",
+    "metadata: {name: rooms}",
+    "spec:",
+    ...roomLines(room).map((line) => `  ${line}`),
+    "  services:",
+    ...indented(serviceLines(port), 4),
+    "",
+  ].join("\n");
 }
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */

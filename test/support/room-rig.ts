@@ -167,7 +167,7 @@ export class RoomRig {
       policies,
       inner: this.admission.admission,
       decider: createTestDecider({ clock, policies, counters: new DecisionCounters() }),
-      access: () => ({ line: this.line, keys: this.keys }),
+      access: () => ({ line: this.line, keys: () => this.keys }),
       draw: () => this.draw,
       nowMs: () => clock.epochUs() / 1_000,
       hash: (text) => createHash("sha256").update(text).digest("base64"),

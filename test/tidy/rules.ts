@@ -395,7 +395,7 @@ export const retiredWords: readonly { readonly word: RegExp; readonly instead: s
   { word: /\b(?:const|let|readonly) told\b|\btold =/, instead: "reported" },
   { word: /\b[Rr]oads?\b|[a-z]Roads?\b/, instead: "route, routing" },
   {
-    word: /\b(?:ToldRefusal|Newcomer|RoomAnswer|LeftHolder|TreatedCall)\b/,
+    word: /\b(?:ToldRefusal|Newcomer|RoomResponse|LeftHolder|TreatedCall)\b/,
     instead: "a role",
   },
   { word: /\bgrpcStatus: \d+\b/, instead: "grpcStatuses of core/base/grpc-status" },

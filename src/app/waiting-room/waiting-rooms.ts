@@ -6,7 +6,7 @@ import type { RoomAccess } from "../../decide/waiting-room/room-door.js";
 import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import { roomGateName } from "../../fleet/records/gate-registry.js";
 import { RoomLines } from "../../fleet/waiting-room/room-lines.js";
-import type { RoomLineEvent } from "../../fleet/waiting-room/store-room-line.js";
+import type { RoomLineEvent, StoreRoomLine } from "../../fleet/waiting-room/store-room-line.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import type { Logger } from "../base/logger.js";
 import { OpenStack } from "../base/open-stack.js";
@@ -57,40 +57,17 @@ export async function openWaitingRooms(
 ): Promise<OpenWaitingRooms> {
   const { config, clock, random, logger, metrics } = runtime;
   const { policies, opened, fleet, decisions } = parts;
-  const { feed } = policies;
+  const { rooms: store } = opened.coordination;
   const stack = new OpenStack();
   const path = config.waitingRoomKeysFile;
   const keys = stack.keep(await openTicketKeys({ path, clock, logger }));
-  const lines = new RoomLines({
-    store: opened.coordination.rooms,
-    clock,
-    random,
-    turnTimeoutMs: Math.max(turnTimeoutMs, config.storeBudgetMs),
-    load: ({ name }) => loadOf(name, parts, clock.monotonicMs()),
-    onEvent: (event) => logRoom(event, logger),
-  });
-  stack.keep({ close: () => lines.stop() });
-  const lineOf = (room: string) => {
-    const line = lines.line(room);
-    assert(line !== undefined, "each room of the active policy has a line");
-    return line;
-  };
+  const lines = stack.keep(openLines(runtime, parts));
   const access = (room: string): RoomAccess => {
-    const line = lineOf(room);
-    return { line, keys: keys.keysOf(line.head?.secret) };
+    const line = lines.lineOf(room);
+    return { line, keys: () => keys.keysOf(line.head?.secret) };
   };
-  const follow = (): void => {
-    const rooms = feed.current()?.waitingRooms ?? [];
-    lines.change(rooms);
-    if (rooms.length > 0 && !opened.coordination.isShared) {
-      const line = { event: "roomsPerProcess", rooms: rooms.map(({ name }) => name) };
-      logger.warn(line, "There is no shared store: each process has waiting rooms of its own.");
-    }
-  };
-  follow();
-  stack.keep({ close: feed.onLoaded(follow) });
   const admission = new RoomAdmission({
-    policies: feed,
+    policies: policies.feed,
     inner: parts.admission.admission,
     decider: decisions.decider,
     access,
@@ -99,12 +76,8 @@ export async function openWaitingRooms(
     nowMs: () => clock.epochUs() / 1_000,
     hash: (text) => createHash("sha256").update(text).digest("base64"),
   });
-  const controls = new AppRoomControls({
-    admission,
-    store: opened.coordination.rooms,
-    lineOf,
-    clock,
-  });
+  const { lineOf } = lines;
+  const controls = new AppRoomControls({ admission, store, lineOf, clock });
   metrics.add(roomMetrics(controls));
   let cancelTick = (): void => {};
   const tick = (): void => {
@@ -116,14 +89,49 @@ export async function openWaitingRooms(
   return {
     admission,
     controls,
-    rejectPercents: () => {
-      const gated = [...admission.doors].filter(([, { policy }]) => policy.gate !== undefined);
-      return new Map(
-        gated.map(([room, { gateRejectRatio }]) => [room, Math.round(100 * gateRejectRatio)]),
-      );
-    },
+    rejectPercents: () => rejectPercentsOf(admission),
     close: () => stack.close(),
   };
+}
+
+/** The lines of the active policy's rooms. */
+function openLines(runtime: Runtime, parts: WaitingRoomsParts) {
+  const { config, clock, random, logger } = runtime;
+  const { policies, opened } = parts;
+  const { rooms: store, isShared } = opened.coordination;
+  const lines = new RoomLines({
+    store,
+    clock,
+    random,
+    turnTimeoutMs: Math.max(turnTimeoutMs, config.storeBudgetMs),
+    load: ({ name }) => loadOf(name, parts, clock.monotonicMs()),
+    onEvent: (event) => logRoom(event, logger),
+  });
+  const follow = (): void => {
+    const rooms = policies.feed.current()?.waitingRooms ?? [];
+    lines.change(rooms);
+    if (rooms.length === 0 || isShared) return;
+    const line = { event: "roomsPerProcess", rooms: rooms.map(({ name }) => name) };
+    logger.warn(line, "There is no shared store: each process has waiting rooms of its own.");
+  };
+  follow();
+  const stopFollowing = policies.feed.onLoaded(follow);
+  return {
+    lineOf: (room: string): StoreRoomLine => {
+      const line = lines.line(room);
+      assert(line !== undefined, "each room of the active policy has a line");
+      return line;
+    },
+    close: async () => {
+      stopFollowing();
+      await lines.stop();
+    },
+  };
+}
+
+function rejectPercentsOf({ doors }: RoomAdmission): ReadonlyMap<string, number> {
+  const gated = [...doors].filter(([, { policy }]) => policy.gate !== undefined);
+  return new Map(gated.map(([room, door]) => [room, Math.round(100 * door.gateRejectRatio)]));
 }
 
 /**

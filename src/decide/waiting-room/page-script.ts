@@ -10,10 +10,11 @@
  */
 export const pageScript = `(() => {
 const { endpoint, refresh, unsafe } = document.currentScript.dataset;
-const usual = refresh * 1000;
-let delay = usual, asked = Date.now(), opens, timer, worker;
+const interval = refresh * 1000;
+let delay = interval, asked = Date.now(), opens, timer, worker;
 try {
-  worker = new Worker(URL.createObjectURL(new Blob(["let t;onmessage=e=>{clearTimeout(t);t=setTimeout(()=>postMessage(0),e.data)}"])));
+  const timer = "let t;onmessage=e=>{clearTimeout(t);t=setTimeout(()=>postMessage(0),e.data)}";
+  worker = new Worker(URL.createObjectURL(new Blob([timer])));
   worker.onmessage = ask;
 } catch {}
 const later = () => {
@@ -34,7 +35,8 @@ const show = (page) => {
 async function ask() {
   asked = Date.now();
   try {
-    const answer = await fetch(endpoint + "/position?page", { headers: { accept: "application/json" }, cache: "no-store" });
+    const headers = { accept: "application/json" };
+    const answer = await fetch(endpoint + "/position?page", { headers, cache: "no-store" });
     const { page, state, opensInSeconds, refreshIntervalSeconds } = await answer.json();
     const isOver = !["waiting", "preQueue", "paused", "unavailable"].includes(state);
     if (isOver && !unsafe) return location.reload();
@@ -43,7 +45,7 @@ async function ask() {
     delay = refreshIntervalSeconds * 1000;
     opens = opensInSeconds && Date.now() + opensInSeconds * 1000;
   } catch {
-    delay = Math.min(2 * delay, 4 * usual);
+    delay = Math.min(2 * delay, 4 * interval);
   }
   later();
 }
@@ -51,7 +53,7 @@ setInterval(() => {
   if (opens && opens <= Date.now()) { opens = 0; ask(); }
 }, 1000);
 addEventListener("visibilitychange", () => {
-  if (!document.hidden && Date.now() - asked > usual / 2) ask();
+  if (!document.hidden && Date.now() - asked > interval / 2) ask();
 });
 addEventListener("load", () => setTimeout(() => stop()));
 later();

@@ -19,11 +19,11 @@ import type { AdmissionRequest } from "../admission/admission-call.js";
 import type { RateLimitDecider } from "../admission/admission-rate-limit.js";
 import { type ReadGateSettings, setGate } from "../admission/fleet-gate.js";
 import { joinLimitOf } from "./join-limit.js";
-import { languageHeader, type RoomAnswerParts, RoomAnswers } from "./room-answers.js";
 import { noCookie, sessionCookie, waitingCookie } from "./room-cookies.js";
 import { RoomCounts } from "./room-counts.js";
 import { RoomMatcher } from "./room-match.js";
 import { type RoomRequestKind, requestKindOf } from "./room-request.js";
+import { languageHeader, type RoomResponseParts, RoomResponses } from "./room-responses.js";
 import { type RoomStanding, standingOf, standingWithout } from "./room-standing.js";
 import { RoomTickets, type TicketsRead } from "./room-tickets.js";
 import type { RoomOutcome } from "./room-view.js";
@@ -32,12 +32,13 @@ import type { RoomOutcome } from "./room-view.js";
 export interface RoomAccess {
   readonly line: RoomLine;
   /** The first one signs. Empty until one is known: no ticket is believed or given then. */
-  readonly keys: readonly TicketKey[];
+  keys(): readonly TicketKey[];
 }
 
 /** What doors are made of. */
-export interface RoomDoorParts extends RoomAnswerParts {
+export interface RoomDoorParts extends RoomResponseParts {
   readonly decider: RateLimitDecider;
+  /** Asked once for each room of a policy. */
   readonly access: (room: string) => RoomAccess;
   /** What operators have changed about gates of rooms; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
@@ -72,7 +73,7 @@ type DoorResult =
 type Answered = (answer: DoorAnswer) => void;
 type Resulted = (result: DoorResult) => void;
 
-/** Visits and renewals of one room that are remembered, so that the store is asked once for them. */
+/** Visits and renewals of a room that are remembered, so that the store is asked once for them. */
 const rememberedMax = 131_072;
 
 /** A session is renewed when this part of its length has passed. */
@@ -90,8 +91,10 @@ export class RoomDoor {
   readonly counts: RoomCounts;
   readonly matcher: RoomMatcher;
   readonly tickets: RoomTickets;
+  /** Its line, as this replica has it. */
+  readonly line: RoomLine;
   readonly #parts: RoomDoorParts;
-  readonly #answers: RoomAnswers;
+  readonly #answers: RoomResponses;
   readonly #joinLimit: ReturnType<typeof joinLimitOf>;
   /** Which visitors Envoys turn away by themselves; undefined: none. */
   readonly #gate: Gate | undefined;
@@ -108,8 +111,10 @@ export class RoomDoor {
     this.#parts = parts;
     this.counts = before?.counts ?? new RoomCounts();
     this.matcher = new RoomMatcher(policy);
-    this.tickets = new RoomTickets(policy, () => parts.access(policy.name).keys);
-    this.#answers = new RoomAnswers(parts, policy);
+    const { line, keys } = parts.access(policy.name);
+    this.line = line;
+    this.tickets = new RoomTickets(policy, keys);
+    this.#answers = new RoomResponses(parts, policy);
     this.#joinLimit = joinLimitOf(policy, parts.decider);
     const gate = before === undefined ? undefined : before.#gate;
     this.#gate = policy.gate && (gate ?? new Gate(policy.gate));
@@ -131,11 +136,6 @@ export class RoomDoor {
     setGate(gate, this.#parts.gateSettings?.(name, own) ?? own);
     const ratio = this.line.isReachable ? (this.line.status?.rejectRatio ?? 0) : 0;
     gate.update(fadingInput(gate, ratio));
-  }
-
-  /** Its line, as this replica has it. */
-  get line(): RoomLine {
-    return this.#parts.access(this.policy.name).line;
   }
 
   /**

@@ -29,6 +29,7 @@ export const roomOutcomes = [
   "forged",
 ] as const;
 
+/** One of `roomOutcomes`. */
 export type RoomOutcome = (typeof roomOutcomes)[number];
 
 /** Upper bounds of the histogram of waits, in seconds. */

@@ -103,7 +103,7 @@ const tags = {
 /** Source: HeaderValueOption.HeaderAppendAction. */
 const overwriteIfExistsOrAdd = 2;
 
-/** A BoolValue. In answers of processors, Envoy 1.40 appends by `append` alone, which is deprecated. */
+/** A BoolValue. Envoy 1.40 appends what processors set by `append` alone, which is deprecated. */
 const isTrue = Uint8Array.of(tags.append, 2, 0x08, 1);
 
 /** Source: ProcessingMode.HeaderSendMode. */

@@ -14,7 +14,7 @@ import type { RoomRequestKind } from "./room-request.js";
 import type { RoomStanding } from "./room-standing.js";
 
 /** What answers are made with. */
-export interface RoomAnswerParts {
+export interface RoomResponseParts {
   /** Uniform in [0, 1). */
   readonly draw: () => number;
   /** Milliseconds since 1970. */
@@ -24,7 +24,7 @@ export interface RoomAnswerParts {
 }
 
 /** What an answer says, and to whom. */
-export interface RoomAnswer {
+export interface RoomResponse {
   readonly standing: RoomStanding;
   readonly kind: RoomRequestKind;
   /** The header `accept-language`. */
@@ -43,13 +43,13 @@ const fullRefreshes = 3;
 const spreadRatio = 0.1;
 
 /** What visitors of one room are shown instead of the service: a page, JSON or a gRPC status. */
-export class RoomAnswers {
-  readonly #parts: RoomAnswerParts;
+export class RoomResponses {
+  readonly #parts: RoomResponseParts;
   readonly #policy: RoomPolicy;
   readonly #pages: RoomPages;
   readonly #securityPolicy: string;
 
-  constructor(parts: RoomAnswerParts, policy: RoomPolicy) {
+  constructor(parts: RoomResponseParts, policy: RoomPolicy) {
     this.#parts = parts;
     this.#policy = policy;
     this.#pages = new RoomPages(policy);
@@ -57,7 +57,7 @@ export class RoomAnswers {
   }
 
   /** Keeps a request that is to be let in later, or not at all. */
-  kept(answer: RoomAnswer): Refusal {
+  kept(answer: RoomResponse): Refusal {
     const { standing, kind } = answer;
     const refreshSeconds = this.#refreshSeconds(standing.state);
     if (kind.wants === "grpc") return this.#grpc(answer, refreshSeconds);
@@ -79,7 +79,7 @@ export class RoomAnswers {
    *
    * @param isForPage whether a script of the page asks, which shows texts
    */
-  endpoint(answer: RoomAnswer, isForPage: boolean): Refusal {
+  endpoint(answer: RoomResponse, isForPage: boolean): Refusal {
     const { standing, language } = answer;
     const refreshSeconds = this.#refreshSeconds(standing.state);
     const facts = { standing, refreshSeconds, nowMs: this.#parts.nowMs(), isUnsafe: false };
@@ -88,7 +88,7 @@ export class RoomAnswers {
   }
 
   /** A page that a browser is shown once, after a form of ours. */
-  final(answer: RoomAnswer): Refusal {
+  final(answer: RoomResponse): Refusal {
     const refreshSeconds = this.#refreshSeconds(answer.standing.state);
     const { standing } = answer;
     const facts = { standing, refreshSeconds, nowMs: this.#parts.nowMs(), isUnsafe: true };
@@ -108,7 +108,7 @@ export class RoomAnswers {
     };
   }
 
-  #page({ kind, language, cookie, standing }: RoomAnswer, facts: PageFacts): Refusal {
+  #page({ kind, language, cookie, standing }: RoomResponse, facts: PageFacts): Refusal {
     const { refreshSeconds, isUnsafe } = facts;
     const refresh = [
       { name: "refresh", value: String(refreshSeconds) },
@@ -131,7 +131,7 @@ export class RoomAnswers {
   }
 
   #json(
-    { standing, kind, cookie }: RoomAnswer,
+    { standing, kind, cookie }: RoomResponse,
     { status, refreshSeconds, fields }: JsonAnswer,
   ): Refusal {
     const body = { ...this.#jsonFields(standing, refreshSeconds), ...fields };
@@ -175,7 +175,7 @@ export class RoomAnswers {
     };
   }
 
-  #grpc({ standing, cookie }: RoomAnswer, refreshSeconds: number): Refusal {
+  #grpc({ standing, cookie }: RoomResponse, refreshSeconds: number): Refusal {
     const code = grpcStatuses.unavailable;
     const message = "The service has a waiting room, and it is not your turn.";
     const status = { code, message, retrySeconds: refreshSeconds };
@@ -228,10 +228,11 @@ function detailsOf(state: string): string {
  *
  * Source: Content Security Policy Level 3.
  */
-function securityPolicyOf({ page }: RoomPolicy, hash: RoomAnswerParts["hash"]): string {
+function securityPolicyOf({ page }: RoomPolicy, hash: RoomResponseParts["hash"]): string {
   const common = "base-uri 'none'; frame-ancestors 'self'; object-src 'none'";
   if (page.template !== undefined) return common;
   const script = `script-src 'sha256-${hash(pageScript)}'; worker-src blob:`;
   const style = `style-src 'sha256-${hash(pageStyle)}'`;
-  return `default-src 'none'; ${script}; ${style}; connect-src 'self'; form-action 'self'; ${common}`;
+  const own = `connect-src 'self'; form-action 'self'`;
+  return `default-src 'none'; ${script}; ${style}; ${own}; ${common}`;
 }
