@@ -30,7 +30,7 @@ const room = `
   estimatedWait: {sigmoid: {midpoint: 10h, slope: 0.001}}
   gate: {openBelow: 0.4, closeAbove: 0.8}
   events:
-    - {name: drop, start: 2126-11-27T09:00:00Z, end: 2126-11-28T09:00:00Z, capacity: {activeUsers: 3}}
+    - {name: drop, start: 2126-11-27T09:00:00Z, end: 2126-11-28T09:00:00Z}
 `;
 
 let edge: RoomEdge;
@@ -198,7 +198,7 @@ describe("headgate rooms at a running Headgate", () => {
 });
 
 describe("the ticket of a visitor", () => {
-  it("is explained, and lets its visitor in ahead of the line, and is written nowhere", async () => {
+  it("is explained, and admits its visitor ahead of the line, and is written nowhere", async () => {
     const first = await joined();
     const { visitor, ticket } = await joined();
     await waitFor("its place is counted", async () => {

@@ -68,6 +68,8 @@ export class TestRooms implements RoomControls {
   views: readonly RoomView[];
   readonly overrides: (readonly [room: string, override: RoomOverride | undefined])[] = [];
   readonly letIns: string[] = [];
+  /** What another replica has set, of which this one has not heard yet. */
+  setElsewhere: RoomOverride | undefined;
   letInOutcome: "entered" | "gone" | "forged" | "full" = "entered";
   /** By the text of the ticket. */
   readonly tickets = new Map<string, TicketView>();
@@ -82,6 +84,14 @@ export class TestRooms implements RoomControls {
 
   room(name: string): RoomView | undefined {
     return this.views.find(({ policy }) => policy.name === name);
+  }
+
+  async refresh(room: string): Promise<void> {
+    this.views = this.views.map((view) => {
+      const isSet = view.policy.name === room && this.setElsewhere !== undefined;
+      return isSet ? { ...view, override: this.setElsewhere } : view;
+    });
+    this.setElsewhere = undefined;
   }
 
   async override(room: string, override: RoomOverride | undefined): Promise<void> {

@@ -41,10 +41,14 @@ export class AppRoomControls implements RoomControls {
     return door && this.#view(door);
   }
 
+  refresh(room: string): Promise<void> {
+    return this.#parts.lineOf(room).beat();
+  }
+
   async override(room: string, override: RoomOverride | undefined): Promise<void> {
-    const { store, lineOf, clock } = this.#parts;
+    const { store, clock } = this.#parts;
     await store.override(room, override, clock.monotonicMs() + storeMsMax);
-    await lineOf(room).beat();
+    await this.refresh(room);
   }
 
   async letIn(room: string, ticket: string): Promise<"entered" | "gone" | "forged" | "full"> {

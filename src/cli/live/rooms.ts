@@ -241,8 +241,8 @@ function addLetIn(rooms: Command, context: CommandContext): void {
   );
   addAdminCommandFlags(addReasonFlags(command), {
     examples: `
-  headgate rooms let-in lobby --ticket-file ticket.txt --reason "support case 42"
-  cat ticket.txt | headgate rooms let-in lobby --reason "support case 42"`,
+  headgate rooms let-in lobby --ticket-file ticket.txt --reason "case 42"
+  cat ticket.txt | headgate rooms let-in lobby --reason "case 42"`,
     notes: ticketNotes,
   }).action((room: string, flags: TicketFlags & ReasonFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {

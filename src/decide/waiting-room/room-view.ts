@@ -83,6 +83,8 @@ export interface TicketView {
 export interface RoomControls {
   rooms(): readonly RoomView[];
   room(name: string): RoomView | undefined;
+  /** Asks the store how a room stands: `room` then answers with what other replicas have set. */
+  refresh(room: string): Promise<void>;
   /**
    * Replaces what operators have set; undefined takes all back. When it resolves, this replica
    * knows it: `room` answers with it.

@@ -74,8 +74,11 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       if (openedEvent !== "" && !names.includes(openedEvent)) {
         throw notFound("event", openedEvent, names);
       }
-      const after = changed(request.reset ? undefined : view.override, change);
-      const sides = { before: overrideJson(view.override), after: overrideJson(after) };
+      // What another replica was told a moment ago is not undone.
+      await controls.refresh(room);
+      const before = controls.room(room)?.override;
+      const after = changed(request.reset ? undefined : before, change);
+      const sides = { before: overrideJson(before), after: overrideJson(after) };
       await note(parts, { action: "SetRoomOverride", view, reason, context, ...sides });
       await controls.override(room, after);
       return after === undefined ? {} : { override: encodeOverride(after) };

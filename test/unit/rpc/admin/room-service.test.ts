@@ -92,7 +92,7 @@ function start({ domain }: { readonly domain?: string } = {}) {
 }
 
 describe("ListRooms", () => {
-  it("tells what the leader of a room has published, and what this replica has counted", async () => {
+  it("tells what the leader of a room published, and what this replica has counted", async () => {
     const { api } = start();
     const answer = await api.listRooms(create(ListRoomsRequestSchema), contextOf(reader));
     const message = create(ListRoomsResponseSchema, answer);
@@ -216,6 +216,15 @@ describe("SetRoomOverride", () => {
     expect(event?.after).toBe(
       '{"mode":"paused","activeUsersMax":0,"entriesPerMinuteMax":60,"openedEvent":"friday"}',
     );
+  });
+
+  it("keeps what another replica was told a moment ago", async () => {
+    const { controls, set, audit } = start();
+    const values = { activeUsersMax: 5, entriesPerMinuteMax: undefined, openedEvent: undefined };
+    controls.setElsewhere = { mode: "open", ...values };
+    await set({ mode: "paused" });
+    expect(controls.overrides).toEqual([["shop", { mode: "paused", ...values }]]);
+    expect((await audit())[0]?.before).toBe('{"mode":"open","activeUsersMax":5}');
   });
 
   it.each<[string, MessageInitShape<typeof SetRoomOverrideRequestSchema>]>([
