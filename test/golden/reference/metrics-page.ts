@@ -18,8 +18,8 @@ import {
   xdsMetrics,
 } from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
-import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { respMetrics } from "../../../src/app/metrics/resp-metrics.js";
+import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
