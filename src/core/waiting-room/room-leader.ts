@@ -18,7 +18,7 @@ import {
   type RoomRules,
   roomBounds,
 } from "./room-rules.js";
-import { type OverSession, SessionTable } from "./session-table.js";
+import { type OverSession, type SessionCensus, SessionTable } from "./session-table.js";
 
 /** What a leader sees of a room when its step begins. See `RoomHead`. */
 export interface LeaderHead {
@@ -186,14 +186,15 @@ export class RoomLeader {
     };
   }
 
-  #begin({ rules, head, load, seed }: LeaderInput): Step {
+  #begin(input: LeaderInput): Step {
+    const { rules, head, load } = input;
     const before = this.#last?.memory ?? firstMemory(rules, this.#sessions.end);
     const { second, calledPlace, activeCount } = this.#last?.status ?? { ...head, activeCount: 0 };
     const elapsedSeconds = Math.max(0, head.second - second);
     this.#line.advance(head.calledPlace);
     this.#line.forgetCalled();
     const event = eventState(rules.events, lineMs(head), head.override?.openedEvent);
-    const openedEvent = this.#open({ rules, head, event, seed }, before.openedEvent);
+    const openedEvent = this.#open(input, event, before.openedEvent);
     const bounds = roomBounds(rules, event, head.override);
     const auto = nextAutoCapacity(before, load, { activeCount, elapsedSeconds });
     const autoMax = Math.floor(auto.autoActiveMax ?? defaultAutoActiveMax);
@@ -215,14 +216,10 @@ export class RoomLeader {
     return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory, forgottenBelow };
   }
 
-  /** Shuffles those who wait when an event opens, once. */
+  /** Shuffles those who wait when an event opens, once. @returns the event that was opened last */
   #open(
-    {
-      rules,
-      head,
-      event,
-      seed,
-    }: Pick<Step, "rules" | "head" | "event"> & { readonly seed: number },
+    { rules, head, seed }: LeaderInput,
+    event: EventState,
     openedBefore: string | undefined,
   ): string | undefined {
     if (event.phase !== "open" || event.event === undefined) return openedBefore;
@@ -236,11 +233,38 @@ export class RoomLeader {
     return opened;
   }
 
-  #enter({ rules, head, event, activeMax, perSecond, memory }: Step): Entrances {
+  #enter(step: Step): Entrances {
+    const { rules, head, event, perSecond, memory } = step;
     const mode = head.override?.mode ?? "open";
+    const { activeCount, over, usable, free } = this.#freeSessions(step);
+    const isOpen = mode !== "paused" && event.phase !== "preQueue";
+    const rateMax = perSecond === undefined ? usable.length : Math.floor(memory.tokens);
+    const entering = usable.slice(0, isOpen ? Math.max(0, rateMax) : 0);
+    const { calls, calledPlace } = this.#call(head, entering);
+    const givesSpares =
+      mode === "open" && !rules.queueAll && !this.#isFirst && calledPlace === head.nextNumber;
+    const joined = head.nextNumber - (this.#last?.status.nextNumber ?? 0);
+    const spareMax = givesSpares ? Math.max(sparesMin, 2 * joined) : 0;
+    const taken = new Set(usable);
+    const others = free.filter((session) => !taken.has(session) && session < sessionsMax);
+    return {
+      mode,
+      frees: over,
+      calls,
+      calledPlace,
+      spareSessions: entering.slice(calls.length, calls.length + spareMax),
+      extraSessions: others.slice(-extraSessionsMax),
+      activeCount: activeCount - over.length + calls.length,
+    };
+  }
+
+  /** What is active, over and free; and of both the latter what the bound of the room has left. */
+  #freeSessions({ rules, head, activeMax }: Step): SessionCensus & {
+    readonly usable: readonly number[];
+  } {
     const present = presentWord(head);
     const { stepEntriesMax } = this.#bounds;
-    const census = this.#sessions.census({
+    const { activeCount, over, ...census } = this.#sessions.census({
       usedBefore: present - Math.ceil(rules.sessionMs / 1_000) - lateSeconds,
       calledBefore: present - lostAfterSeconds(rules),
       overMax: stepEntriesMax,
@@ -249,31 +273,12 @@ export class RoomLeader {
     // What is free and offered already comes first: somebody may just take it.
     const offered = this.#spares.filter((session) => this.#sessions.isFree(session));
     const free = [...new Set([...offered, ...census.free])];
-    const leftCount = Math.min(stepEntriesMax, Math.max(0, activeMax - census.activeCount));
-    // A session that is over makes room for one alone that takes just that session, since a
-    // renewal may still come before this step.
-    const usable = [...free.slice(0, leftCount), ...census.over.map(({ session }) => session)];
-    const room = Math.min(stepEntriesMax, activeMax - census.activeCount + census.over.length);
-    const isOpen = mode !== "paused" && event.phase !== "preQueue";
-    const allowed = Math.min(room, perSecond === undefined ? room : Math.floor(memory.tokens));
-    const entering = usable.slice(0, isOpen ? Math.max(0, allowed) : 0);
-    const { calls, calledPlace } = this.#call(head, entering);
-    const givesSpares =
-      mode === "open" && !rules.queueAll && !this.#isFirst && calledPlace === head.nextNumber;
-    const joined = head.nextNumber - (this.#last?.status.nextNumber ?? 0);
-    const spareMax = givesSpares ? Math.max(sparesMin, 2 * joined) : 0;
-    const spareSessions = entering.slice(calls.length, calls.length + spareMax);
-    const taken = new Set([...usable, ...spareSessions]);
-    const others = free.filter((session) => !taken.has(session) && session < sessionsMax);
-    return {
-      mode,
-      frees: census.over,
-      calls,
-      calledPlace,
-      spareSessions,
-      extraSessions: others.slice(-extraSessionsMax),
-      activeCount: census.activeCount - census.over.length + calls.length,
-    };
+    const leftCount = Math.min(stepEntriesMax, Math.max(0, activeMax - activeCount));
+    // A session that is over makes room for one visitor who takes just that session, since it may
+    // be renewed before this step is applied.
+    const usable = [...free.slice(0, leftCount), ...over.map(({ session }) => session)];
+    const usableMax = Math.min(stepEntriesMax, activeMax - activeCount + over.length);
+    return { activeCount, over, free, usable: usable.slice(0, Math.max(0, usableMax)) };
   }
 
   /** As many visitors as there are sessions, in the order of their places. */
