@@ -194,7 +194,9 @@ export class RoomLeader {
     this.#line.advance(head.calledPlace);
     this.#line.forgetCalled();
     const event = eventState(rules.events, lineMs(head), head.override?.openedEvent);
+    const runCount = this.#line.shuffles.length;
     const openedEvent = this.#open(input, event, before.openedEvent);
+    const isShuffled = this.#line.shuffles.length > runCount;
     const bounds = roomBounds(rules, event, head.override);
     const auto = nextAutoCapacity(before, load, { activeCount, elapsedSeconds });
     const autoMax = Math.floor(auto.autoActiveMax ?? defaultAutoActiveMax);
@@ -213,7 +215,8 @@ export class RoomLeader {
     };
     // By what is called for certain: the store may stop the calls of this step.
     const forgottenBelow = this.#forgottenBelow(head);
-    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory, forgottenBelow };
+    const times = { elapsedSeconds, isShuffled, forgottenBelow };
+    return { rules, head, event, activeMax, perSecond, memory, ...times };
   }
 
   /** Shuffles those who wait when an event opens, once. @returns the event that was opened last */
@@ -237,10 +240,13 @@ export class RoomLeader {
     const { rules, head, event, perSecond, memory } = step;
     const mode = head.override?.mode ?? "open";
     const { activeCount, over, usable, free } = this.#freeSessions(step);
-    const isOpen = mode !== "paused" && event.phase !== "preQueue";
+    // Nobody is called by new places before they are published: a step may be applied in parts.
+    const isOpen = mode !== "paused" && event.phase !== "preQueue" && !step.isShuffled;
     const rateMax = perSecond === undefined ? usable.length : Math.floor(memory.tokens);
     const entering = usable.slice(0, isOpen ? Math.max(0, rateMax) : 0);
-    const { calls, calledPlace } = this.#call(head, entering);
+    const { calls, calledPlace } = step.isShuffled
+      ? { calls: [], calledPlace: head.calledPlace }
+      : this.#call(head, entering);
     const givesSpares =
       mode === "open" && !rules.queueAll && !this.#isFirst && calledPlace === head.nextNumber;
     const joined = head.nextNumber - (this.#last?.status.nextNumber ?? 0);
@@ -380,6 +386,8 @@ interface Step {
   readonly perSecond: number | undefined;
   readonly elapsedSeconds: number;
   readonly memory: LeaderMemory;
+  /** Whether places were given anew. */
+  readonly isShuffled: boolean;
   readonly forgottenBelow: number;
 }
 
