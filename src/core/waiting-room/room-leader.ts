@@ -83,7 +83,8 @@ export interface LeaderBounds {
  * - Sessions in use, those of called visitors among them, are at most `activeUsersMax`: each call
  *   takes a session that the store finds free, and there are as many as the bound has left. What is
  *   above it was let in by an operator, or was there before the bound fell.
- * - Visitors are called in the order of their places. Nobody gets a spare session while somebody
+ * - Visitors are called in the order of their places, which is that of joining but for those who
+ *   were shuffled at the opening of an event (`order: random`, or by the event). Nobody gets a spare session while somebody
  *   waits. So a visitor who is present is overtaken only by those whom an operator lets in, and by
  *   those who ask sooner once both are called: one refresh of its page.
  * - Entrances are at most `r t + 2 r + 1` in t seconds, r a second allowed, while nobody joins
