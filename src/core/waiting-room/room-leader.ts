@@ -84,9 +84,9 @@ export interface LeaderBounds {
  *   takes a session that the store finds free, and there are as many as the bound has left. What is
  *   above it was let in by an operator, or was there before the bound fell.
  * - Visitors are called in the order of their places, which is that of joining but for those who
- *   were shuffled at the opening of an event (`order: random`, or by the event). Nobody gets a spare session while somebody
- *   waits. So a visitor who is present is overtaken only by those whom an operator lets in, and by
- *   those who ask sooner once both are called: one refresh of its page.
+ *   were shuffled at the opening of an event (`order: random`, or by the event). Nobody gets a
+ *   spare session while somebody waits. So a visitor who is present is overtaken only by those whom
+ *   an operator lets in, and by those who ask sooner once both are called: one refresh of its page.
  * - Entrances are at most `r t + 2 r + 1` in t seconds, r a second allowed, while nobody joins
  *   between the reads and the step of a room in which nobody waits.
  *
