@@ -46,7 +46,7 @@ describe("a waiting room", () => {
     expect((await third.position())["state"]).toBe("waiting");
   });
 
-  it("answers forms, programs and previews as each of them needs, and keeps the rest out", async () => {
+  it("answers forms, programs and preflights as each of them needs", async () => {
     const { edge, inside } = await occupied(0);
     const visitor = edge.visitor(stage);
     const form = await visitor.send("/buy", { method: "POST", body: "item=1" });
@@ -66,7 +66,7 @@ describe("a waiting room", () => {
     expect(await inside.go("/cart")).toBe("in");
   });
 
-  it("keeps the upstream's cookies beside its own, and renews sessions while they are used", async () => {
+  it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
     const room = "{capacity: {activeUsers: 1}, session: {length: 12s}, refresh: 1s}";
     const edge = await RoomEdge.start(stage, { room: fields(room) });
     edge.upstream.answer = () => ({ status: 200, headers: { "set-cookie": "shop=1; Path=/" } });
@@ -133,6 +133,38 @@ describe("a waiting room", () => {
   });
 });
 
+describe("the gate of a waiting room", () => {
+  it("has Envoy turn strangers away while the wait is long, and opens again", async () => {
+    const { edge, inside, waiting } = await occupied(
+      1,
+      `${oneAtATime}
+  estimatedWait: {sigmoid: {midpoint: 5s, slope: 5}}
+  gate: {}
+`,
+    );
+    const [first] = waiting;
+    await waitFor("the gate is closed", async () => {
+      return (await edge.headgates[0]?.metric("headgate_waiting_room_gate_reject_ratio")) === 1;
+    });
+    const answer = () => edge.visitor(stage).send("/");
+    const away = await waitFor("Envoy answers by itself", async () => {
+      const { status, body, headers } = await answer();
+      return status === 503 && body.startsWith("Too many visitors") ? headers : undefined;
+    });
+    expect(away["cache-control"]).toBe("no-store");
+    expect(await first?.go()).toBe("waiting");
+    expect(await inside.go()).toBe("in");
+    await inside.leave();
+    await waitFor("the first one enters", async () => (await first?.go()) === "in", often);
+    await first?.leave();
+    await waitFor(
+      "strangers are asked in again",
+      async () => (await answer()).status === 200,
+      often,
+    );
+  });
+});
+
 describe("a waiting room whose parts fail", () => {
   it("goes on when the replica that leads it is killed", async () => {
     const { edge, inside, waiting } = await occupied(2);
@@ -153,7 +185,7 @@ describe("a waiting room whose parts fail", () => {
     expect(await second?.go()).toBe("waiting");
   });
 
-  it("keeps visitors in and out while Redis is away, and their places when it is back", async () => {
+  it("keeps visitors in and out while Redis is away, and their places after it", async () => {
     const { edge, inside, waiting } = await occupied(2);
     edge.redis.pause();
     const [first, second] = waiting;

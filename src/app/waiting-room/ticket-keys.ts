@@ -31,7 +31,7 @@ interface TicketKeysParts {
 const keyCharsMin = 32;
 
 /** Keys of one file at most: a ticket costs a signature for each that has its id. */
-export const ticketKeysMax = 8;
+const ticketKeysMax = 8;
 
 const fileBytesMax = 16_384;
 
@@ -59,24 +59,29 @@ export async function openTicketKeys({
 }
 
 /** A key of a secret. Its id tells nothing of it but that it is another one. */
-export function ticketKeyOf(secret: string | Buffer): TicketKey {
+function ticketKeyOf(secret: string | Buffer): TicketKey {
   const [id = 0] = createHash("sha256").update("headgate ticket key ").update(secret).digest();
   return { id, mac: (bytes) => createHmac("sha256", secret).update(bytes).digest() };
 }
 
 /** The keys that the store keeps, made once for each room. */
 class RoomSecrets implements TicketKeys {
-  readonly #known = new WeakMap<Buffer, readonly TicketKey[]>();
+  readonly #known = new Map<string, readonly TicketKey[]>();
 
   keysOf(secret: Buffer | undefined): readonly TicketKey[] {
     if (secret === undefined) return [];
-    const known = this.#known.get(secret) ?? [ticketKeyOf(secret)];
-    this.#known.set(secret, known);
+    // Each answer of the store has a copy of it.
+    const name = secret.toString("latin1");
+    const known = this.#known.get(name) ?? [ticketKeyOf(secret)];
+    if (this.#known.size < secretsMax) this.#known.set(name, known);
     return known;
   }
 
   close(): void {}
 }
+
+/** Secrets whose keys are kept. */
+const secretsMax = 1_024;
 
 /** The file of keys as it was read last without a fault. */
 class KeysFile {

@@ -73,6 +73,14 @@ drop: the store does not answer 1 replica.`,
     }
   });
 
+  it("prints counts as numbers, also those of a map", async () => {
+    const { out } = await run(["show", "drop", "-o", "json"]);
+    expect(JSON.parse(out).rooms[0]).toMatchObject({
+      requests: { joined: 5_000, entered: 900 },
+      waits: 900,
+    });
+  });
+
   it.each([
     [["pause", "drop"], { mode: "paused" }, "drop: paused"],
     [["resume", "drop"], { mode: "open" }, "drop: none, as the policy says"],
