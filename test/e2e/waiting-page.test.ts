@@ -27,7 +27,7 @@ async function occupied() {
 }
 
 describe("the page of a waiting room in a browser", () => {
-  it("follows the place without loading again, has one place in two tabs, and lets in", async () => {
+  it("follows the place without a reload, has one place in two tabs, and lets in", async () => {
     const { edge, inside } = await occupied();
     const before = edge.visitor(stage);
     expect(await before.go()).toBe("waiting");
@@ -83,7 +83,7 @@ describe("the page of a waiting room in a browser", () => {
     await tab.waitForSelector("text=answer 200");
   });
 
-  it("works without scripts, narrow and dark, in the visitor's language, and takes leave", async () => {
+  it("works without scripts, narrow and dark, in the visitor's language", async () => {
     const { edge, inside } = await occupied();
     const browser = await startBrowser(stage);
     const context = await browser.newContext({

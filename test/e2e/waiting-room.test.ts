@@ -46,7 +46,7 @@ describe("a waiting room", () => {
     expect((await third.position())["state"]).toBe("waiting");
   });
 
-  it("answers forms, programs and previews as each of them needs, and keeps the rest out", async () => {
+  it("answers forms, programs and preflights as each of them needs", async () => {
     const { edge, inside } = await occupied(0);
     const visitor = edge.visitor(stage);
     const form = await visitor.send("/buy", { method: "POST", body: "item=1" });
@@ -66,7 +66,7 @@ describe("a waiting room", () => {
     expect(await inside.go("/cart")).toBe("in");
   });
 
-  it("keeps the upstream's cookies beside its own, and renews sessions while they are used", async () => {
+  it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
     const room = "{capacity: {activeUsers: 1}, session: {length: 12s}, refresh: 1s}";
     const edge = await RoomEdge.start(stage, { room: fields(room) });
     edge.upstream.answer = () => ({ status: 200, headers: { "set-cookie": "shop=1; Path=/" } });
@@ -153,7 +153,7 @@ describe("a waiting room whose parts fail", () => {
     expect(await second?.go()).toBe("waiting");
   });
 
-  it("keeps visitors in and out while Redis is away, and their places when it is back", async () => {
+  it("keeps visitors in and out while Redis is away, and their places after it", async () => {
     const { edge, inside, waiting } = await occupied(2);
     edge.redis.pause();
     const [first, second] = waiting;

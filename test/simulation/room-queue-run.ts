@@ -166,9 +166,7 @@ export class RoomQueueRun {
   #announce(number: number): AnnouncedWait | undefined {
     const { status } = this;
     if (status === undefined) return undefined;
-    // Those who joined since the last count wait in front, too.
-    const joinedSince = Math.max(0, number - status.nextNumber);
-    const ahead = aheadOf(placeOf(number, status.shuffles), status) + joinedSince;
+    const ahead = aheadOf(placeOf(number, status.shuffles), status);
     const range = waitRange(ahead, status, this.#refreshSeconds);
     return range && { ...range, rangeFactor: status.rangeFactor };
   }

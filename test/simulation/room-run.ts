@@ -92,6 +92,8 @@ export class RoomRun implements RoomWatcher {
   readonly #rooms = new MemoryRooms(this.#clock);
   readonly #replicas: Replica[] = [];
   readonly #tickets = new Map<number, Ticket>();
+  /** Those of visitors who were not called and have not left. */
+  readonly #waiting = new Map<number, Ticket>();
   /** The place that was called last, in the order of the line. */
   #lastPlace = -1;
   #arrives = true;
@@ -150,7 +152,9 @@ export class RoomRun implements RoomWatcher {
     for (let i = 0; i < answer.joinedCount; i += 1) {
       const number = answer.firstNumber + i;
       const blank = { isCalled: false, calledMs: undefined, hasLeft: false };
-      this.#tickets.set(number, { seenSecond: second, ...blank });
+      const ticket: Ticket = { seenSecond: second, ...blank };
+      this.#tickets.set(number, ticket);
+      this.#waiting.set(number, ticket);
       if (i < answer.enteredSessions.length) {
         this.counts.spares += 1;
         this.#callTicket(number, number, second);
@@ -188,6 +192,7 @@ export class RoomRun implements RoomWatcher {
     if (place <= this.#lastPlace) this.#violate(`${number} is called behind its place`);
     this.#lastPlace = place;
     ticket.isCalled = true;
+    this.#waiting.delete(number);
     ticket.calledMs = this.time.nowMs;
     this.called.push({ number, second: this.time.nowMs / 1_000 });
     this.#checkPassed(place, second);
@@ -196,8 +201,8 @@ export class RoomRun implements RoomWatcher {
   /** Nobody who is present is passed over. */
   #checkPassed(calledPlace: number, second: number): void {
     const lostSeconds = lostAfterSeconds(this.#scenario.rules);
-    for (const [number, ticket] of this.#tickets) {
-      if (ticket.isCalled || ticket.hasLeft || second - ticket.seenSecond >= lostSeconds) continue;
+    for (const [number, ticket] of this.#waiting) {
+      if (second - ticket.seenSecond >= lostSeconds) continue;
       if (placeOf(number, this.shuffles) < calledPlace) this.#violate(`${number} is passed over`);
     }
   }
@@ -205,11 +210,12 @@ export class RoomRun implements RoomWatcher {
   #checkGone(number: number, ticket: Ticket, second: number): void {
     const lostSeconds = lostAfterSeconds(this.#scenario.rules);
     const isLate = ticket.hasLeft || second - ticket.seenSecond > lostSeconds;
-    ticket.hasLeft = true;
+    this.#leaveTicket(number);
     if (!isLate && !ticket.isCalled) this.#violate(`${number} has lost its place`);
   }
 
   #leaveTicket(number: number): void {
+    this.#waiting.delete(number);
     const ticket = this.#tickets.get(number);
     if (ticket !== undefined) ticket.hasLeft = true;
   }

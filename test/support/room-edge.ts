@@ -54,14 +54,15 @@ export class RoomEdge {
     }
     const [first, ...others] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
+    const { grpcPort } = first;
     const controlPort = first.portOf("control");
     const { envoy } = await startGeneratedEnvoy(stage, {
-      proxies: `headgate: {address: 127.0.0.1, port: ${first.grpcPort}, controlPort: ${controlPort}}`,
+      proxies: `headgate: {address: 127.0.0.1, port: ${grpcPort}, controlPort: ${controlPort}}`,
       services,
       more: more.join("\n"),
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
-        withEndpoints(text, first.grpcPort, others).replace(
+        withEndpoints(text, grpcPort, others).replace(
           "message_timeout: 0.2s",
           `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`,
         ),

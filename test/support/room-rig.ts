@@ -1,5 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import type { Refusal } from "../../src/core/admission/exchange-messages.js";
+import type { GateSettings } from "../../src/core/admission/gate.js";
 import type {
   JoinAnswer,
   LineEntry,
@@ -11,7 +12,11 @@ import type {
 import type { TicketKey } from "../../src/core/waiting-room/ticket.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { RoomAdmission } from "../../src/decide/waiting-room/room-admission.js";
-import type { RoomDoor } from "../../src/decide/waiting-room/room-door.js";
+import type {
+  RoomAccess,
+  RoomDoor,
+  RoomDoorParts,
+} from "../../src/decide/waiting-room/room-door.js";
 import type { RoomOutcome } from "../../src/decide/waiting-room/room-view.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import type { RoomPolicy } from "../../src/policy/waiting-rooms/room-policy.js";
@@ -23,7 +28,7 @@ import {
   testService,
 } from "./admission.js";
 import { createTestDecider } from "./decider.js";
-import { settlePromises } from "./fake-clock.js";
+import { type FakeClock, settlePromises } from "./fake-clock.js";
 import { testRoom } from "./waiting-rooms.js";
 
 /** The room "sale" of the service "orders", but for the fields that a test names. */
@@ -155,19 +160,25 @@ export class RoomRig {
   keys: readonly TicketKey[] = [testKey("first")];
   /** What chance says. */
   draw = 0.5;
+  /** What an operator has changed about the gates of rooms. */
+  gateSettings: GateSettings | undefined;
 
+  /** @param accessAt to lines over a store, which go by the rig's clock; default: a scripted one */
   constructor(
     rooms: readonly RoomPolicy[] = [saleRoom()],
     admission: Parameters<typeof testService>[0] = undefined,
+    accessAt?: (clock: FakeClock) => RoomDoorParts["access"],
   ) {
     this.admission = new AdmissionRig(roomsPolicy(rooms, admission));
     const { clock } = this.admission;
+    const scripted = (): RoomAccess => ({ line: this.line, keys: () => this.keys });
     const policies = { current: () => this.admission.policy };
     this.rooms = new RoomAdmission({
       policies,
       inner: this.admission.admission,
       decider: createTestDecider({ clock, policies, counters: new DecisionCounters() }),
-      access: () => ({ line: this.line, keys: () => this.keys }),
+      access: accessAt?.(clock) ?? scripted,
+      gateSettings: (_, own) => this.gateSettings ?? own,
       draw: () => this.draw,
       nowMs: () => clock.epochUs() / 1_000,
       hash: (text) => createHash("sha256").update(text).digest("base64"),

@@ -144,6 +144,21 @@ const listeningRows = {
       "port. Raise it if all Envoys come through one load balancer.",
   }),
   ...controlPortOptionRows,
+  respAddress: optionalAddressOption({
+    env: "HEADGATE_RESP_ADDR",
+    defaultValue: undefined,
+    docs:
+      "The address of the RESP port (the Redis protocol), `host:port`, for clients that call " +
+      "`CL.THROTTLE` (redis-cell). It has TLS if the gRPC port has. `:port` binds all " +
+      "addresses, port 0 picks a free port. Empty: none.",
+  }),
+  respPassword: secretOption({
+    env: "HEADGATE_RESP_PASSWORD",
+    valueName: "SECRET",
+    docs:
+      "The password of the RESP port, which clients send with AUTH or HELLO as the " +
+      "user `default`. Without it, everybody who reaches the port may call.",
+  }),
   grpcConnectionAgeMsMax: durationOption({
     env: "GRPC_MAX_CONNECTION_AGE",
     defaultText: "24h",

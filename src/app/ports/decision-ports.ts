@@ -32,11 +32,19 @@ import { peerOf } from "../tls/tls-peer.js";
 import type { OpenTracing } from "../tracing/tracing.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
+import { openRespPort } from "./resp-port.js";
 
-/** The ports that decide: gRPC, and HTTP. */
-interface DecisionPorts {
+/** Where decisions are asked for. */
+export interface DecisionAddresses {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Undefined without HEADGATE_RESP_ADDR. */
+  readonly respAddress: ListenAddress | undefined;
+}
+
+/** The ports that decide: gRPC, HTTP, and RESP. */
+interface DecisionPorts {
+  readonly addresses: DecisionAddresses;
   /** Takes no more connections, and tells clients to go elsewhere. */
   announceClose(): Promise<void>;
   /** Resolves with whether all calls ended by themselves within the grace that they have. */
@@ -75,6 +83,8 @@ export function openDecisionPorts(
     const transport = createTransport(runtime, parts);
     const onRefused = refusedAt("grpc");
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
+    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
+    if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
     const httpServer = createHttpServer(http);
     boundHttpByAddress(httpServer, {
       perAddressMax: httpPerAddressMax,
@@ -88,10 +98,10 @@ export function openDecisionPorts(
       connectionsMax: httpConnectionsMax,
     });
     return {
-      grpcAddress: grpc.address,
-      httpAddress,
+      addresses: { grpcAddress: grpc.address, httpAddress, respAddress: resp?.address },
       announceClose: async () => {
         grpc.close();
+        resp?.stopAccepting();
         await transport.announceClose(announceMsMax);
       },
       close: async () => {
@@ -100,6 +110,7 @@ export function openDecisionPorts(
         const ended = await Promise.all([
           transport.close(graceMs),
           closeHttp(httpServer, { clock, graceMs }),
+          resp?.close(graceMs) ?? true,
         ]);
         return ended.every((one) => one);
       },
@@ -176,7 +187,7 @@ function closeHttp(
 }
 
 /** Where gRPC is served: a port, or a Unix socket. */
-export type GrpcAddress = ListenAddress | SocketAddress;
+type GrpcAddress = ListenAddress | SocketAddress;
 
 /** What takes gRPC connections. */
 interface GrpcListener {

@@ -31,7 +31,7 @@ interface TicketKeysParts {
 const keyCharsMin = 32;
 
 /** Keys of one file at most: a ticket costs a signature for each that has its id. */
-export const ticketKeysMax = 8;
+const ticketKeysMax = 8;
 
 const fileBytesMax = 16_384;
 
@@ -59,7 +59,7 @@ export async function openTicketKeys({
 }
 
 /** A key of a secret. Its id tells nothing of it but that it is another one. */
-export function ticketKeyOf(secret: string | Buffer): TicketKey {
+function ticketKeyOf(secret: string | Buffer): TicketKey {
   const [id = 0] = createHash("sha256").update("headgate ticket key ").update(secret).digest();
   return { id, mac: (bytes) => createHmac("sha256", secret).update(bytes).digest() };
 }

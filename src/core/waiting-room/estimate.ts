@@ -90,13 +90,16 @@ export function nextRangeFactor(
   return Math.min(rangeFactorMax, Math.max(1 / rangeFactorMax, factor * Math.exp(gain * excess)));
 }
 
-/** The share of ranges that need not hold. */
-const missRatio = 0.1;
+/**
+ * The share of ranges that need not hold: a little less than 10 %, since a range is announced long
+ * before it is judged, with the factor of then.
+ */
+const missRatio = 0.085;
 
 /** Of the normal distribution: 5 % are above. */
 const normalQuantile95 = 1.645;
 
-const factorGainEach = 0.005;
+const factorGainEach = 0.003;
 
 const factorGainMax = 0.05;
 

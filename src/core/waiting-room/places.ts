@@ -45,7 +45,7 @@ export function openShuffles(
 
 /**
  * Visitors who are present and have smaller places, at the last count; 0 for places that have been
- * called.
+ * called. Those who have joined since then, and are in front, count as present.
  *
  * It is exact for the first blocks, as of the last second. Further behind, the blocks in front of
  * the place's own are exact, and of its own it takes a share in proportion to where it is in it, as
@@ -57,6 +57,8 @@ export function aheadOf(
   status: Pick<RoomStatus, "calledPlace" | "nextNumber" | "liveByBlock" | "liveAtFront">,
 ): number {
   if (place <= status.calledPlace) return 0;
+  const joinedSince = place - status.nextNumber;
+  if (joinedSince > 0) return aheadOf(status.nextNumber, status) + joinedSince;
   const frontPlace = status.calledPlace - (status.calledPlace % liveBlockSize);
   const block = Math.floor((place - frontPlace) / liveBlockSize);
   const { liveByBlock, liveAtFront } = status;
@@ -67,7 +69,7 @@ export function aheadOf(
   if (place - frontPlace < 8 * liveAtFront.length) {
     return count + onesIn(liveAtFront, blockPlace - frontPlace, inBlock);
   }
-  const size = Math.min(liveBlockSize, Math.max(status.nextNumber - blockPlace, inBlock + 1));
+  const size = Math.min(liveBlockSize, Math.max(status.nextNumber - blockPlace, 1));
   return count + Math.floor(((liveByBlock[block] ?? 0) * inBlock) / size);
 }
 

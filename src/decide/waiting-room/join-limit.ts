@@ -6,7 +6,7 @@ import type { RateLimitQuery } from "../rate-limit/query.js";
 import { addressPrefix } from "./room-tickets.js";
 
 /** The domain of limits in front of joining; no policy can name it. */
-export const joinLimitDomain = "headgate:waiting-room";
+const joinLimitDomain = "headgate:waiting-room";
 
 /** Bits by which callers are told apart: whoever has one IPv6 address has 2^64 of them. */
 const callerBits = { v4: 32, v6: 64 } as const;

@@ -2,7 +2,7 @@ import type { HeaderField } from "../../core/admission/exchange-messages.js";
 import type { RoomCookie } from "../../policy/waiting-rooms/room-policy.js";
 
 /** Cookies of one name that are looked at: a browser may send several, for paths and domains. */
-export const cookiesReadMax = 4;
+const cookiesReadMax = 4;
 
 /** How long a waiting ticket is kept by a browser; its place may be lost long before. */
 const waitingAgeSeconds = 86_400;

@@ -23,7 +23,7 @@ import { noCookie, sessionCookie, waitingCookie } from "./room-cookies.js";
 import { RoomCounts } from "./room-counts.js";
 import { RoomMatcher } from "./room-match.js";
 import { type RoomRequestKind, requestKindOf } from "./room-request.js";
-import { languageHeader, type RoomResponseParts, RoomResponses } from "./room-responses.js";
+import { languageHeader, RoomResponses, type RoomResponsesParts } from "./room-responses.js";
 import { type RoomStanding, standingOf, standingWithout } from "./room-standing.js";
 import { RoomTickets, type TicketsRead } from "./room-tickets.js";
 import type { RoomOutcome } from "./room-view.js";
@@ -36,7 +36,7 @@ export interface RoomAccess {
 }
 
 /** What doors are made of. */
-export interface RoomDoorParts extends RoomResponseParts {
+export interface RoomDoorParts extends RoomResponsesParts {
   readonly decider: RateLimitDecider;
   /** Asked once for each room of a policy. */
   readonly access: (room: string) => RoomAccess;

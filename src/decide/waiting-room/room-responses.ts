@@ -14,7 +14,7 @@ import type { RoomRequestKind } from "./room-request.js";
 import type { RoomStanding } from "./room-standing.js";
 
 /** What answers are made with. */
-export interface RoomResponseParts {
+export interface RoomResponsesParts {
   /** Uniform in [0, 1). */
   readonly draw: () => number;
   /** Milliseconds since 1970. */
@@ -24,7 +24,7 @@ export interface RoomResponseParts {
 }
 
 /** What an answer says, and to whom. */
-export interface RoomResponse {
+export interface VisitorResponse {
   readonly standing: RoomStanding;
   readonly kind: RoomRequestKind;
   /** The header `accept-language`. */
@@ -44,12 +44,12 @@ const spreadRatio = 0.1;
 
 /** What visitors of one room are shown instead of the service: a page, JSON or a gRPC status. */
 export class RoomResponses {
-  readonly #parts: RoomResponseParts;
+  readonly #parts: RoomResponsesParts;
   readonly #policy: RoomPolicy;
   readonly #pages: RoomPages;
   readonly #securityPolicy: string;
 
-  constructor(parts: RoomResponseParts, policy: RoomPolicy) {
+  constructor(parts: RoomResponsesParts, policy: RoomPolicy) {
     this.#parts = parts;
     this.#policy = policy;
     this.#pages = new RoomPages(policy);
@@ -57,7 +57,7 @@ export class RoomResponses {
   }
 
   /** Keeps a request that is to be let in later, or not at all. */
-  kept(answer: RoomResponse): Refusal {
+  kept(answer: VisitorResponse): Refusal {
     const { standing, kind } = answer;
     const refreshSeconds = this.#refreshSeconds(standing.state);
     if (kind.wants === "grpc") return this.#grpc(answer, refreshSeconds);
@@ -79,7 +79,7 @@ export class RoomResponses {
    *
    * @param isForPage whether a script of the page asks, which shows texts
    */
-  endpoint(answer: RoomResponse, isForPage: boolean): Refusal {
+  endpoint(answer: VisitorResponse, isForPage: boolean): Refusal {
     const { standing, language } = answer;
     const refreshSeconds = this.#refreshSeconds(standing.state);
     const facts = { standing, refreshSeconds, nowMs: this.#parts.nowMs(), isUnsafe: false };
@@ -88,7 +88,7 @@ export class RoomResponses {
   }
 
   /** A page that a browser is shown once, after a form of ours. */
-  final(answer: RoomResponse): Refusal {
+  final(answer: VisitorResponse): Refusal {
     const refreshSeconds = this.#refreshSeconds(answer.standing.state);
     const { standing } = answer;
     const facts = { standing, refreshSeconds, nowMs: this.#parts.nowMs(), isUnsafe: true };
@@ -108,7 +108,7 @@ export class RoomResponses {
     };
   }
 
-  #page({ kind, language, cookie, standing }: RoomResponse, facts: PageFacts): Refusal {
+  #page({ kind, language, cookie, standing }: VisitorResponse, facts: PageFacts): Refusal {
     const { refreshSeconds, isUnsafe } = facts;
     const refresh = [
       { name: "refresh", value: String(refreshSeconds) },
@@ -131,7 +131,7 @@ export class RoomResponses {
   }
 
   #json(
-    { standing, kind, cookie }: RoomResponse,
+    { standing, kind, cookie }: VisitorResponse,
     { status, refreshSeconds, fields }: JsonAnswer,
   ): Refusal {
     const body = { ...this.#jsonFields(standing, refreshSeconds), ...fields };
@@ -175,7 +175,7 @@ export class RoomResponses {
     };
   }
 
-  #grpc({ standing, cookie }: RoomResponse, refreshSeconds: number): Refusal {
+  #grpc({ standing, cookie }: VisitorResponse, refreshSeconds: number): Refusal {
     const code = grpcStatuses.unavailable;
     const message = "The service has a waiting room, and it is not your turn.";
     const status = { code, message, retrySeconds: refreshSeconds };
@@ -228,7 +228,7 @@ function detailsOf(state: string): string {
  *
  * Source: Content Security Policy Level 3.
  */
-function securityPolicyOf({ page }: RoomPolicy, hash: RoomResponseParts["hash"]): string {
+function securityPolicyOf({ page }: RoomPolicy, hash: RoomResponsesParts["hash"]): string {
   const common = "base-uri 'none'; frame-ancestors 'self'; object-src 'none'";
   if (page.template !== undefined) return common;
   const script = `script-src 'sha256-${hash(pageScript)}'; worker-src blob:`;

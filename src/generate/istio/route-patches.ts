@@ -41,15 +41,14 @@ function firstRoutes(
   place: IstioPlace,
   names: FilterNames,
 ): readonly Tree[] {
+  const filters = [...names.shared, ...names.own];
+  const rooms = roomRoutes(service, place.envoy, { filters });
   if (place.context !== "SIDECAR_INBOUND") {
-    const filters = [...names.shared, ...names.own];
-    return [
-      ...roomRoutes(service, place.envoy, { filters }),
-      ...shedRoutes(service, place.envoy, filters),
-    ];
+    return [...rooms, ...shedRoutes(service, place.envoy, filters)];
   }
-  const whole = virtualHostAt(service, place, names);
-  return ownRoutes(itemsOf(memberOf(whole, "routes")), service, place);
+  const routes = itemsOf(memberOf(virtualHostAt(service, place, names), "routes"));
+  // Those of rooms come first, and need no routes before them.
+  return [...rooms, ...ownRoutes(routes.slice(rooms.length), service, place)];
 }
 
 /** Whether some of them run at Envoy's priority HIGH. */

@@ -18,6 +18,7 @@ import {
   xdsMetrics,
 } from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
+import { respMetrics } from "../../../src/app/metrics/resp-metrics.js";
 import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
@@ -26,6 +27,7 @@ import { DecisionCounters } from "../../../src/decide/rate-limit/counters.js";
 import { RefusalLog } from "../../../src/decide/rate-limit/refusal-log.js";
 import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { ControlPlane } from "../../../src/rpc/control/control-plane.js";
+import { RespCounts } from "../../../src/rpc/resp/resp-counts.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { QuotaRig } from "../../support/quota-rig.js";
@@ -65,6 +67,7 @@ function allGroups(): readonly MetricGroup[] {
       refusedByCause: new Map(),
     })),
     { counters: nativeTransportMetrics(new NativeTransportCounts()) },
+    respMetrics(new RespCounts(), () => 0),
     xdsMetrics(() => ({
       isConnected: false,
       ackCount: 0,

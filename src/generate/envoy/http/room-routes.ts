@@ -37,7 +37,6 @@ interface RoomRoutesPlace {
 /**
  * Routes of a service's waiting rooms, none of which forwards. They go before all others: the paths
  * at which pages and applications ask a room, and then what proxies turn away by themselves.
- *
  */
 export function roomRoutes(
   service: ServicePolicy,

@@ -84,6 +84,12 @@ describe("aheadOf()", () => {
     ]);
   });
 
+  it("counts those who have joined since the last count as present", () => {
+    const liveAtFront = new Uint8Array(frontBytesMax).fill(0b101);
+    const status = { calledPlace: 0, nextNumber: 16, liveByBlock: [4], liveAtFront };
+    expect([8, 15, 16, 17, 30].map((place) => aheadOf(place, status))).toEqual([2, 4, 4, 5, 18]);
+  });
+
   it("counts whole blocks further behind, and a share of its own", () => {
     const liveByBlock = [924, 1_000, 512, 100, 1_024, 512, 40];
     const nextNumber = 9 * liveBlockSize + 80;
@@ -95,7 +101,7 @@ describe("aheadOf()", () => {
     // Of the last block, 80 places are given out.
     expect(at(6, 40)).toBe(924 + 1_000 + 512 + 100 + 1_024 + 512 + 20);
     expect(at(6, 79)).toBe(924 + 1_000 + 512 + 100 + 1_024 + 512 + 39);
-    expect(at(9, 0)).toBe(924 + 1_000 + 512 + 100 + 1_024 + 512 + 40);
+    expect(at(6, 90)).toBe(924 + 1_000 + 512 + 100 + 1_024 + 512 + 40 + 10);
   });
 
   it("never rises while counts fall and places are called", () => {

@@ -258,6 +258,31 @@ describe("RoomDoor: without the store", () => {
   });
 });
 
+describe("RoomDoor: the gate", () => {
+  it("turns a share away at Envoys by the reject ratio, and opens step by step", () => {
+    const gate = { openBelowRatio: 0.4, closeAboveRatio: 0.8, passAtCloseRatio: 0.1 };
+    const rig = new RoomRig([saleRoom({ gate })]);
+    const percents = (ratios: readonly number[]) =>
+      ratios.map((rejectRatio) => {
+        rig.line.status = testStatus({ rejectRatio });
+        rig.door.tick();
+        return Math.round(100 * rig.door.gateRejectRatio);
+      });
+    expect(percents([0.3, 0.6, 0.9, 0, 0, 0])).toEqual([0, 45, 100, 52, 9, 0]);
+    rig.gateSettings = { ...gate, openBelowRatio: 0, passAtCloseRatio: 0 };
+    expect(percents([0.4])).toEqual([50]);
+    rig.line.isReachable = false;
+    expect(percents([0.4, 0.4])).toEqual([35, 25]);
+  });
+
+  it("turns nobody away where the policy has none", () => {
+    const rig = new RoomRig();
+    rig.line.status = testStatus({ rejectRatio: 1 });
+    rig.door.tick();
+    expect(rig.door.gateRejectRatio).toBe(0);
+  });
+});
+
 describe("RoomDoor: hostile cookies", () => {
   it("takes no ticket that another key, another room or nobody signed", () => {
     const rig = new RoomRig([saleRoom({ name: "other", match: elsewhere }), saleRoom()]);

@@ -414,7 +414,7 @@ describe("addRoomNeeds()", () => {
     return needs;
   }
 
-  it("names the headers of a navigation, and no attribute where nobody asks for the address", () => {
+  it("names the headers of navigations, and no attribute where nobody asks for one", () => {
     const { headers, attributes } = needsOf("");
     for (const name of ["cookie", "accept", "accept-language", "sec-fetch-mode", ":path"]) {
       expect(headers).toContain(name);
