@@ -13,6 +13,8 @@ const oneAtATime = `
   missedRefreshes: 100
 `;
 
+const phaseMetric = "headgate_waiting_room_phase";
+
 const often = { everyMs: 200 };
 
 /** A room with one visitor inside, and as many waiting. */
@@ -106,9 +108,11 @@ describe("a waiting room", () => {
     const endsAt = new Date(Date.now() + 3_600_000).toISOString();
     const event = `{name: drop, start: ${startsAt}, end: ${endsAt}, preQueue: 10m, shuffle: true}`;
     await edge.change(`${fields(quiet)}\n  events: [${event}]`);
-    await waitFor("the event is near", async () => {
-      return (await edge.visitor(stage).go()) === "preQueue";
-    });
+    for (const headgate of edge.headgates) {
+      await waitFor("each replica knows that the event is near", async () => {
+        return (await headgate.metric(phaseMetric, { phase: "pre_queue" })) === 1;
+      });
+    }
     const visitors = Array.from({ length: 30 }, () => edge.visitor(stage));
     for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
     const early = await visitors[0]?.position();

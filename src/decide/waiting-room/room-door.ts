@@ -74,7 +74,7 @@ type Answered = (answer: DoorAnswer) => void;
 type Resulted = (result: DoorResult) => void;
 
 /** Visits and renewals of a room that are remembered, so that the store is asked once for them. */
-const rememberedMax = 131_072;
+const rememberedMax = 65_536;
 
 /** A session is renewed when this part of its length has passed. */
 const renewAfterRatio = 0.25;
