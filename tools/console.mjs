@@ -152,8 +152,8 @@ function slimSchema(part) {
 }
 
 /**
- * Writes both compressed forms instead of a file, which every browser takes; beside the page itself,
- * which people look at by hand. The size of the larger one.
+ * Writes both compressed forms instead of a file, which every browser takes; the page itself stays,
+ * for people who look at it by hand. The size of the larger one.
  */
 function compress(file) {
   const content = readFileSync(file);
