@@ -17,7 +17,7 @@ const simulatorFile = /^(?:simulator|scenario)/;
 const compressedBytesMax = 250_000;
 
 /** All that the simulator may be, which browsers load with its view. */
-const simulatorBytesMax = 240_000;
+const simulatorBytesMax = 250_000;
 
 /**
  * Builds the console into dist/console.
@@ -87,11 +87,35 @@ async function bundle(root, entryPoints) {
     target: "es2023",
     tsconfig: "src/console/tsconfig.json",
     legalComments: "none",
+    plugins: [smallerFiles],
     metafile: true,
     logLevel: "warning",
   });
   return metafile;
 }
+
+/**
+ * Makes two files smaller. Generated descriptors stand as their own bytes, which pack to a quarter
+ * less than their base64. The plot library's ways to draw that no plot of ours takes are left out.
+ */
+const smallerFiles = {
+  name: "smaller-files",
+  setup({ onLoad }) {
+    onLoad({ filter: /_pb\.js$/ }, ({ path }) => {
+      const contents = readFileSync(path, "utf8").replace(/fileDesc\("([^"]+)"/, (_, packed) => {
+        return `fileDesc(btoa(${JSON.stringify(Buffer.from(packed, "base64").toString("latin1"))})`;
+      });
+      return { contents, loader: "js" };
+    });
+    onLoad({ filter: /uPlot\.esm\.js$/ }, ({ path }) => {
+      const contents = readFileSync(path, "utf8").replace(
+        /\(paths\.(?:stepped|bars|spline)\s+= \w+\);/g,
+        "",
+      );
+      return { contents, loader: "js" };
+    });
+  },
+};
 
 /** A file of data whose name has a hash of it. */
 function writeAsset(assets, name, content) {
@@ -112,12 +136,15 @@ function slimSchema(part) {
   const ofEach = (named) =>
     named &&
     Object.fromEntries(Object.entries(named).map(([name, one]) => [name, slimSchema(one)]));
+  // Others take no name of the user's own.
+  const values = typeof part.additionalProperties === "object" && part.additionalProperties;
   return {
     description,
     $ref,
     enum: choices,
     $defs: ofEach($defs),
     properties: ofEach(properties),
+    additionalProperties: values ? slimSchema(values) : undefined,
     items: items && slimSchema(items),
     anyOf: anyOf?.map(slimSchema),
     oneOf: oneOf?.map(slimSchema),

@@ -14,13 +14,12 @@ import { openFoundation } from "./foundation/foundation.js";
 import { type AppParts, createRuntime, type Runtime } from "./foundation/runtime.js";
 import { openObservability } from "./observability/observability.js";
 import { isHealthyWith } from "./policy/policies.js";
-import { type GrpcAddress, openDecisionPorts } from "./ports/decision-ports.js";
+import { type DecisionAddresses, openDecisionPorts } from "./ports/decision-ports.js";
 import { createHttpParts } from "./ports/http.js";
+import { openWaitingRooms } from "./waiting-room/waiting-rooms.js";
 
 /** The running service. */
-export interface App {
-  readonly grpcAddress: GrpcAddress;
-  readonly httpAddress: ListenAddress;
+export interface App extends DecisionAddresses {
   /** Undefined where there is no control port, or it is taken. */
   readonly controlAddress: ListenAddress | undefined;
   /** Undefined where there is no admin port, or it is taken. */
@@ -68,18 +67,16 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   const decisions = stack.keep(openDecisions(runtime, { ...foundation, fleet }));
   const decided = { ...foundation, fleet, decisions };
   const admission = stack.keep(await openAdmission(runtime, decided));
+  const rooms = stack.keep(await openWaitingRooms(runtime, { ...decided, admission }));
   const http = createHttpParts(runtime, foundation, decisions);
-  const controlPlane = stack.keep(await openControlPlane(runtime, decided));
+  const controlPlane = stack.keep(await openControlPlane(runtime, { ...decided, rooms }));
   const observability = stack.keep(
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
-  const admin = stack.keep(
-    await openAdmin(runtime, { ...decided, admission, controlPlane, observability }),
-  );
+  const seen = { ...decided, admission, controlPlane, observability, rooms: rooms.controls };
+  const admin = stack.keep(await openAdmin(runtime, seen));
   const { tracing, listeners } = observability;
-  const ports = stack.keep(
-    await openDecisionPorts(runtime, { ...decided, admission, tracing, http }),
-  );
+  const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;
   const { health } = http;
   /** Says whether to send calls here. */
@@ -90,7 +87,8 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   update();
   const stopFollowing = policies.feed.onLoaded(update);
   policies.watch();
-  const places = { grpc: ports.grpcAddress, http: ports.httpAddress };
+  const { addresses } = ports;
+  const places = { grpc: addresses.grpcAddress, http: addresses.httpAddress };
   if (health.isServing) logger.info({ event: "serving", ...places }, "Serving.");
   else logger.info({ event: "waiting", ...places }, "Listening; waiting for a policy.");
   void loadAhead(config);
@@ -113,8 +111,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   };
   let closing: Promise<boolean> | undefined;
   return {
-    grpcAddress: ports.grpcAddress,
-    httpAddress: ports.httpAddress,
+    ...addresses,
     controlAddress: controlPlane.address,
     adminAddress: admin.address,
     consoleAddress: config.admin?.console === undefined ? undefined : admin.address,

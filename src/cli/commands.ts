@@ -59,6 +59,7 @@ const commandGroups: readonly CommandGroup[] = [
     commands: {
       keys: async () => (await loadLive()).keys,
       gate: async () => (await loadLive()).gate,
+      rooms: async () => (await loadLive()).rooms,
       apply: async () => (await loadRollout()).apply,
       enforce: async () => (await loadRollout()).enforce,
       rollback: async () => (await loadRollout()).rollback,

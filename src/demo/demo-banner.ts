@@ -89,6 +89,23 @@ export function renderTry(running: Running, style: Style): string {
   ].join("\n");
 }
 
+/** The first thing to try with a waiting room: being a visitor. */
+export function renderOpen({ envoy, policyPath }: Running, style: Style): string {
+  const port = envoy.kind === "running" ? envoy.ports.envoy : 0;
+  const look = [
+    "You wait for less than a minute, see your place fall, and are let in. A second tab has",
+    "your place too, and with scripts off the page loads itself again. Whoever has not been in",
+    "the shop for a minute waits again.",
+  ];
+  return [
+    "",
+    `  ${style.bold("Open it")}      ${style.command(`http://127.0.0.1:${port}/`)}`,
+    ...look.map((line) => style.dim(`               ${line}`)),
+    style.dim(`               To change the room, edit ${policyPath}. Ctrl-C ends everything.`),
+    "",
+  ].join("\n");
+}
+
 /** What to do after the first 429. */
 export function renderNext(running: Running, style: Style): string {
   const { httpPort } = running;

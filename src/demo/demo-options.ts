@@ -7,6 +7,7 @@ export interface DemoFlags {
   readonly port?: string;
   readonly upstreamPort?: string;
   readonly policy?: string;
+  readonly waitingRoom?: boolean;
   /** False with --no-traffic. */
   readonly traffic?: boolean;
   readonly quietTraffic?: boolean;
@@ -21,12 +22,17 @@ export interface DemoOptions {
   readonly grpcPort: number;
   readonly httpPort: number;
   readonly upstreamPort: number;
-  /** The policy file; the demo's own when absent. */
+  /** What is shown: rate limits, or a waiting room. */
+  readonly example: DemoExample;
+  /** The policy file; the example's own when absent. */
   readonly policy?: string;
   readonly traffic: TrafficChoice;
   /** Whether Envoy may be installed when there is none. */
   readonly mayInstall: boolean;
 }
+
+/** The folder of an example below `envoy/`. */
+export type DemoExample = "demo" | "waiting-room";
 
 /** What is seen of the traffic: each second, only what is new about it, or none is made. */
 type TrafficChoice = "shown" | "quiet" | "none";
@@ -67,7 +73,11 @@ export const demoFlagRows: readonly DemoFlagRow[] = [
   portFlag(ports.upstreamPort, "the port of the small service behind Envoy; 0 picks a free port"),
   {
     flags: "--policy <PATH>",
-    docs: "your own policy for the domain demo",
+    docs: "your own policy: for the domain demo, or of a room in front of the service shop",
+  },
+  {
+    flags: "--waiting-room",
+    docs: "a waiting room in front of a small shop, to look at in a browser, with other visitors",
   },
   { flags: "--no-traffic", docs: "send no requests" },
   { flags: "--quiet-traffic", docs: "send requests, but report only the first refusal" },
@@ -92,6 +102,7 @@ export function parseDemoOptions(sources: {
     grpcPort: read("grpcPort"),
     httpPort: read("port"),
     upstreamPort: read("upstreamPort"),
+    example: flags.waitingRoom === true ? "waiting-room" : "demo",
     ...(flags.policy === undefined ? {} : { policy: flags.policy }),
     traffic: flags.traffic === false ? "none" : flags.quietTraffic === true ? "quiet" : "shown",
     mayInstall: flags.install !== false,

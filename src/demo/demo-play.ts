@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer as createHttpServer } from "node:http";
+import { Agent, createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -13,21 +13,31 @@ import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
 import type { Style } from "../app/base/style.js";
 import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
+import { httpStatuses } from "../core/base/http-status.js";
 import { many } from "../core/base/many.js";
 import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
-import { type Running, renderBanner, renderNext, renderTry } from "./demo-banner.js";
+import { type Running, renderBanner, renderNext, renderOpen, renderTry } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
-import { type DemoOptions, portSettings } from "./demo-options.js";
-import { TrafficReport } from "./demo-report.js";
+import { type DemoExample, type DemoOptions, portSettings } from "./demo-options.js";
+import { laterEverySeconds, livelySeconds, TrafficReport } from "./demo-report.js";
 import type { DemoScope } from "./demo-scope.js";
 import {
   type Asker,
   createEnvoyAsker,
   createHeadgateAsker,
   demoCallers,
+  send,
   Traffic,
 } from "./demo-traffic.js";
+import {
+  renderVisitors,
+  roomPositionPath,
+  shopHeader,
+  shopPage,
+  Visitors,
+  visitorsCount,
+} from "./demo-visitors.js";
 
 interface Play {
   readonly options: DemoOptions;
@@ -46,15 +56,15 @@ const clock = systemClock;
  * @throws StartFailure in words for people
  */
 export async function play(parts: Play): Promise<number> {
-  const { options, scope, style, print } = parts;
+  const { options, scope } = parts;
   const ports = await probePorts(options);
-  const upstream = await startUpstream({
+  const upstream = await startUpstream(options.example, {
     port: ports.upstreamPort,
     portSetting: portSettings.upstreamPort,
   });
   await scope.add(() => upstream.close());
   const folder = await makeFolder(scope);
-  const policyPath = options.policy ?? examplePolicy(folder);
+  const policyPath = options.policy ?? examplePolicy(options.example, folder);
   const app = await startHeadgate(parts, { ...ports, policyPath });
   const { grpcAddress } = app;
   assert(grpcAddress.kind === "tcp", "the demo's gRPC listens on a port");
@@ -71,15 +81,22 @@ export async function play(parts: Play): Promise<number> {
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
+  const show = options.example === "demo" ? showLimits : showRoom;
+  await show(parts, running);
+  return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
+}
+
+/** Callers of one service, and what becomes of them. */
+async function showLimits(parts: Play, running: Running): Promise<void> {
+  const { options, scope, style, print } = parts;
   const asker = createAsker(running);
   await scope.add(() => asker.close());
-  if (started.kind === "running") await untilDecided(asker);
-  if (scope.isClosed) return exitCodes.ok;
+  if (running.envoy.kind === "running") await untilDecided(asker);
+  if (scope.isClosed) return;
   print(renderBanner(running, style));
   print(renderTry(running, style));
   if (options.traffic === "none") print(renderNext(running, style));
   else await startTraffic(parts, { running, asker });
-  return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
 /** Takes every port for a moment: all that are taken are told at once, before anything runs. */
@@ -175,8 +192,8 @@ async function makeFolder(scope: DemoScope): Promise<DemoFolder> {
 }
 
 /** The example's policy; of an installed package a copy that everyone may edit. */
-function examplePolicy({ path }: DemoFolder): string {
-  const file = exampleFile("policy.yaml");
+function examplePolicy(example: DemoExample, { path }: DemoFolder): string {
+  const file = exampleFile(example, "policy.yaml");
   if (!isInstalledPackage()) return file;
   const copy = join(path, "policy.yaml");
   writeFileSync(copy, readFileSync(file));
@@ -191,10 +208,17 @@ async function startEnvoy(
   const found = await (options.mayInstall
     ? findProgram(envoyTool, machine)
     : lookUp(envoyTool, machine));
-  if (found.kind === "missing") return found;
+  if (found.kind === "missing" && options.example === "demo") return found;
+  if (found.kind === "missing") {
+    const words = `a waiting room needs an Envoy, and there is none: ${found.why}`;
+    throw new StartFailure(exitCodes.failure, `${words}\nto install it, ${found.hint}`);
+  }
   if (scope.isClosed)
     return { kind: "missing", why: "the demo is stopping", hint: "start it again" };
-  const config = renderEnvoyConfig(readFileSync(exampleFile("edge/envoy.yaml"), "utf8"), ports);
+  const config = renderEnvoyConfig(
+    readFileSync(exampleFile(options.example, "edge/envoy.yaml"), "utf8"),
+    ports,
+  );
   const envoy = new Envoy({ program: found.path, config, folder: folder.path, clock });
   await scope.add(() => envoy.stop());
   const adminAddress = await envoy.ready();
@@ -224,6 +248,42 @@ const decidedEveryMs = 50;
 function createAsker({ envoy, httpPort }: Running): Asker {
   if (envoy.kind === "missing") return createHeadgateAsker(httpPort);
   return createEnvoyAsker(envoy.ports.envoy);
+}
+
+/** A waiting room, other visitors in it, and a place for whoever opens it in a browser. */
+async function showRoom({ options, scope, style, print }: Play, running: Running): Promise<void> {
+  assert(running.envoy.kind === "running", "a waiting room is not shown without an Envoy");
+  const { envoy: port } = running.envoy.ports;
+  await untilRoomResponses(port);
+  if (scope.isClosed) return;
+  print(renderBanner(running, style));
+  print(renderOpen(running, style));
+  if (options.traffic === "none") return;
+  const visitors = new Visitors({ clock, port });
+  await scope.add(() => visitors.stop());
+  visitors.start(visitorsCount);
+  if (options.traffic === "shown") tick(1);
+
+  function tick(seconds: number): void {
+    clock.schedule(1_000, () => {
+      if (scope.isClosed) return;
+      const isDue = seconds <= livelySeconds || seconds % laterEverySeconds === 0;
+      if (isDue) print(renderVisitors(seconds, visitors.counts, style));
+      tick(seconds + 1);
+    });
+  }
+}
+
+/** Envoy lets visitors pass until it is connected to Headgate, and answers here by itself. */
+async function untilRoomResponses(port: number): Promise<void> {
+  const agent = new Agent();
+  const endMs = clock.monotonicMs() + decidedMsMax;
+  while (clock.monotonicMs() < endMs) {
+    const answer = await send({ agent, port, path: roomPositionPath, method: "GET" });
+    if (answer.kind === "answer" && answer.status === httpStatuses.ok) break;
+    await sleep(decidedEveryMs);
+  }
+  agent.destroy();
 }
 
 async function startTraffic(
@@ -282,8 +342,8 @@ function sleep(delayMs: number): Promise<void> {
 }
 
 /** A file of the example that the demo runs. */
-function exampleFile(name: string): string {
-  return fileURLToPath(new URL(`envoy/demo/${name}`, ownFile("package.json")));
+function exampleFile(example: DemoExample, name: string): string {
+  return fileURLToPath(new URL(`envoy/${example}/${name}`, ownFile("package.json")));
 }
 
 /** A path as a person in this folder would write it. */
@@ -313,7 +373,10 @@ export function createDemoLogger({
         `\n  ${style.good("The edited policy is active:")} ${many(Number(ruleCount), "rule")}.\n`,
       );
     },
-    warn: (_event, sentence) => print(`\n  ${sentence}\n`),
+    warn: ({ event }, sentence) => {
+      // One process has the demo's rooms to itself.
+      if (event !== "roomsPerProcess") print(`\n  ${sentence}\n`);
+    },
     error: (_event, sentence) =>
       print(`\n  ${style.bad(sentence.trimEnd().replaceAll("\n", "\n  "))}\n`),
   };
@@ -333,14 +396,15 @@ const upstreamConnectionsMax = 1_000;
  *
  * @throws ServiceError LISTEN_FAILED
  */
-async function startUpstream(place: {
-  readonly port: number;
-  readonly portSetting: string;
-}): Promise<Upstream> {
+async function startUpstream(
+  example: DemoExample,
+  place: { readonly port: number; readonly portSetting: string },
+): Promise<Upstream> {
+  const { body, headers } = pages[example];
   const server = createHttpServer((request, response) => {
     request.resume();
-    response.setHeader("content-type", "text/plain; charset=utf-8");
-    response.end("Hello from the service: Headgate let this request in.\n");
+    response.writeHead(httpStatuses.ok, headers);
+    response.end(body);
   });
   // Envoy keeps its connections; one that we closed first would answer a request with 503.
   server.keepAliveTimeout = 0;
@@ -358,3 +422,17 @@ async function startUpstream(place: {
     },
   };
 }
+
+/** What the service of each example answers. */
+const pages: Readonly<
+  Record<DemoExample, { readonly body: string; readonly headers: Readonly<Record<string, string>> }>
+> = {
+  demo: {
+    body: "Hello from the service: Headgate let this request in.\n",
+    headers: { "content-type": "text/plain; charset=utf-8" },
+  },
+  "waiting-room": {
+    body: shopPage,
+    headers: { "content-type": "text/html; charset=utf-8", [shopHeader]: "open" },
+  },
+};

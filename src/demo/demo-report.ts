@@ -19,8 +19,10 @@ interface Tally {
 }
 
 /** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
-const livelySeconds = 10;
-const laterEverySeconds = 10;
+export const livelySeconds = 10;
+
+/** Seconds between lines after that. */
+export const laterEverySeconds = 10;
 
 const columnChars = 24;
 

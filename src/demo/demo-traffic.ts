@@ -210,7 +210,8 @@ function parseJson(text: string): unknown {
   }
 }
 
-interface Sending {
+/** A request on its way. */
+export interface Sending {
   readonly agent: Agent;
   readonly port: number;
   readonly path: string;
@@ -219,7 +220,8 @@ interface Sending {
   readonly body?: string;
 }
 
-function send({ body, ...rest }: Sending): Promise<WireAnswer> {
+/** Sends a request to a port of this machine; never rejects. */
+export function send({ body, ...rest }: Sending): Promise<WireAnswer> {
   return new Promise((resolve) => {
     const broken = (words: string): void => resolve({ kind: "broken", words });
     const options = { host: "127.0.0.1", timeout: silenceMsMax, ...rest };

@@ -4,6 +4,7 @@ import type { DeprecatedField } from "../generate/check/deprecated-fields.js";
 import type { Policy } from "../policy/policy.js";
 import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
+import type { RoomPolicy } from "../policy/waiting-rooms/room-policy.js";
 import { type DoctorProblemId, doctorProblemIds } from "./doctor-problems.js";
 import type { EnvoyDump } from "./envoy-dump.js";
 import type { EnvoyStats } from "./envoy-stats.js";
@@ -31,12 +32,13 @@ export interface DoctorPolicy {
   readonly rules: readonly Rule[];
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
+  readonly waitingRooms: readonly RoomPolicy[];
 }
 
 /** A policy, as it is compared. */
 export function doctorPolicyOf(policy: Policy): DoctorPolicy {
-  const { version, rules, domains, services, quotas } = policy;
-  return { version, rules, services, quotas, domains: new Set(domains.keys()) };
+  const { version, rules, domains, services, quotas, waitingRooms } = policy;
+  return { version, rules, services, quotas, waitingRooms, domains: new Set(domains.keys()) };
 }
 
 /** How far a clock is ahead of this machine's, and how exactly that is known. */

@@ -1,6 +1,6 @@
 import { many } from "../core/base/many.js";
 import { runtimeLayerName } from "../core/feedback/runtime-keys.js";
-import { isDriven } from "../generate/envoy/http/layered-runtime.js";
+import { drivesProxies } from "../generate/envoy/http/layered-runtime.js";
 import { isWatched } from "../generate/envoy/http/telemetry.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
@@ -22,7 +22,7 @@ export const checkLoop: DoctorCheck = (input) => {
     clusterNames(service).some((name) => dump.clusters.has(name)),
   );
   return [
-    ...(here.some(isDriven) ? checkLayer(input) : []),
+    ...(drivesProxies({ ...policy, services: here }) ? checkLayer(input) : []),
     ...(here.some(isWatched) ? checkSink(here.filter(isWatched), input) : []),
   ];
 };

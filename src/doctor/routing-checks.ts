@@ -42,7 +42,7 @@ function lookForFilters(
     const seen = "the policy's services have rate limits, but no rate limit filter calls Headgate";
     missing.push({ kind: "finding", id, severity: "error", seen, todo: filterSnippet });
   }
-  if (policy?.services.some(usesExtProc) === true && !has("extProc")) {
+  if (policy?.services.some((one) => usesExtProc(one, policy)) === true && !has("extProc")) {
     const seen = "the policy's services have admission, but no ext_proc filter calls Headgate";
     missing.push({ kind: "finding", id, severity: "error", seen });
   }

@@ -19,6 +19,7 @@ export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] 
     ...policy.services.flatMap((service) => lintQuotas(service, policy.quotas)),
     ...lintStatedLatency(policy.services),
     ...lintPaths(policy),
+    ...lintRooms(policy),
     ...lintRequestHeaders(policy),
     ...policy.services.flatMap((service) => lintPriorityHeader(service, policy) ?? []),
   ];
@@ -45,6 +46,20 @@ function lintQuotas(
       message: `the quota ${quoteText(twice.name)} charges the same limit for these requests`,
       hint: "remove the descriptor and keep the quota, or limit the quota to the other services",
     }),
+  ];
+}
+
+/** Envoys let pass what they have no answer for in time, where nothing else is said. */
+function lintRooms({ waitingRooms, proxies }: GeneratedPolicy): readonly TargetProblem[] {
+  const held = waitingRooms.find(({ onStoreFailure }) => onStoreFailure !== "open");
+  if (held === undefined || proxies.headgate.deniesWithoutAnswer) return [];
+  return [
+    {
+      id: "HG445",
+      spot: { service: undefined, path: ["waitingRooms", held.name, "onStoreFailure"] },
+      message: `Envoys let everybody past ${quoteText(held.name)} while Headgate does not answer`,
+      hint: "proxies: {headgate: {failureModeDeny: true}}, or onStoreFailure: open",
+    },
   ];
 }
 

@@ -26,6 +26,9 @@ import { NodeReader } from "./text/node-reader.js";
 import { readField } from "./text/object.js";
 import type { Dialect } from "./text/shapes.js";
 import { readYaml } from "./text/yaml-text.js";
+import { RoomList } from "./waiting-rooms/room-list.js";
+import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
+import { readRooms } from "./waiting-rooms/rooms.js";
 
 /** One file's text, and what to call it in problems. */
 export interface PolicyText {
@@ -47,6 +50,8 @@ export type ParsedPolicy =
       readonly services: readonly ServicePolicy[];
       /** In the order of the files. */
       readonly quotas: readonly QuotaPolicy[];
+      /** In the order of the files. */
+      readonly waitingRooms: readonly RoomPolicy[];
       /** What `proxies` says; the default where it is left out. */
       readonly proxies: ProxyPolicy;
       /** What is right by the letter, and hardly meant. */
@@ -80,9 +85,10 @@ export function parsePolicy(
   const services = new ServiceList();
   const proxies = new ProxiesReader();
   const quotas = new QuotaList(names);
+  const rooms = new RoomList();
   const policyNames: string[] = [];
   const places = new PolicyPlaces();
-  const own = { proxies, quotas, policyNames, places };
+  const own = { proxies, quotas, rooms, policyNames, places };
   const reading: Reading = { log, names, rules, services, domains: new Map(), options, ...own };
   let charCount = 0;
   sources.forEach((given, order) => {
@@ -103,6 +109,9 @@ export function parsePolicy(
     services: services.names,
     proxies: proxies.policy,
   });
+  // Of a service that has problems it is not known what a room could take from it.
+  const right = log.count === 0 ? finished : [];
+  const waitingRooms = rooms.finish({ names: services.names, services: right });
   if (log.count > 0) return { kind: "problems", ...log.found() };
   return {
     kind: "policy",
@@ -111,6 +120,7 @@ export function parsePolicy(
     rules: rules.rules,
     services: finished,
     quotas: divided,
+    waitingRooms,
     proxies: proxies.policy,
     warnings: log.warnings.found(),
     places,
@@ -125,6 +135,7 @@ interface Reading {
   readonly services: ServiceList;
   readonly domains: Map<string, KnownDomain>;
   readonly quotas: QuotaList;
+  readonly rooms: RoomList;
   readonly proxies: ProxiesReader;
   readonly policyNames: string[];
   readonly places: PolicyPlaces;
@@ -196,13 +207,14 @@ function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading):
   if (metadata?.name !== undefined) reading.policyNames.push(metadata.name);
   if (own === undefined) return;
   reading.places.addSpec(reader, own.fields);
-  const { proxies, services, quotas, rateLimits } = spec.read(own);
+  const { proxies, services, quotas, waitingRooms, rateLimits } = spec.read(own);
   if (proxies !== undefined) reading.proxies.read(reader, proxies);
   if (services !== undefined) readServices(reader, services, reading.services);
   if (quotas !== undefined) readQuotas(reader, quotas, reading.quotas);
+  if (waitingRooms !== undefined) readRooms(reader, waitingRooms, reading.rooms);
   const expected = "a list of domains and their descriptors";
   const { byName, misspelt } = own.fields;
-  const isWhole = ["services", "quotas", "proxies"].some((name) => {
+  const isWhole = ["services", "quotas", "waitingRooms", "proxies"].some((name) => {
     return byName.has(name) || misspelt.has(name);
   });
   if (!isWhole) own.declared("rateLimits", expected);

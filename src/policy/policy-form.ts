@@ -7,6 +7,8 @@ import { servicesMax } from "./services/service-list.js";
 import { asWritten, flag, list, map, readBy, ruledText, words } from "./text/form.js";
 import { field, innerBy, object } from "./text/object.js";
 import { nameRule } from "./text/text-rules.js";
+import { room } from "./waiting-rooms/room-form.js";
+import { roomsMax } from "./waiting-rooms/room-list.js";
 
 /** `metadata` of a policy file. */
 const metadata = object(
@@ -40,8 +42,8 @@ const metadata = object(
 export const spec = object(
   {
     title: "spec",
-    docs: "Limits, services, quotas and proxies.",
-    needed: [["rateLimits", "services", "quotas", "proxies"]],
+    docs: "Limits, services, quotas, waiting rooms and proxies.",
+    needed: [["rateLimits", "services", "quotas", "waitingRooms", "proxies"]],
   },
   {
     rateLimits: field(asWritten(list(map(domainForms.headgate))), "Domains and their rate limits."),
@@ -52,6 +54,10 @@ export const spec = object(
     quotas: field(
       asWritten(list(map(quota), quotasMax)),
       "Quotas that Envoys enforce locally, without a call for each request.",
+    ),
+    waitingRooms: field(
+      asWritten(list(map(room), roomsMax)),
+      "Virtual queues in front of services, in which visitors wait for their turn.",
     ),
     proxies: field(
       asWritten(map(proxies)),
@@ -70,7 +76,8 @@ function fixed(name: string, value: string) {
 const apiVersion = "headgate.dev/v1alpha1";
 
 const metadataExpected = "{name: ...}";
-const specExpected = "a map with rateLimits, services, quotas, proxies or several of them";
+const specExpected =
+  "a map with rateLimits, services, quotas, waitingRooms, proxies or several of them";
 
 /** A policy file. */
 export const policyForm = object(

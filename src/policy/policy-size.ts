@@ -14,6 +14,7 @@ export interface PolicySize {
   /** The limits of all rules: a descriptor may have several. */
   readonly limitCount: number;
   readonly serviceCount: number;
+  readonly roomCount: number;
 }
 
 /** Of no policy at all. */
@@ -22,6 +23,7 @@ export const emptyPolicySize: PolicySize = {
   ruleCount: 0,
   limitCount: 0,
   serviceCount: 0,
+  roomCount: 0,
 };
 
 /** Whether it is a rule, and no level that only leads to others. */
@@ -34,6 +36,7 @@ export function measurePolicy(policy: {
   readonly domains: Iterable<unknown>;
   readonly rules: readonly Rule[];
   readonly services: readonly unknown[];
+  readonly waitingRooms: readonly unknown[];
 }): PolicySize {
   let limitCount = 0;
   for (const { effect } of policy.rules) {
@@ -44,5 +47,6 @@ export function measurePolicy(policy: {
     ruleCount: policy.rules.filter(isRule).length,
     limitCount,
     serviceCount: policy.services.length,
+    roomCount: policy.waitingRooms.length,
   };
 }

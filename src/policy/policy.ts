@@ -7,6 +7,7 @@ import type { ProxyPolicy } from "./proxies/proxies.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { type ServiceIndex, ServiceIndexBuilder } from "./services/service-index.js";
 import type { ServicePolicy } from "./services/service-policy.js";
+import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 
 /** What is allowed: an immutable snapshot, swapped whole and never edited. */
 export interface Policy {
@@ -20,6 +21,8 @@ export interface Policy {
   readonly services: readonly ServicePolicy[];
   /** What Envoys let pass by themselves, in the order of the files; their names differ. */
   readonly quotas: readonly QuotaPolicy[];
+  /** In front of services, in the order of the files; their names differ. */
+  readonly waitingRooms: readonly RoomPolicy[];
   /** What holds for every proxy of the fleet. */
   readonly proxies: ProxyPolicy;
   /** The services by name and by host, each with its classifier. */
@@ -35,6 +38,7 @@ export class PolicyBuilder {
   readonly #index = new ServiceIndexBuilder();
   #proxies: ProxyPolicy = defaultProxies;
   #quotas: readonly QuotaPolicy[] = [];
+  readonly #waitingRooms: RoomPolicy[] = [];
   #isFinished = false;
 
   constructor(version: string) {
@@ -74,6 +78,12 @@ export class PolicyBuilder {
     this.#quotas = Object.freeze([...quotas]);
   }
 
+  /** Adds the next waiting rooms, in the order of the files. */
+  addWaitingRooms(rooms: readonly RoomPolicy[]): void {
+    assert(!this.#isFinished, "a finished policy takes no waiting rooms");
+    this.#waitingRooms.push(...rooms);
+  }
+
   /** What holds for every proxy; unsaid, it is the default. */
   setProxies(proxies: ProxyPolicy): void {
     assert(!this.#isFinished, "a finished policy takes no proxies");
@@ -90,6 +100,7 @@ export class PolicyBuilder {
       domains: this.#domains,
       services: Object.freeze(this.#services),
       quotas: this.#quotas,
+      waitingRooms: Object.freeze(this.#waitingRooms),
       proxies: this.#proxies,
       serviceIndex: this.#index.finish(),
     });
@@ -102,17 +113,18 @@ export class PolicyBuilder {
   }
 }
 
-/** A policy of that version of what was parsed; `proxies` unsaid, it has the default. */
+/** A policy of that version of what was parsed; what is unsaid has the default. */
 export function buildPolicy(
   version: string,
   parsed: Pick<Policy, "rules" | "services" | "quotas"> &
-    Partial<Pick<Policy, "proxies">> & { readonly domains: readonly string[] },
+    Partial<Pick<Policy, "proxies" | "waitingRooms">> & { readonly domains: readonly string[] },
 ): Policy {
   const builder = new PolicyBuilder(version);
   builder.addDomains(parsed.domains);
   builder.add(parsed.rules);
   builder.addServices(parsed.services);
   builder.setQuotas(parsed.quotas);
+  builder.addWaitingRooms(parsed.waitingRooms ?? []);
   if (parsed.proxies !== undefined) builder.setProxies(parsed.proxies);
   return builder.finish();
 }

@@ -1,7 +1,8 @@
-import { addressAttribute, routeAttribute } from "./cel/request-facts.js";
+import { addressAttribute, pathHeader, routeAttribute } from "./cel/request-facts.js";
 import type { PriorityClassifier } from "./services/priority-classifier.js";
 import type { KeyedPermits } from "./services/service-admission.js";
 import type { ServicePolicy } from "./services/service-policy.js";
+import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 
 /** Names of what has to be seen of requests to decide on them. */
 export interface RequestNeeds {
@@ -27,6 +28,40 @@ export function addRequestNeeds(
   if (deadlineHeader !== undefined) headers.add(deadlineHeader);
   const splitBy = service.concurrency?.per?.header;
   if (splitBy !== undefined) headers.add(splitBy);
+}
+
+/** What every waiting room looks at. */
+const roomHeaders: readonly string[] = [
+  ":method",
+  ":authority",
+  pathHeader,
+  "cookie",
+  "accept",
+  "accept-language",
+  // gRPC is answered in its own way.
+  "content-type",
+  // Navigations, and what browsers fetch before anybody asked for it.
+  "sec-fetch-mode",
+  "sec-purpose",
+  "purpose",
+  // Other sites must not move visitors.
+  "sec-fetch-site",
+  // A CORS preflight has no cookie.
+  "origin",
+  "access-control-request-method",
+];
+
+/** Adds what a waiting room looks at; what its service needs to find classes is apart. */
+export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestNeeds): void {
+  const { bypass, joinLimit, cookie } = room;
+  for (const name of roomHeaders) headers.add(name);
+  for (const { name } of bypass.headers) headers.add(name);
+  if (joinLimit?.per.kind === "header") headers.add(joinLimit.per.header);
+  const needsAddress =
+    bypass.sources.length > 0 ||
+    joinLimit?.per.kind === "remoteAddress" ||
+    cookie.addressBits !== undefined;
+  if (needsAddress) attributes.add(addressAttribute);
 }
 
 /** By what requests of a service are told apart. */

@@ -111,6 +111,7 @@ function history(rules: number, services: number) {
     levelsOf: ({ name }) => ({ ...level, name }),
     isDegraded: () => false,
     envoyCount: () => 10,
+    rooms: undefined,
   });
   let spentUs = 0;
   const lookCount = 300;

@@ -8,10 +8,13 @@ import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
+import { RespCounts } from "../../src/rpc/resp/resp-counts.js";
+import { createRespSession } from "../../src/rpc/resp/resp-session.js";
 import { createRateLimitService, type DecidesPrepared } from "../../src/rpc/rls/rls.js";
 import type { LimitStore } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import type { ServiceHandlers, UnaryHandler } from "../../src/wire/grpc/service.js";
+import type { AnswersCommands } from "../../src/wire/resp/resp-connection.js";
 import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
@@ -37,6 +40,8 @@ export interface InProcessScenario extends CallShape {
   readonly ruleCount?: number;
   /** Hits a second that each key may take. */
   readonly hitsPerSecond?: number;
+  /** Whether `CL.THROTTLE` asks, with numbers of its own, and not the rate limit service. */
+  readonly isThrottle?: boolean;
   /** Whether the parts are measured one by one as well. */
   readonly hasParts?: boolean;
 }
@@ -47,6 +52,7 @@ export const inProcessScenarios: readonly InProcessScenario[] = [
   { name: "200 keys", keyCount: 200 },
   { name: "20,000 keys", keyCount: 20_000, hasParts: true },
   { name: "20,000 keys, two limits", keyCount: 20_000, limitCount: 2 },
+  { name: "20,000 keys, CL.THROTTLE", keyCount: 20_000, isThrottle: true },
   { name: "20,000 keys, 10,000 rules", keyCount: 20_000, ruleCount: 10_000 },
   { name: "1,000,000 keys", keyCount: 1_000_000 },
   { name: "1 key, denied", keyCount: 1, hitsPerSecond: 1 },
@@ -199,6 +205,22 @@ export function createHandler(
       isShadow: false,
     }),
   );
+}
+
+/** A session of RESP over a store, as the app composes it. */
+export function createThrottle(store: LimitStore): AnswersCommands {
+  const policy = createPolicy({ name: "", keyCount: 1 });
+  return createRespSession({
+    decider: createDecider({ policy, store, counters: new DecisionCounters() }),
+    isShadow: false,
+    digest: sha256,
+    isPassword: undefined,
+    counts: new RespCounts(),
+    version: "",
+    onBug: (thrown) => {
+      throw thrown;
+    },
+  });
 }
 
 function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {

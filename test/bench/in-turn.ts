@@ -1,15 +1,17 @@
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import { decideMany } from "./calls.js";
+import { type CallShape, decideMany } from "./calls.js";
 import {
   cpuUsPer,
   createHandler,
   createPolicy,
+  createThrottle,
   type InProcessRow,
   type InProcessScenario,
   measureParts,
 } from "./in-process.js";
 import type { Comparison } from "./targets.js";
+import { throttleMany } from "./throttle-calls.js";
 
 /** Rows that took turns, and what they are to each other. */
 export interface InTurn {
@@ -54,20 +56,27 @@ export async function measureInTurn(
 class Side {
   readonly scenario: InProcessScenario;
   readonly turnsUs: number[] = [];
-  readonly #handle: ReturnType<typeof createHandler>;
+  readonly #ask: (shape: CallShape, count: number) => Promise<void>;
   #first = 0;
 
   constructor(scenario: InProcessScenario) {
     this.scenario = scenario;
     const parts = { clock: systemClock, random: systemRandom, keysMax: 4_000_000 };
-    this.#handle = createHandler(createPolicy(scenario), new MemoryLimitStore(parts));
+    const store = new MemoryLimitStore(parts);
+    if (scenario.isThrottle === true) {
+      const answer = createThrottle(store);
+      this.#ask = (shape, count) => throttleMany(answer, shape, count);
+    } else {
+      const handle = createHandler(createPolicy(scenario), store);
+      this.#ask = (shape, count) => decideMany(handle, shape, count);
+    }
   }
 
   /** CPU of one of so many decisions, in microseconds. */
   async decide(count: number): Promise<number> {
     const shape = { ...this.scenario, first: this.#first };
     this.#first += count;
-    return cpuUsPer(count, () => decideMany(this.#handle, shape, count));
+    return cpuUsPer(count, () => this.#ask(shape, count));
   }
 }
 
@@ -81,6 +90,7 @@ const comparedRows = [
   ["20,000 keys", "1,000,000 keys", "1,000,000 distinct keys, of 20,000", "at most 1.3"],
   ["20,000 keys", "20,000 keys, 10,000 rules", "10,000 rules, of one", "at most 1.3"],
   ["20,000 keys", "20,000 keys, two limits", "two limits on a request, of one", "at most 1.7"],
+  ["20,000 keys", "20,000 keys, CL.THROTTLE", "a CL.THROTTLE, of a rate limit", "at most 1"],
   ["200 keys", "1 key", "one hot key, of 200 keys", "below 1"],
 ] as const;
 

@@ -49,6 +49,12 @@ spec:
     marker,
     limitsOf(`${marker}-pay`, `${marker}-user`),
   )}${service(`${marker}-none`, "")}
+  waitingRooms:
+    - {name: own-room, service: own-cart}
+    - name: ${marker}-room
+      service: ${marker}-cart
+      estimatedWait: {sigmoid: {midpoint: 1h, slope: 0.01}}
+      gate: {}
 `;
 
 const rootToken = "a token of who may see all domains";
@@ -72,6 +78,10 @@ interface Row {
   readonly isRead: boolean;
   readonly requests: readonly unknown[];
 }
+
+/** Requests about a room that the caller may not see, with what else they need. */
+const ofRooms = (fields: object): readonly unknown[] =>
+  [near, marker].map((name) => ({ ...fields, room: `${name}-room` }));
 
 const readers = [{}, { domain: `${near}-pay` }, { domain: `${marker}-pay` }];
 
@@ -137,11 +147,20 @@ const rows: Readonly<Record<string, Row>> = {
   ReplayLog: { isRead: false, requests: [{ files }, {}] },
   ListQuotas: { isRead: true, requests: readers },
   ListQuotaPools: { isRead: true, requests: [...readers, { quota: `${near}-quota` }] },
+  ListRooms: { isRead: true, requests: [{}, ...ofRooms({})] },
+  SetRoomOverride: { isRead: false, requests: ofRooms({ mode: "paused", reason }) },
+  LetIn: { isRead: false, requests: ofRooms({ ticket: "x", reason }) },
+  ExplainTicket: { isRead: false, requests: ofRooms({ ticket: "x" }) },
   ListServices: { isRead: true, requests: [{}] },
   GetFleet: { isRead: true, requests: [{}] },
   GetGateThresholds: {
     isRead: false,
-    requests: [{ service: `${near}-cart` }, { service: `${marker}-cart` }],
+    requests: [
+      { service: `${near}-cart` },
+      { service: `${marker}-cart` },
+      { service: `room:${near}-room` },
+      { service: `room:${marker}-room` },
+    ],
   },
   SetGateThresholds: {
     isRead: false,
@@ -154,6 +173,7 @@ const rows: Readonly<Record<string, Row>> = {
       {},
       { service: `${near}-cart` },
       { service: `${marker}-cart` },
+      ...ofRooms({}),
       { rules: [{ domain: `${marker}-pay`, label: `${marker}-user` }] },
       { rules: [{ domain: `${near}-pay`, label: `${near}-user` }] },
     ],

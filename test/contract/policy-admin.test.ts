@@ -90,7 +90,7 @@ async function openReplica(
   const parts = { policies, records, clock: realClock, random: systemRandom, replica: "r1" };
   const shadow = { report: () => undefined, refresh: async () => {} };
   const admin = new PolicyAdmin({ ...parts, parser, shadow });
-  const gateAdmin = new GateAdmin({ ...parts, gates, policies: policies.feed });
+  const gateAdmin = new GateAdmin({ ...parts, gates, policies: policies.feed, rooms: undefined });
   return { policies, admin, gates, gateAdmin, records, events };
 }
 

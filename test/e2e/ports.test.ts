@@ -111,7 +111,7 @@ describe("the ports of the threat model", { timeout: 120_000 }, () => {
   it("are all that a process with everything on listens on, and each of them is", async () => {
     const { env, places } = await everythingOn();
     const headgate = await startedWith(env);
-    expect(places.size).toBeGreaterThanOrEqual(7);
+    expect(places.size).toBeGreaterThanOrEqual(8);
     expect(listensAt(headgate.process.pid)).toEqual([...places.values()].sort());
   });
 
@@ -143,6 +143,7 @@ describe("the ports of the threat model", { timeout: 120_000 }, () => {
         ["HTTP", at(config)],
         ["monitoring", at(config.monitoringAddress)],
         ["control", at(config.controlAddress)],
+        ["RESP", at(config.resp)],
         ["admin", at(config.admin)],
         ["debug", at({ host: config.debugHost, port: config.debugPort })],
         ["Prometheus", at(config.stats.prometheus?.address)],

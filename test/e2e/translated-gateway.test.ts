@@ -9,6 +9,7 @@ import { startLimiter } from "../support/gateway-limiter.js";
 import type { GeneratedCase } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAnswer, type HttpAsk, HttpClient } from "../support/http-client.js";
+import { expectRoom } from "../support/room-visits.js";
 import { useStage } from "../support/stage.js";
 import {
   recordedTranslation,
@@ -87,6 +88,15 @@ describe("Envoy Gateway's own translation, at a real Envoy", () => {
     expect(await statuses({})).toEqual({ ...everyClass(401), ...restShed });
     await envoy.setRuntime({ "headgate.shed.orders.low": "100" });
     expect(await statuses(key)).toEqual({ ...everyClass(200), ...restShed, low: 503 });
+  });
+
+  it("lets visitors wait in a room, and turns them away, behind the API key", async () => {
+    const { envoy, http, ports } = await startTranslated("gateway/waiting-room");
+    const [port] = ports;
+    const host = "orders.example.com";
+    await expectRoom({ envoy, http, port, host, headers: { "x-api-key": "the-key" } });
+    expect((await http.send({ port, path: "/shop", headers: { host } })).status).toBe(401);
+    expect((await http.send({ port, path: "/other", headers: { host } })).status).toBe(404);
   });
 
   it("charges tokens once the response is through, and refuses who has used them up", async () => {

@@ -10,6 +10,7 @@ import { casePolicy } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { chainsOf, isHostOf } from "../support/mesh-invariants.js";
+import { expectRoom } from "../support/room-visits.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
 import {
@@ -171,6 +172,26 @@ async function startWithHeadgate(name: string, proxy: string, listeners: readonl
   );
   return { ...started, seen };
 }
+
+describe("istiod's own translation of waiting rooms, at a real Envoy", () => {
+  it.each([
+    {
+      name: "istio/waiting-room",
+      proxy: "orders",
+      listener: { name: "virtualInbound", podPort: 8_080 },
+      host: "orders.shop.svc.cluster.local",
+    },
+    {
+      name: "istio/waiting-room-gateway",
+      proxy: "gateway",
+      listener: { name: "0.0.0.0_80" },
+      host: "orders.example.com",
+    },
+  ])("$name: lets visitors wait, and turns them away", async ({ name, proxy, listener, host }) => {
+    const { envoy, http, ports } = await startWithHeadgate(name, proxy, [listener]);
+    await expectRoom({ envoy, http, port: ports[0] ?? 0, host });
+  });
+});
 
 describe("istiod's own translation of authentication, at a real Envoy", () => {
   it.each([

@@ -81,16 +81,18 @@ function parseCase(name: string, sources: readonly PolicyText[]): Expected {
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
-  const { domains, services, quotas, proxies, rules } = parsed;
+  const { domains, services, quotas, waitingRooms, proxies, rules } = parsed;
   const own = proxies === defaultProxies ? [] : [{ proxies }];
   const top = [
     { domains },
     ...services.map((service) => ({ service })),
     ...quotas.map((quota) => ({ quota })),
+    ...waitingRooms.map((room) => ({ room })),
     ...own,
   ];
-  // Sets have no form in JSON.
-  const spread = (_: string, value: unknown) => (value instanceof Set ? [...value] : value);
+  // Sets and maps have no form in JSON.
+  const spread = (_: string, value: unknown) =>
+    value instanceof Set || value instanceof Map ? [...value] : value;
   const odd = parsed.warnings.problems.map(({ file, line, column, id, message }) => {
     return { warning: `${file}:${line}:${column}: ${id} ${message}` };
   });

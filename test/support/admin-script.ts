@@ -58,6 +58,38 @@ const service = {
   ],
 };
 
+/** A room at one of two replicas, which share its line. */
+const room = (replica: string, joined: bigint) => ({
+  name: "drop",
+  service: "checkout",
+  replica,
+  mode: "open",
+  phase: "preQueue",
+  events: [{ name: "friday", startsAt: scriptedTime, endsAt: timestampFromMs(1_795_266_000_000) }],
+  override: { mode: "open", activeUsers: 500n, openedEvent: "friday" },
+  line: {
+    waiting: 12_345n,
+    active: 490n,
+    activeMax: 500n,
+    arrivalsPerSecond: 12.5,
+    entriesPerSecond: 2.4,
+    abandonment: 0.0005,
+    sessionLength: seconds(180),
+    rejectRatio: 0.1,
+    rangeFactor: 1.3,
+    opensIn: seconds(600),
+    age: seconds(replica === "headgate-6d4c-x2" ? 1 : 4),
+  },
+  estimate: { low: seconds(4_500), middle: seconds(5_100), high: seconds(5_800) },
+  leader: "headgate-6d4c-x2",
+  isStoreReachable: replica === "headgate-6d4c-x2",
+  onStoreFailure: "keep",
+  gateRejectRatio: 0.25,
+  requests: { joined, entered: 900n, full: 3n, forged: 1n },
+  waits: 900n,
+  waitsInRange: 815n,
+});
+
 /** Answers of every method that reads, of a system that is busy. */
 export const busyScript = {
   limits: {
@@ -274,6 +306,32 @@ export const busyScript = {
         },
       ],
       poolCount: 40n,
+    }),
+  },
+  rooms: {
+    listRooms: () => ({
+      rooms: [room("headgate-6d4c-x1", 5_000n), room("headgate-6d4c-x2", 8_000n)],
+    }),
+    setRoomOverride: ({ room: name, mode, activeUsers, entriesPerMinute, openEvent, reset }) => {
+      if (name !== "drop") throw new ConnectError("unknown waiting room", 5);
+      if (reset) return {};
+      return {
+        override: {
+          mode: mode === "" ? "open" : mode,
+          openedEvent: openEvent ?? "",
+          ...(activeUsers === undefined ? {} : { activeUsers }),
+          ...(entriesPerMinute === undefined ? {} : { entriesPerMinute }),
+        },
+      };
+    },
+    letIn: () => ({ number: 1_234n }),
+    explainTicket: () => ({
+      kind: "waiting",
+      number: 1_234n,
+      state: "waiting",
+      ahead: 56n,
+      estimate: { low: seconds(90), middle: seconds(100), high: seconds(120) },
+      time: scriptedTime,
     }),
   },
   fleet: {

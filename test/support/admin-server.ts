@@ -13,6 +13,7 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 
 /** What a scripted admin port answers; methods that are absent are UNIMPLEMENTED. */
@@ -20,6 +21,7 @@ export interface AdminScript {
   readonly limits?: Partial<ServiceImpl<typeof LimitService>>;
   readonly policies?: Partial<ServiceImpl<typeof PolicyService>>;
   readonly quotas?: Partial<ServiceImpl<typeof QuotaService>>;
+  readonly rooms?: Partial<ServiceImpl<typeof RoomService>>;
   readonly fleet?: Partial<ServiceImpl<typeof FleetService>>;
   /** Serves TLS with these, in PEM. */
   readonly tls?: { readonly cert: string; readonly key: string };
@@ -42,12 +44,14 @@ export class AdminServer {
     this.url = `${scheme}://127.0.0.1:${port}`;
   }
 
-  static async start({ limits, policies, quotas, fleet, tls }: AdminScript): Promise<AdminServer> {
+  static async start({ tls, ...services }: AdminScript): Promise<AdminServer> {
+    const { limits, policies, quotas, rooms, fleet } = services;
     const handler = connectNodeAdapter({
       routes: (router) => {
         router.service(LimitService, limits ?? {});
         router.service(PolicyService, policies ?? {});
         router.service(QuotaService, quotas ?? {});
+        router.service(RoomService, rooms ?? {});
         router.service(FleetService, fleet ?? {});
       },
     });

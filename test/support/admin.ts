@@ -9,6 +9,7 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../src/gen/headgate/admin/v1/admin_pb.js";
 import { startTestApp, type TestApp } from "./app.js";
 import type { Env } from "./configured-store.js";
@@ -25,6 +26,7 @@ export interface AdminClients {
   readonly limits: Client<typeof LimitService>;
   readonly policies: Client<typeof PolicyService>;
   readonly quotas: Client<typeof QuotaService>;
+  readonly rooms: Client<typeof RoomService>;
   readonly fleet: Client<typeof FleetService>;
 }
 
@@ -44,6 +46,7 @@ export function adminClients(
     limits: createClient(LimitService, transport),
     policies: createClient(PolicyService, transport),
     quotas: createClient(QuotaService, transport),
+    rooms: createClient(RoomService, transport),
     fleet: createClient(FleetService, transport),
   };
 }

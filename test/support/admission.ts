@@ -197,7 +197,7 @@ export class AdmissionRig {
   }
 }
 
-function requestOf(request: TestRequest): AdmissionRequest {
+export function requestOf(request: TestRequest): AdmissionRequest {
   const { peer = "envoy", priority, user, headers, attributes, isObserved = false } = request;
   const service = "service" in request ? request.service : "orders";
   return {

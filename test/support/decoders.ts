@@ -37,7 +37,9 @@ import {
 import { readJsonRequest } from "../../src/rpc/rls/json.js";
 import { decodeRequest } from "../../src/rpc/rls/rls-request-decoder.js";
 import type { MethodHandler } from "../../src/wire/grpc/service.js";
+import { commandBytesMax, commandPartsMax, readCommand } from "../../src/wire/resp/resp-reader.js";
 import { rawField } from "./raw-field.js";
+import { encodeCommand } from "./resp-client.js";
 import { answerOf } from "./unary.js";
 import { type WorstMessage, wholeMessage, worstMessages } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
@@ -263,6 +265,16 @@ export const messageDecoders: readonly PeerDecoder[] = [
       const text = bytes.toString();
       return [text, readJsonRequest(text), JSON.parse(text)];
     },
+  },
+  {
+    name: "RESP",
+    bytesMax: commandBytesMax,
+    worst: (byteCount) => [
+      { what: "parts", bytes: encodeCommand(...Array<string>(commandPartsMax).fill("a")) },
+      { what: "a key", bytes: encodeCommand("CL.THROTTLE", "k".repeat(byteCount - 64), "1") },
+    ],
+    valid: [encodeCommand("PING"), encodeCommand("CL.THROTTLE", "user", "15", "30", "60", "1")],
+    decode: (bytes) => readCommand(bytes, 0),
   },
 ];
 

@@ -24,6 +24,7 @@ const topPages = [
   "ARCHITECTURE.md",
   "CONTRIBUTING.md",
   "SECURITY.md",
+  "envoy/waiting-room/README.md",
   "k8s/README.md",
 ];
 

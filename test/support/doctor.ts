@@ -94,8 +94,8 @@ export const rightStats: Readonly<Record<string, number>> = {
 /** A policy as the doctor compares it. */
 export function doctorPolicyOf(text: string): DoctorPolicy {
   const made = policyOf([{ file: "policy.yaml", text }]);
-  const { hash: version, domains, rules, services, quotas } = made;
-  return { version, domains: new Set(domains), rules, services, quotas };
+  const { hash: version, domains, rules, services, quotas, waitingRooms } = made;
+  return { version, domains: new Set(domains), rules, services, quotas, waitingRooms };
 }
 
 /** What is read of a healthy pair; `wrong` changes it. */

@@ -8,12 +8,14 @@ import type { EnvoyContext } from "../../src/generate/envoy/base/context.js";
 import { defaultProxies } from "../../src/policy/proxies/default-proxies.js";
 import type { ProxyPolicy } from "../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
+import type { RoomPolicy } from "../../src/policy/waiting-rooms/room-policy.js";
 import { testService } from "./admission.js";
 import { readEnvoyApi } from "./envoy-api.js";
 
 /** What a test says of a proxy; everything else is usual. */
 export interface TestProxy {
   readonly services?: readonly ServicePolicy[];
+  readonly waitingRooms?: readonly RoomPolicy[];
   readonly proxies?: Partial<ProxyPolicy>;
   /** The minor version of Envoy. Default 40. */
   readonly minor?: number;
@@ -39,6 +41,7 @@ export function testContext(proxy: TestProxy = {}): TestContext {
       domains: ["edge"],
       rules: [],
       quotas: [],
+      waitingRooms: proxy.waitingRooms ?? [],
       services,
       proxies: { ...defaultProxies, ...proxies },
     },

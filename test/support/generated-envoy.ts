@@ -100,7 +100,7 @@ function policyText(wish: GeneratedWish, ports: ProxyPorts): string {
 }
 
 /** Lines moved so that the leftmost has this margin. */
-function indented(text: string, margin: number): readonly string[] {
+export function indented(text: string, margin: number): readonly string[] {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const least = Math.min(...lines.map((line) => line.search(/\S/)));
   return lines.map((line) => `${" ".repeat(margin)}${line.slice(least)}`);

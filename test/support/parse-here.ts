@@ -17,6 +17,7 @@ export async function parseHere(options: PolicyParsingOptions): Promise<PolicyPa
   builder.addDomains(parsed.domains);
   builder.setProxies(parsed.proxies);
   builder.setQuotas(parsed.quotas);
+  builder.addWaitingRooms(parsed.waitingRooms);
   builder.addServices(parsed.services);
   builder.add(parsed.rules);
   const { warnings } = parsed;

@@ -57,7 +57,10 @@ export function measure(text: string, terms: readonly string[]): ReadingMeasures
 }
 
 /** Terms that any reader knows in a general sense, or that are verbs as well. */
-const plainWords = ["charge", "policy", "replica", "role", "rule", "share"];
+const plainWords = ["charge", "line", "place", "policy", "replica", "role", "rule"].concat([
+  "session",
+  "share",
+]);
 
 /** The terms of the glossary that need a link, each a heading there. */
 export function termsOf(glossary: string): readonly string[] {

@@ -66,6 +66,7 @@ export async function openStubbedControlPort(
   const opened = await openControlPort({
     plane,
     snapshots,
+    rooms: { rejectPercents: () => new Map() },
     policies: { current: () => policy, onLoaded: () => () => {} },
     config: {
       controlAddress: { host: "127.0.0.1", port: settings.port },

@@ -71,6 +71,11 @@ export const importRows: readonly ImportRow[] = [
       "npm:@connectrpc/connect/protocol",
     ],
   },
+  // The Redis protocol has a transport of its own.
+  {
+    from: "src/rpc/resp/**",
+    may: [...rpcMay, "src/wire/resp/{resp-connection,resp-writer}.ts"],
+  },
   { from: "src/rpc/**", may: rpcMay },
   {
     from: "src/fleet/**",
@@ -357,6 +362,8 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
 /** Where the store behind an interface is called by its product's name, and why. */
 export const storeNameHomes: readonly { readonly path: string; readonly reason: string }[] = [
   { path: "src/store/redis/**", reason: "speaks with it" },
+  { path: "src/{wire,rpc}/resp/**", reason: "answers its clients, in its protocol" },
+  { path: "src/core/limits/throttle.ts", reason: "names the source of a command" },
   { path: "src/app/{store,options,config}/**", reason: "chooses and opens it" },
   {
     path: "src/{generate,doctor,cli,demo,programs,gen}/**",

@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FleetView } from "../../rpc/admin/admin-parts.js";
@@ -37,6 +38,8 @@ interface AdminParts extends Foundation {
   readonly admission: OpenAdmission;
   readonly controlPlane: OpenControlPlane;
   readonly observability: Observability;
+  /** Undefined: the process has no waiting rooms. */
+  readonly rooms: RoomControls | undefined;
 }
 
 /** Opens the admin API where the configuration wants one. */
@@ -83,7 +86,7 @@ async function openConsole(
 
 /** What is kept of the last minutes. */
 function createHistory({ clock }: Runtime, parts: AdminParts): History {
-  const { policies, decisions, admission, controlPlane, fleet } = parts;
+  const { policies, decisions, admission, controlPlane, fleet, rooms } = parts;
   const { registry } = controlPlane.plane;
   const { loop } = fleet;
   const sight = { loop: () => loop.status, nowMs: () => clock.monotonicMs() };
@@ -95,6 +98,7 @@ function createHistory({ clock }: Runtime, parts: AdminParts): History {
     levelsOf: (service, own) => levelsOf(sight, service, own),
     isDegraded: () => decisions.decider.isDegraded,
     envoyCount: () => registry.nodeCount,
+    rooms,
   });
 }
 
@@ -165,21 +169,39 @@ function createServices(
       policies,
       current: () => policyAdministration.current(),
     }),
-    findings: () =>
-      findingsOf({
-        version: readVersion(),
-        policyStatus: () => feed.status,
-        isStoreOut: () => decider.isDegraded || opened.isAway(),
-        nodes: () => controlPlane.plane.registry.nodes,
-        services: () => feed.current()?.services ?? [],
-        states: () => view.services(() => true),
-      }),
-    gates: new GateAdmin({ ...runtime, records, gates, policies: feed }),
+    findings: findingsMaker(parts, view),
+    gates: new GateAdmin({ ...runtime, records, gates, policies: feed, rooms: parts.rooms }),
     quotas: controlPlane.quotas,
+    ...roomAdministration(parts),
     ...(questions === undefined
       ? {}
       : { replicas: { liveCount, put: (question) => questions.put(question) } }),
   };
+}
+
+function findingsMaker(
+  { policies, opened, decisions, controlPlane }: AdminParts,
+  view: FleetView,
+): NonNullable<AdminServiceParts["findings"]> {
+  const { feed } = policies;
+  return () =>
+    findingsOf({
+      version: readVersion(),
+      policyStatus: () => feed.status,
+      isStoreOut: () => decisions.decider.isDegraded || opened.isAway(),
+      nodes: () => controlPlane.plane.registry.nodes,
+      services: () => feed.current()?.services ?? [],
+      states: () => view.services(() => true),
+    });
+}
+
+function roomAdministration({
+  rooms,
+  history,
+}: Pick<AdminParts, "rooms"> & { readonly history: History }): Pick<AdminServiceParts, "rooms"> {
+  if (rooms === undefined) return {};
+  const arrivalsPerSecond = (room: string): number => history.arrivalsPerSecond(room);
+  return { rooms: { controls: rooms, arrivalsPerSecond } };
 }
 
 function createView(

@@ -10,6 +10,7 @@ import {
   latencyBoundsMs,
   type RuleCounters,
 } from "../../decide/rate-limit/counters.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import {
@@ -24,6 +25,7 @@ import {
   serviceLevels,
 } from "../../rpc/admin/admin-parts.js";
 import type { ServiceLevels } from "./admin-fleet.js";
+import { RoomHistory } from "./room-history.js";
 
 /** What a `History` reads; all of it is counted in any case. */
 export interface HistoryParts {
@@ -37,6 +39,7 @@ export interface HistoryParts {
   ) => ServiceLevels;
   readonly isDegraded: () => boolean;
   readonly envoyCount: () => number;
+  readonly rooms: Pick<RoomControls, "rooms"> | undefined;
 }
 
 const stepMs = 1_000;
@@ -93,7 +96,8 @@ interface TrackedRule {
 
 /**
  * The last 15 minutes of this replica. Once a second it reads existing counters, so it adds no work
- * to decisions. It takes 50 KB, plus 54 KB per service, 14 KB per domain and 1 KB per rule.
+ * to decisions. It takes 50 KB, plus 54 KB per service, 43 KB per waiting room,
+ * 14 KB per domain and 1 KB per rule.
  */
 export class History implements HistorySight {
   readonly #parts: HistoryParts;
@@ -102,6 +106,7 @@ export class History implements HistorySight {
   readonly #recent = new Map<string, StepSeries<(typeof recentColumns)[number]>>();
   readonly #domains = new Map<string, StepSeries<DomainColumn>>();
   readonly #rules = new Map<RuleCounters, TrackedRule>();
+  readonly #rooms: RoomHistory;
   readonly #gains = new Gains();
   #seriesCount = 0;
   #policy: Policy | undefined;
@@ -112,6 +117,7 @@ export class History implements HistorySight {
 
   constructor(parts: HistoryParts) {
     this.#parts = parts;
+    this.#rooms = new RoomHistory(parts.rooms ?? { rooms: () => [] }, bounds);
     this.#lookedMs = this.#endMs(stepMs) - stepMs;
     this.#ruleLookedMs = this.#endMs(ruleStepMs);
     this.#look(this.#lookedMs + stepMs);
@@ -128,7 +134,7 @@ export class History implements HistorySight {
     const ofRules = [...this.#rules.values()].flatMap(({ series }) => series ?? []);
     const kept = [this.#services, this.#recent, this.#domains].flatMap((one) => [...one.values()]);
     const all = [this.#replica, ...kept, ...ofRules];
-    return all.reduce((sum, { byteCount }) => sum + byteCount, 0);
+    return all.reduce((sum, { byteCount }) => sum + byteCount, this.#rooms.byteCount);
   }
 
   read(ask: HistoryAsk): HistoryPart {
@@ -151,7 +157,22 @@ export class History implements HistorySight {
         const isWanted = wanted.has(ruleId(domain, label));
         return isWanted && series ? [{ domain, label, ...series.read(sinceEpochMs) }] : [];
       }),
+      rooms: this.#readRoom(ask, new Set(services.map(({ name }) => name))),
     };
+  }
+
+  /** Visitors a second who joined a waiting room in the last ten seconds, at all replicas. */
+  arrivalsPerSecond(room: string): number {
+    return this.#rooms.arrivalsPerSecond(room);
+  }
+
+  /** A waiting room, where its service may be seen. */
+  #readRoom({ room = "", sinceEpochMs }: HistoryAsk, services: ReadonlySet<string>) {
+    const views = this.#parts.rooms?.rooms() ?? [];
+    const policy = views.find((view) => view.policy.name === room)?.policy;
+    const part = this.#rooms.read(room, sinceEpochMs);
+    if (part === undefined || policy === undefined || !services.has(policy.service)) return [];
+    return [{ name: room, ...part }];
   }
 
   /** What admission decided for a service in the last ten seconds, of all classes. */
@@ -227,6 +248,7 @@ export class History implements HistorySight {
       envoys: envoyCount(),
     };
     for (const ms of steps) this.#replica.put(ms, (name) => row[name]);
+    this.#rooms.look(steps);
     this.#lookedMs = endMs;
     this.#lookAtRules(this.#endMs(ruleStepMs), policy);
   }

@@ -65,7 +65,7 @@ export function boundHttpByAddress(server: Server, bound: AddressBound): void {
 }
 
 /** Ports that peers share. */
-export type SharedPort = "grpc" | "control" | "http" | "monitoring";
+export type SharedPort = "grpc" | "control" | "http" | "monitoring" | "resp";
 
 /** Connections that were refused for their address, by port. */
 export type RefusedConnections = Record<SharedPort, number>;

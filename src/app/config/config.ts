@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { findNearestName } from "../../policy/text/nearest-name.js";
+import type { ListenText } from "../options/address-option.js";
 import { ignoredNotices } from "../options/ignored-options.js";
 import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
@@ -24,13 +25,15 @@ type SecretName =
   | "redisPerSecondAuth"
   | "redisPerSecondSentinelAuth"
   | "xdsHeaders"
-  | "prometheusUrl";
+  | "prometheusUrl"
+  | "respPassword";
 
 /** All settings of the process, checked. */
 export interface Config
   extends Omit<
     OptionValues,
     | SecretName
+    | "respAddress"
     | "signalTokens"
     | keyof TlsValues
     | keyof StatsValues
@@ -42,6 +45,8 @@ export interface Config
   readonly tls?: TlsChoice;
   /** The admin API; absent where there is none. */
   readonly admin?: AdminChoice;
+  /** The RESP port; absent where there is none. */
+  readonly resp?: RespChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
   /** Which files of such a directory are read. */
@@ -64,6 +69,12 @@ export interface Config
   readonly notices: readonly string[];
   /** Which ports anybody may reach, and what to do; undefined: none. */
   readonly openPorts?: string;
+}
+
+/** The RESP port, as configured. */
+export interface RespChoice extends ListenText {
+  /** Absent where none is asked for. */
+  readonly password?: string;
 }
 
 /** A configuration, or everything that is wrong with it. */
@@ -190,8 +201,14 @@ function withoutSecrets(values: OptionValues) {
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
   const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
   const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...fewer } = less;
-  const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...rest } = fewer;
+  const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...few } = fewer;
+  const { respAddress: _respAddress, respPassword: _respPassword, ...rest } = few;
   return rest;
+}
+
+function chooseResp({ respAddress, respPassword }: OptionValues): RespChoice | undefined {
+  if (respAddress === undefined) return undefined;
+  return { ...respAddress, ...(respPassword === undefined ? {} : { password: respPassword }) };
 }
 
 /** What several options say together. */
@@ -207,6 +224,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const stats = chooseStats(values, sources.env, problems);
   const signals = chooseSignals(values, problems);
   const admin = chooseAdmin(values, found);
+  const resp = chooseResp(values);
   const howSet = {
     isSet: (name: OptionName) => isSet(name, sources),
     hasOwnSetting: optionNames.some((name) => isOurs(name) && isSet(name, sources)),
@@ -230,6 +248,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     store,
     ...(tls === undefined ? {} : { tls }),
     ...(admin === undefined ? {} : { admin }),
+    ...(resp === undefined ? {} : { resp }),
     policyPath: values.policy ?? join(runtimeDirectory, values.runtimeAppDirectory),
     policyStyle: isRuntime ? runtimeStyle(values) : "yamlFiles",
     ...(xds === undefined ? {} : { xds }),

@@ -4,7 +4,14 @@ import type { TlsChoice } from "./tls-choice.js";
 
 type OpenPortValues = Pick<
   OptionValues,
-  "host" | "httpJson" | "grpcHost" | "grpcUds" | "controlAddress" | "requireClientCertificates"
+  | "host"
+  | "httpJson"
+  | "grpcHost"
+  | "grpcUds"
+  | "controlAddress"
+  | "respAddress"
+  | "respPassword"
+  | "requireClientCertificates"
 >;
 
 /**
@@ -20,12 +27,16 @@ export function checkOpenPorts(
   problems: string[],
 ): string | undefined {
   const { grpcHost, grpcUds, controlAddress, requireClientCertificates: isRequired } = values;
+  const { respAddress, respPassword } = values;
   if (tls?.clientAuthority !== undefined) return undefined;
   const open = [
     ...(grpcUds === undefined && !isLoopbackHost(grpcHost) ? ["GRPC_HOST"] : []),
     ...(controlAddress === undefined || isLoopbackHost(controlAddress.host)
       ? []
       : ["HEADGATE_CONTROL_ADDR"]),
+    ...(respAddress === undefined || respPassword !== undefined || isLoopbackHost(respAddress.host)
+      ? []
+      : ["HEADGATE_RESP_ADDR"]),
     ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
   ];
   if (open.length === 0) return undefined;

@@ -14,6 +14,7 @@ import type { Runtime } from "../foundation/runtime.js";
 import { controlMetrics } from "../metrics/control-port-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import { remedyOf } from "../store/store-remedies.js";
+import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createRefusalReport, openControlPort } from "./control-port.js";
 
 /** What Envoys tell and are told: loads, runtime layers and quota assignments. */
@@ -31,6 +32,7 @@ interface OpenControlPlaneParts
   extends Pick<Foundation, "policies" | "opened" | "operator" | "tls"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
+  readonly rooms: Pick<OpenWaitingRooms, "rejectPercents">;
 }
 
 /** Opens the control plane, and the control port where the configuration wants one. */
@@ -57,6 +59,7 @@ export async function openControlPlane(
       ...runtime,
       plane,
       snapshots: parts.fleet.loop,
+      rooms: parts.rooms,
       policies: parts.policies.feed,
       tls: parts.tls,
       onRefused: refusedAt("control"),

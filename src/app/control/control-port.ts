@@ -18,6 +18,7 @@ import { isOwnPolicy } from "../config/control-choice.js";
 import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import { refusalReportMsMin } from "../tls/tls-refusal.js";
+import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 
 /** Who makes snapshots of reports: a loop in this process, or the leader of the fleet. */
 export interface SnapshotSource {
@@ -32,6 +33,7 @@ export interface SnapshotSource {
 interface ControlPortParts {
   readonly plane: ControlPlane;
   readonly snapshots: SnapshotSource;
+  readonly rooms: Pick<OpenWaitingRooms, "rejectPercents">;
   readonly policies: PolicySource & { onLoaded(listener: () => void): () => void };
   readonly config: Pick<
     Config,
@@ -129,7 +131,8 @@ function acceptor(transport: NativeTransport, tls: OpenTls | undefined): (socket
 }
 
 /** Hands policies and snapshots in, and reports on; nothing of it may throw into a timer. */
-function follow({ plane, snapshots, policies, clock, onBug }: ControlPortParts): () => void {
+function follow(parts: ControlPortParts): () => void {
+  const { plane, snapshots, rooms, policies, clock, onBug } = parts;
   const guard = (work: () => void) => (): void => {
     try {
       work();
@@ -152,6 +155,7 @@ function follow({ plane, snapshots, policies, clock, onBug }: ControlPortParts):
   };
   const takeSnapshot = guard(() => useSnapshot(snapshots.held()));
   const report = guard(() => {
+    plane.useRooms(rooms.rejectPercents());
     snapshots.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
     const held = snapshots.held();

@@ -13,7 +13,7 @@ export interface ProcessCounts {
 
 /** None yet. */
 export function newProcessCounts(): ProcessCounts {
-  const refusedConnections = { grpc: 0, control: 0, http: 0, monitoring: 0 };
+  const refusedConnections = { grpc: 0, control: 0, http: 0, monitoring: 0, resp: 0 };
   return { bugCount: 0, badValueCount: 0, refusedConnections };
 }
 

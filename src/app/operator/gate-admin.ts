@@ -1,9 +1,14 @@
-import { gateProblem } from "../../core/admission/gate.js";
+import { type GateSettings, gateProblem } from "../../core/admission/gate.js";
 import { auditEntry } from "../../core/base/audit-entry.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { JsonObject } from "../../core/base/json.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import { type GateRegistry, thresholdsToJson } from "../../fleet/records/gate-registry.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
+import {
+  type GateRegistry,
+  roomGateName,
+  thresholdsToJson,
+} from "../../fleet/records/gate-registry.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
@@ -18,6 +23,8 @@ interface GateAdminParts {
   readonly records: SharedRecords;
   readonly gates: GateRegistry;
   readonly policies: PolicySource;
+  /** Waiting rooms have gates too; undefined: there are none. */
+  readonly rooms: Pick<RoomControls, "rooms"> | undefined;
   readonly clock: Pick<Clock, "epochUs">;
   /** What this replica is called in the audit log. */
   readonly replica: string;
@@ -35,7 +42,7 @@ export class GateAdmin implements GateAdministration {
   }
 
   services(isAsked: (service: ServicePolicy) => boolean): readonly string[] {
-    return [...gateSettings(this.#services().filter(isAsked)).keys()];
+    return [...this.#policyGates(isAsked).keys()];
   }
 
   get(service: string): GateThresholds | undefined {
@@ -100,8 +107,18 @@ export class GateAdmin implements GateAdministration {
     return thresholdsToJson({ ...ratiosOf(ratios), author: actor.name, reason, setEpochMs });
   }
 
-  #policyGates() {
-    return gateSettings(this.#services());
+  /** Those of services, and then those of waiting rooms before them. */
+  #policyGates(
+    isAsked: (service: ServicePolicy) => boolean = () => true,
+  ): ReadonlyMap<string, GateSettings> {
+    const services = this.#services().filter(isAsked);
+    const found = gateSettings(services);
+    const names = new Set(services.map(({ name }) => name));
+    for (const { policy } of this.#parts.rooms?.rooms() ?? []) {
+      const { gate, name, service } = policy;
+      if (gate !== undefined && names.has(service)) found.set(roomGateName(name), gate);
+    }
+    return found;
   }
 
   #services(): readonly ServicePolicy[] {

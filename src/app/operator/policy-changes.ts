@@ -14,6 +14,7 @@ const nothing: ComparedPolicy = {
   rules: [],
   services: [],
   quotas: [],
+  waitingRooms: [],
   proxies: defaultProxies,
 };
 
@@ -28,6 +29,7 @@ export function describeChanges(before: Policy | undefined, after: Policy): read
   return restCount === 0 ? sentences : [...sentences, `and ${restCount} more changes`];
 }
 
-function comparedOf({ domains, rules, services, quotas, proxies }: Policy): ComparedPolicy {
-  return { domains: [...domains.keys()], rules, services, quotas, proxies };
+function comparedOf({ domains, ...policy }: Policy): ComparedPolicy {
+  const { rules, services, quotas, waitingRooms, proxies } = policy;
+  return { domains: [...domains.keys()], rules, services, quotas, waitingRooms, proxies };
 }

@@ -144,6 +144,21 @@ const listeningRows = {
       "port. Raise it if all Envoys come through one load balancer.",
   }),
   ...controlPortOptionRows,
+  respAddress: optionalAddressOption({
+    env: "HEADGATE_RESP_ADDR",
+    defaultValue: undefined,
+    docs:
+      "The address of the RESP port (the Redis protocol), `host:port`, for clients that call " +
+      "`CL.THROTTLE` (redis-cell). It has TLS if the gRPC port has. `:port` binds all " +
+      "addresses, port 0 picks a free port. Empty: none.",
+  }),
+  respPassword: secretOption({
+    env: "HEADGATE_RESP_PASSWORD",
+    valueName: "SECRET",
+    docs:
+      "The password of the RESP port, which clients send with AUTH or HELLO as the " +
+      "user `default`. Without it, everybody who reaches the port may call.",
+  }),
   grpcConnectionAgeMsMax: durationOption({
     env: "GRPC_MAX_CONNECTION_AGE",
     defaultText: "24h",
@@ -314,6 +329,17 @@ const logRows = {
   ...refusalOptionRows,
 } as const;
 
+const waitingRoomRows = {
+  waitingRoomKeysFile: optionalTextOption({
+    env: "HEADGATE_WAITING_ROOM_KEYS_FILE",
+    valueName: "PATH",
+    docs:
+      "A file with the keys of waiting rooms, one of at least 32 characters in each line. The " +
+      "first signs the tickets of visitors, and all verify them. Headgate reads it again when it " +
+      "changes. Without it, each room has a key in the store.",
+  }),
+} as const;
+
 const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
 
 /**
@@ -328,6 +354,7 @@ const optionRows = {
   ...decisionOptionRows,
   ...storeRows,
   ...signalOptionRows,
+  ...waitingRoomRows,
   ...overloadRows,
   ...stoppingRows,
   ...logRows,

@@ -101,6 +101,7 @@ class Assembly {
   /** What is still to come. */
   #ruleCount = 0;
   #serviceCount = 0;
+  #roomCount = 0;
   #chunkCount = 0;
   #warnings: FoundProblems = { problems: [], unreportedCount: 0 };
 
@@ -118,7 +119,12 @@ class Assembly {
       this.#builder.setQuotas(message.quotas);
       this.#ruleCount = message.ruleCount;
       this.#serviceCount = message.serviceCount;
+      this.#roomCount = message.roomCount;
       this.#warnings = message.warnings;
+    } else if (message.kind === "waitingRoom") {
+      this.#builder.addWaitingRooms([message.room]);
+      this.#roomCount -= 1;
+      this.#chunkCount += 1;
     } else if (message.kind === "services") {
       this.#builder.addServices(message.services);
       this.#serviceCount -= message.services.length;
@@ -128,7 +134,7 @@ class Assembly {
       this.#ruleCount -= message.rules.length;
       this.#chunkCount += 1;
     }
-    if (this.#ruleCount > 0 || this.#serviceCount > 0) return undefined;
+    if (this.#ruleCount + this.#serviceCount + this.#roomCount > 0) return undefined;
     const policy = this.#builder.finish();
     return { kind: "policy", policy, warnings: this.#warnings, chunkCount: this.#chunkCount };
   }

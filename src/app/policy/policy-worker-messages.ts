@@ -4,6 +4,7 @@ import type { FoundProblems, ParseProblems } from "../../policy/problems/problem
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { DiscoveredResource } from "../../rpc/policy-xds/rate-limit-config.js";
 
 /** What a policy is made of: texts, or the messages of a control plane. */
@@ -29,9 +30,11 @@ export type WorkerMessage =
       readonly quotas: readonly QuotaPolicy[];
       readonly ruleCount: number;
       readonly serviceCount: number;
+      readonly roomCount: number;
       readonly warnings: FoundProblems;
     }
-  /** First the services, then the rules. */
+  /** First the waiting rooms one by one, each with its page, then the services, then the rules. */
+  | { readonly kind: "waitingRoom"; readonly room: RoomPolicy }
   | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }
   | { readonly kind: "rules"; readonly rules: readonly Rule[] };
 

@@ -21,10 +21,17 @@ const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : te
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
-  const { domains, proxies, quotas, rules, services, warnings } = parsed;
+  const { domains, proxies, quotas, waitingRooms, rules, services, warnings } = parsed;
   let sentRuleCount = 0;
   let sentServiceCount = 0;
+  let sentRoomCount = 0;
   parentPort?.on("message", () => {
+    const room = waitingRooms[sentRoomCount];
+    if (room !== undefined) {
+      send({ kind: "waitingRoom", room });
+      sentRoomCount += 1;
+      return;
+    }
     if (sentServiceCount < services.length) {
       const end = sentServiceCount + countChunkServices(services, sentServiceCount);
       send({ kind: "services", services: services.slice(sentServiceCount, end) });
@@ -34,7 +41,8 @@ if (parsed.kind !== "policy") {
     send({ kind: "rules", rules: rules.slice(sentRuleCount, sentRuleCount + chunkRulesMax) });
     sentRuleCount += chunkRulesMax;
   });
-  const counts = { ruleCount: rules.length, serviceCount: services.length };
+  const [ruleCount, serviceCount] = [rules.length, services.length];
+  const counts = { ruleCount, serviceCount, roomCount: waitingRooms.length };
   send({ kind: "parsed", domains, proxies, quotas, warnings, ...counts });
 }
 

@@ -12,7 +12,6 @@ import { toCallFailure } from "../../rpc/grpc/status.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
-import type { OpenAdmission } from "../admission/admission.js";
 import { boundByAddress, boundHttpByAddress } from "../base/address-bound.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -31,12 +30,21 @@ import { listenOnSocket, type SocketAddress } from "../options/unix-socket.js";
 import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import type { OpenTracing } from "../tracing/tracing.js";
+import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
+import { openRespPort } from "./resp-port.js";
 
-/** The ports that decide: gRPC, and HTTP. */
-interface DecisionPorts {
+/** Where decisions are asked for. */
+export interface DecisionAddresses {
   readonly grpcAddress: GrpcAddress;
   readonly httpAddress: ListenAddress;
+  /** Undefined without HEADGATE_RESP_ADDR. */
+  readonly respAddress: ListenAddress | undefined;
+}
+
+/** The ports that decide: gRPC, HTTP, and RESP. */
+interface DecisionPorts {
+  readonly addresses: DecisionAddresses;
   /** Takes no more connections, and tells clients to go elsewhere. */
   announceClose(): Promise<void>;
   /** Resolves with whether all calls ended by themselves within the grace that they have. */
@@ -45,7 +53,8 @@ interface DecisionPorts {
 
 interface DecisionPortsParts extends Pick<Foundation, "tls"> {
   readonly decisions: Decisions;
-  readonly admission: OpenAdmission;
+  /** Waiting rooms, and admission behind them. */
+  readonly rooms: Pick<OpenWaitingRooms, "admission">;
   readonly tracing: OpenTracing | undefined;
   readonly http: HttpParts;
 }
@@ -74,6 +83,8 @@ export function openDecisionPorts(
     const transport = createTransport(runtime, parts);
     const onRefused = refusedAt("grpc");
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
+    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
+    if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
     const httpServer = createHttpServer(http);
     boundHttpByAddress(httpServer, {
       perAddressMax: httpPerAddressMax,
@@ -87,10 +98,10 @@ export function openDecisionPorts(
       connectionsMax: httpConnectionsMax,
     });
     return {
-      grpcAddress: grpc.address,
-      httpAddress,
+      addresses: { grpcAddress: grpc.address, httpAddress, respAddress: resp?.address },
       announceClose: async () => {
         grpc.close();
+        resp?.stopAccepting();
         await transport.announceClose(announceMsMax);
       },
       close: async () => {
@@ -99,6 +110,7 @@ export function openDecisionPorts(
         const ended = await Promise.all([
           transport.close(graceMs),
           closeHttp(httpServer, { clock, graceMs }),
+          resp?.close(graceMs) ?? true,
         ]);
         return ended.every((one) => one);
       },
@@ -119,7 +131,7 @@ export function createDecisionServices(
 
 function createTransport(
   { config, clock, random, metrics, onBug }: Runtime,
-  { decisions, admission: { admission }, tracing, http }: DecisionPortsParts,
+  { decisions, rooms: { admission }, tracing, http }: DecisionPortsParts,
 ): NativeTransport {
   const { decider, counters, pressure } = decisions;
   const exchanges = new ExchangeCounts();
@@ -175,7 +187,7 @@ function closeHttp(
 }
 
 /** Where gRPC is served: a port, or a Unix socket. */
-export type GrpcAddress = ListenAddress | SocketAddress;
+type GrpcAddress = ListenAddress | SocketAddress;
 
 /** What takes gRPC connections. */
 interface GrpcListener {

@@ -173,7 +173,7 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { status: policy } = policies;
-  const { version, domainCount, ruleCount, limitCount, serviceCount } = policy;
+  const { version, domainCount, ruleCount, limitCount, serviceCount, roomCount } = policy;
   const { lastProblem, loadedEpochUs, controlPlane } = policy;
   const isStoreOut = decider.isDegraded || isStoreAway();
   const isCutOff = controlPlane?.isConnected === false;
@@ -189,6 +189,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
       rules: ruleCount,
       limits: limitCount,
       services: serviceCount,
+      waitingRooms: roomCount,
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,
       controlPlane,

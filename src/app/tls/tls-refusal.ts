@@ -60,12 +60,11 @@ export class TlsRefusals {
   }
 }
 
-/** What speaks against a client that has finished its handshake; undefined when nothing does. */
+/** What a finished handshake says against a client's certificate; undefined: nothing. */
 export function clientRefusal(
   socket: TLSSocket,
   clientSan: ClientSan | undefined,
 ): TlsRefusal | undefined {
-  if (socket.alpnProtocol !== "h2") return "notHttp2";
   if (clientSan === undefined) return undefined;
   const certificate: X509Certificate | undefined = socket.getPeerX509Certificate();
   if (certificate === undefined) return "noClientCertificate";

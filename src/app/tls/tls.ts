@@ -16,6 +16,9 @@ interface TlsStatus extends CertificateStatus {
   readonly refusedByCause: ReadonlyMap<TlsRefusal, number>;
 }
 
+/** What is spoken on secured connections: HTTP/2, negotiated with ALPN, or anything else. */
+type SecuredProtocol = "h2" | "other";
+
 /** TLS whose files are read, before anything listens. */
 export interface OpenTls {
   readonly status: TlsStatus;
@@ -23,7 +26,10 @@ export interface OpenTls {
    * Follows the files, for one port; there may be several. Answers what takes accepted connections
    * and hands them on when they are secured.
    */
-  terminate(onSecure: (socket: TLSSocket) => void): (socket: Socket) => void;
+  terminate(
+    onSecure: (socket: TLSSocket) => void,
+    protocol?: SecuredProtocol,
+  ): (socket: Socket) => void;
   /** Ends following the files. */
   close(): void;
 }
@@ -51,11 +57,12 @@ export async function openTls(
     get status() {
       return { ...reloader.status, refusedByCause: refusals.countByCause };
     },
-    terminate: (onSecure) => {
+    terminate: (onSecure, protocol = "h2") => {
       const { clientSan } = choice;
       const termination = new TlsTermination({
         material,
         ...(clientSan === undefined ? {} : { clientSan }),
+        protocol,
         onSecure,
         onRefused: (cause) => refusals.note(cause),
       });
@@ -116,6 +123,8 @@ interface TlsTerminationParts {
   readonly material: TlsMaterial;
   /** What a client's certificate must hold; only where the material has authorities of clients. */
   readonly clientSan?: ClientSan;
+  /** Default `h2`. */
+  readonly protocol?: SecuredProtocol;
   /** Takes connections whose handshake is done and whose client may come in. */
   readonly onSecure: (socket: TLSSocket) => void;
   readonly onRefused: (cause: TlsRefusal) => void;
@@ -135,12 +144,12 @@ export class TlsTermination {
   readonly #secured = new Set<TLSSocket>();
 
   constructor(parts: TlsTerminationParts) {
-    const { material, handshakeMs = handshakeMsMax } = parts;
+    const { material, handshakeMs = handshakeMsMax, protocol = "h2" } = parts;
     const isClientAsked = material.clientAuthority !== undefined;
     this.#parts = parts;
     this.#server = createServer({
       ...secureContextOptions(material),
-      ALPNProtocols: ["h2"],
+      ...(protocol === "h2" ? { ALPNProtocols: ["h2"] } : {}),
       requestCert: isClientAsked,
       rejectUnauthorized: isClientAsked,
       handshakeTimeout: handshakeMs,
@@ -180,7 +189,9 @@ export class TlsTermination {
     socket.once("close", () => this.#secured.delete(socket));
     // Source: RFC 9113, section 9.2.1.
     socket.disableRenegotiation();
-    const cause = clientRefusal(socket, this.#parts.clientSan);
+    const { clientSan, protocol = "h2" } = this.#parts;
+    const isHttp2Missing = protocol === "h2" && socket.alpnProtocol !== "h2";
+    const cause = isHttp2Missing ? "notHttp2" : clientRefusal(socket, clientSan);
     if (cause === undefined) {
       this.#parts.onSecure(socket);
       return;

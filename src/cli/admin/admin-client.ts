@@ -8,6 +8,7 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { readSmallFile } from "../input/small-file.js";
@@ -53,6 +54,7 @@ export interface AdminClient extends AdminAsker {
   readonly policies: Client<typeof PolicyService>;
   readonly quotas: Client<typeof QuotaService>;
   readonly fleet: Client<typeof FleetService>;
+  readonly rooms: Client<typeof RoomService>;
 }
 
 /**
@@ -95,6 +97,7 @@ export function createAdminClient(
     policies: createClient(PolicyService, transport),
     quotas: createClient(QuotaService, transport),
     fleet: createClient(FleetService, transport),
+    rooms: createClient(RoomService, transport),
   };
 }
 

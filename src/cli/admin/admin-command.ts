@@ -63,10 +63,21 @@ export function noteSilent({ context }: AdminCommandParts, silentReplicas: numbe
 }
 
 /** What stands on the command line of a command that changes something. */
-export interface ChangeFlags {
+export interface ReasonFlags {
   readonly reason: string;
-  readonly expectedVersion?: string;
   readonly yes?: true;
+}
+
+/** The same, where what is replaced has versions. */
+export interface ChangeFlags extends ReasonFlags {
+  readonly expectedVersion?: string;
+}
+
+/** Adds the flags of a command that changes something without versions, after its own. */
+export function addReasonFlags(command: Command): Command {
+  return command
+    .requiredOption("--reason <TEXT>", "the reason, for the audit log")
+    .option("--yes", "do not ask for confirmation");
 }
 
 /**

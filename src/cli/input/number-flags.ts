@@ -14,6 +14,15 @@ export function readCount(flag: string, text: string, most: number): number {
 }
 
 /**
+ * A whole number from 0 on.
+ *
+ * @throws CommandFailure
+ */
+export function readWhole(flag: string, text: string, most: number): number {
+  return text === "0" ? 0 : readCount(flag, text, most);
+}
+
+/**
  * A part, above 0 to 1.
  *
  * @throws CommandFailure

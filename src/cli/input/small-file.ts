@@ -29,6 +29,26 @@ export function readSmallFile(path: string): string {
 }
 
 /**
+ * The text on standard input.
+ *
+ * @throws CommandFailure if it has more than `smallFileBytesMax` bytes
+ */
+export async function readSmallInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(Buffer.from(chunk));
+    size += chunk.length;
+    if (size <= smallFileBytesMax) continue;
+    throw new CommandFailure(
+      exitCodes.failure,
+      `Standard input has more than ${smallFileBytesMax} bytes.`,
+    );
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/**
  * A file's text; undefined if it has more than `bytesMax` bytes. Devices and pipes have no size, so
  * that only reading tells.
  *

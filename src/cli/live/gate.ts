@@ -34,6 +34,7 @@ export function addGate(program: Command, context: CommandContext): void {
   headgate gate set checkout --open-below 0.6 --close-above 0.9 \\
     --reason "a slow database"
   headgate gate clear checkout --reason "it is fast again"
+  headgate gate get room:lobby
 `,
     );
   addGet(gate, context);
@@ -45,7 +46,7 @@ function addGet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("get")
     .description("show the active thresholds")
-    .argument("<SERVICE>", "the name of the service");
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room");
   addAdminCommandFlags(command, {
     examples: `
   headgate gate get checkout
@@ -64,7 +65,7 @@ function addSet(gate: Command, context: CommandContext): void {
   const command = gate
     .command("set")
     .description("change the thresholds on all replicas")
-    .argument("<SERVICE>", "the name of the service")
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room")
     .requiredOption(
       "--open-below <PART>",
       "the gate opens below this reject probability, such as 0.6",
@@ -93,7 +94,7 @@ function addClear(gate: Command, context: CommandContext): void {
   const command = gate
     .command("clear")
     .description("restore the thresholds of the policy")
-    .argument("<SERVICE>", "the name of the service");
+    .argument("<SERVICE>", "the name of the service, or room:NAME for a waiting room");
   addAdminCommandFlags(addChangeFlags(command, "the version of the thresholds to replace"), {
     examples: `
   headgate gate clear checkout --reason "it is fast again"`,

@@ -2,6 +2,7 @@ import { addFleet } from "./fleet.js";
 import { addGate } from "./gate.js";
 import { addKeys } from "./keys.js";
 import { addQuotas } from "./quotas.js";
+import { addRooms } from "./rooms.js";
 import { addRules } from "./rules.js";
 import { addServices } from "./services.js";
 import { addTail } from "./tail.js";
@@ -17,4 +18,5 @@ export const liveCommands = {
   fleet: addFleet,
   keys: addKeys,
   gate: addGate,
+  rooms: addRooms,
 };

@@ -23,6 +23,7 @@ import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
+import { renderRooms, summarizeRooms } from "./room-report.js";
 import { renderServices, summarizeServices } from "./service-report.js";
 
 type CheckFormat = "text" | "json";
@@ -189,8 +190,9 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     const report = comparison === undefined ? [] : [renderComparison(comparison, columnsMax)];
     const services = parsed.kind === "policy" ? renderServices(parsed.services) : "";
     const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
+    const rooms = parsed.kind === "policy" ? renderRooms(parsed.waitingRooms) : "";
     const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
-    const parts = [asText(sources, parsed), services, quotas, warnings, ...report];
+    const parts = [asText(sources, parsed), services, quotas, rooms, warnings, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -223,7 +225,7 @@ function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly
 
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
-    const { domainCount, ruleCount, limitCount, serviceCount } = measurePolicy(parsed);
+    const { domainCount, ruleCount, limitCount, serviceCount, roomCount } = measurePolicy(parsed);
     const parts = [
       many(sources.length, "file"),
       many(domainCount, "domain"),
@@ -231,6 +233,7 @@ function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
       many(limitCount, "limit"),
     ];
     if (serviceCount > 0) parts.push(many(serviceCount, "service"));
+    if (roomCount > 0) parts.push(many(roomCount, "waiting room"));
     return `OK: ${parts.join(", ")}.`;
   }
   const count = parsed.problems.length + parsed.unreportedCount;
@@ -243,7 +246,8 @@ function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
     const services = summarizeServices(parsed.services);
     const quotas = summarizeQuotas(parsed.quotas);
     const warnings = warningsOf(parsed);
-    const found = { services, quotas, problems: [], warnings };
+    const waitingRooms = summarizeRooms(parsed.waitingRooms);
+    const found = { services, quotas, waitingRooms, problems: [], warnings };
     const { domainCount: domains, ruleCount: rules, limitCount: limits } = measurePolicy(parsed);
     return { ok: true, files: sources.length, domains, rules, limits, ...found };
   }

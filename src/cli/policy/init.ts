@@ -173,6 +173,12 @@ ${note(spec.rows.quotas, 2)}
   #     bucket: [{header: x-tenant, as: tenant}]
   #     rate: {hits: 1000, period: 1s, burst: 2000}
 
+${note(spec.rows.waitingRooms, 2)}
+  # waitingRooms:
+  #   - name: lobby
+  #     service: ${quoted(protectedName)}
+  #     capacity: {activeUsers: 500}
+
   proxies:
 ${note(proxies.rows.expected, 4)}
     expected: ${proxies.rows.expected.writtenDefault}

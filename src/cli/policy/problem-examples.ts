@@ -59,6 +59,19 @@ export const problemExamples: Readonly<
     "bucket: [remote_address], beforeAssignment: limit",
     "bucket: [remote_address], beforeAssignment: deny",
   ),
+  HG273: room(
+    "events: [{name: sale, start: 2026-11-27 09:00, end: 2026-11-28T09:00:00Z}]",
+    "events: [{name: sale, start: 2026-11-27T09:00:00Z, end: 2026-11-28T09:00:00Z}]",
+  ),
+  HG275: room(
+    "page: {template: '{{place}} of {{ahead}}'}",
+    "page: {template: '{{position}} of {{ahead}}'}",
+  ),
+  HG278: room(
+    "match: {paths: [/shop/*]}, endpoint: /shop",
+    "match: {paths: [/shop/*]}, endpoint: /shop/.room",
+  ),
+  HG279: room("cookie: {sameSite: none, secure: false}", "cookie: {sameSite: none}"),
 };
 
 /** One descriptor, wrong and right. */
@@ -98,6 +111,22 @@ function quota(wrong: string, right: string): { readonly wrong: string; readonly
       `        - {key: remote_address, rate_limit: ${perSecond}}`,
       "  quotas:",
       `    - {name: callers, domain: shop, ${text}}`,
+      "",
+    ].join("\n");
+  return { wrong: whole(wrong), right: whole(right) };
+}
+
+/** The names of one waiting room, wrong and right. */
+function room(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
+  const whole = (text: string): string =>
+    [
+      "apiVersion: headgate.dev/v1alpha1",
+      "kind: Policy",
+      "metadata: {name: shop}",
+      "spec:",
+      "  services: [{name: shop, admission: {}}]",
+      "  waitingRooms:",
+      `    - {name: lobby, service: shop, ${text}}`,
       "",
     ].join("\n");
   return { wrong: whole(wrong), right: whole(right) };

@@ -106,8 +106,8 @@ function plainMessage(schema: DescMessage, message: Message): PlainValue {
   return plainValue(toJson(schema, message, { alwaysEmitImplicit: true }), { message: schema });
 }
 
-/** What a value is of; a field of a map is of neither. */
-type ValueKind = Partial<Pick<DescField, "message" | "scalar">>;
+/** What a value is of. */
+type ValueKind = Partial<Pick<DescField, "message" | "scalar" | "fieldKind">>;
 
 function plainValue(json: JsonValue, kind: ValueKind): PlainValue {
   if (Array.isArray(json)) return json.map((item) => plainValue(item, kind));
@@ -116,13 +116,18 @@ function plainValue(json: JsonValue, kind: ValueKind): PlainValue {
     return Object.fromEntries(
       Object.entries(json).map(([name, value]) => [
         name,
-        plainValue(value, fields.get(name) ?? {}),
+        // Of a map, the field says what its values are.
+        plainValue(value, kind.fieldKind === "map" ? mapValueKind(kind) : (fields.get(name) ?? {})),
       ]),
     );
   }
   if (typeof json === "string" && isLong(kind.scalar)) return Number(json);
   // Messages of ours hold no null.
   return json ?? "";
+}
+
+function mapValueKind({ message, scalar }: ValueKind): ValueKind {
+  return message === undefined ? { scalar } : { message };
 }
 
 function isLong(scalar: ScalarType | undefined): boolean {

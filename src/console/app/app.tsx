@@ -20,6 +20,8 @@ import { Overrides } from "../views/overrides.jsx";
 import { Overview } from "../views/overview.jsx";
 import { PolicyView } from "../views/policy.jsx";
 import { Quotas } from "../views/quotas.jsx";
+import { WaitingRoomPage } from "../views/room.jsx";
+import { Rooms } from "../views/rooms.jsx";
 import { RulePage } from "../views/rule.jsx";
 import { ServicePage } from "../views/service.jsx";
 import { Services } from "../views/services.jsx";
@@ -38,6 +40,8 @@ const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>
   ["overrides", Overrides],
   ["policy", PolicyView],
   ["quotas", Quotas],
+  ["room", WaitingRoomPage],
+  ["rooms", Rooms],
   ["rule", RulePage],
   ["service", ServicePage],
   ["services", Services],
@@ -140,6 +144,7 @@ function isWithin(name: string, entry: string): boolean {
     rule: "limits",
     key: "limits",
     service: "services",
+    room: "rooms",
   };
   return (homes[name] ?? name) === entry;
 }
@@ -169,7 +174,7 @@ function KeyHelp() {
   const dialog = useElement<HTMLDialogElement>();
   useEffect(() => dialog.current?.showModal(), []);
   const rows = [
-    ["/", "search for rules, keys, services and views"],
+    ["/", "search for rules, keys, services, rooms and views"],
     ...navigation.map(({ key, title }) => [`g ${key}`, title]),
     ["↑ ↓", "from row to row of a table"],
     ["Enter", "open the row"],

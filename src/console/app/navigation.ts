@@ -24,6 +24,12 @@ export const navigation: readonly NavigationEntry[] = [
     key: "s",
     path: "M4 5h16v5H4zM4 14h16v5H4zM8 7.5h.1M8 16.5h.1",
   },
+  {
+    name: "rooms",
+    title: "Rooms",
+    key: "w",
+    path: "M5 4h14v17M5 4v17M3 21h18M9 21v-5h6v5M9 8h.1M15 8h.1M9 12h.1M15 12h.1",
+  },
   { name: "quotas", title: "Quotas", key: "q", path: "M12 3v9l7 5M12 3a9 9 0 1 0 9 9" },
   { name: "policy", title: "Policy", key: "p", path: "M6 3h9l4 4v14H6zM9 12h7M9 16h7" },
   { name: "simulate", title: "Simulate", key: "m", path: "M7 4v16l13-8zM3 4v16" },

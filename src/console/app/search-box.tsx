@@ -26,6 +26,9 @@ export function SearchBox() {
     everyMs: 30_000,
   });
   const services = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 30_000 });
+  const rooms = usePoll((signal) => api.rooms.listRooms({ thisReplica: true }, { signal }), {
+    everyMs: 30_000,
+  });
   useEffect(() => dialog.current?.showModal(), []);
   const domains = [...new Set(rules.value.data?.rules.map(({ domain }) => domain))];
   const all: readonly Hit[] = [
@@ -34,6 +37,9 @@ export function SearchBox() {
     }),
     ...unique(services.value.data?.services.map(({ name }) => name) ?? []).map((name) => {
       return { kind: "service", title: name, href: formatRoute(["service", name]) };
+    }),
+    ...(rooms.value.data?.rooms ?? []).map(({ name }) => {
+      return { kind: "room", title: name, href: formatRoute(["room", name]) };
     }),
     ...unique(
       rules.value.data?.rules.map(({ domain, label }) => formatRoute(["rule", domain, label])) ??

@@ -46,6 +46,29 @@ export interface ServicePoint {
   readonly refused: Readonly<Record<string, number>>;
 }
 
+const roomFields = [
+  "waiting",
+  "active",
+  "activeMax",
+  "arrivals",
+  "entries",
+  "abandoned",
+  "estimateLow",
+  "estimateHigh",
+  "waits",
+  "expectedSeconds",
+  "actualSeconds",
+] as const;
+
+/** What is known of a waiting room in each second. */
+export type RoomField = (typeof roomFields)[number];
+
+/**
+ * One second of a waiting room: visitors, visitors per second, what one is told then in seconds (0:
+ * not known), and the waits that ended with sums over them.
+ */
+export type RoomPoint = Readonly<Record<RoomField, number>>;
+
 type Ring<T> = Map<number, T>;
 
 /** Counts of a rule in ten seconds. */
@@ -59,6 +82,7 @@ export class FleetHistory {
   readonly #replicas = new Map<string, Ring<HistoryPoint>>();
   readonly #services = new Map<string, Map<string, Ring<ServicePoint>>>();
   readonly #rules = new Map<string, Map<string, Ring<RulePoint>>>();
+  readonly #rooms = new Map<string, Map<string, Ring<RoomPoint>>>();
   /** Seconds in which replicas did not answer, and how many. */
   readonly #silent = new Map<number, number>();
 
@@ -83,6 +107,18 @@ export class FleetHistory {
       if (start === undefined) continue;
       for (const i of service.inFlight.keys()) own.set(start + i, servicePointOf(service, i));
     }
+    for (const room of one.rooms) {
+      const rings = entryOf(this.#rooms, room.name, () => new Map());
+      const own = entryOf(rings, one.replica, () => new Map());
+      const start = secondOf(room.start);
+      if (start === undefined) continue;
+      for (const i of room.waiting.keys()) {
+        own.set(
+          start + i,
+          valuesOf(roomFields, (field) => room[field][i] ?? 0),
+        );
+      }
+    }
     for (const { domain, label, start, hits, overLimit } of one.rules) {
       const rings = entryOf(this.#rules, ruleId({ domain, label }), () => new Map());
       const own = entryOf(rings, one.replica, () => new Map());
@@ -99,8 +135,8 @@ export class FleetHistory {
   #prune(now: number): void {
     const oldest = now - historySeconds - 60;
     const rings: Ring<unknown>[] = [...this.#replicas.values(), this.#silent];
-    for (const own of [...this.#services.values(), ...this.#rules.values()]) {
-      rings.push(...own.values());
+    for (const kept of [this.#services, this.#rules, this.#rooms]) {
+      for (const own of kept.values()) rings.push(...own.values());
     }
     for (const ring of rings) {
       for (const second of ring.keys()) {
@@ -141,6 +177,15 @@ export class FleetHistory {
     return this.#window((second) => {
       const points = rings.flatMap((ring) => ring.get(second) ?? []);
       return points.length === 0 ? undefined : sumService(points, isShared);
+    });
+  }
+
+  /** The same of a waiting room: its line is that of all replicas, and waits add up. */
+  roomTimeline(name: string): readonly Second<RoomPoint>[] {
+    const rings = [...(this.#rooms.get(name)?.values() ?? [])];
+    return this.#window((second) => {
+      const points = rings.flatMap((ring) => ring.get(second) ?? []);
+      return points.length === 0 ? undefined : mergeRoomPoints(points);
     });
   }
 
@@ -220,8 +265,7 @@ function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
 /** The limit is the fleet's, and where Envoys share it what is in flight too. */
 function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
   const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
-  const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
-  const together = isShared ? (values: readonly number[]) => Math.max(...values) : sum;
+  const together = isShared ? (values: readonly number[]) => Math.max(...values) : sumOf;
   const classes = (pick: (point: ServicePoint) => Readonly<Record<string, number>>) => {
     const total: Record<string, number> = {};
     for (const [name, count] of points.flatMap((point) => Object.entries(pick(point)))) {
@@ -232,13 +276,33 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
   return {
     limit: Math.max(...of(({ limit }) => limit)),
     inFlight: together(of(({ inFlight }) => inFlight)),
-    waiting: sum(of(({ waiting }) => waiting)),
+    waiting: sumOf(of(({ waiting }) => waiting)),
     rttMs: Math.max(...of(({ rttMs }) => rttMs)),
     minRttMs: Math.max(...of(({ minRttMs }) => minRttMs)),
     gradient: Math.min(...of(({ gradient }) => gradient)),
     admitted: classes(({ admitted }) => admitted),
     refused: classes(({ refused }) => refused),
   };
+}
+
+/** The line is the same at all replicas; waits end at one of them. */
+function mergeRoomPoints(points: readonly RoomPoint[]): RoomPoint {
+  return valuesOf(roomFields, (field) => {
+    const values = points.map((point) => point[field]);
+    return /^waits|Seconds$/.test(field) ? sumOf(values) : Math.max(...values);
+  });
+}
+
+function sumOf(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
+}
+
+function valuesOf<Name extends string>(
+  names: readonly Name[],
+  read: (name: Name) => number,
+): Record<Name, number> {
+  const entries = names.map((name) => [name, read(name)]);
+  return Object.fromEntries(entries);
 }
 
 function pointOf(one: ReplicaHistory, i: number): HistoryPoint {

@@ -5,6 +5,7 @@ export interface SchemaPart {
   readonly $defs?: Readonly<Record<string, SchemaPart>>;
   readonly properties?: Readonly<Record<string, SchemaPart>>;
   readonly items?: SchemaPart;
+  readonly additionalProperties?: SchemaPart | boolean;
   readonly anyOf?: readonly SchemaPart[];
   readonly oneOf?: readonly SchemaPart[];
   readonly enum?: readonly (string | number | boolean)[];
@@ -20,11 +21,16 @@ export function schemasAt(root: SchemaPart, path: readonly PathPart[]): readonly
   let parts = resolve(root, root);
   for (const step of path) {
     parts = parts.flatMap((part) => {
-      const next = step === item ? part.items : part.properties?.[step];
+      const next = step === item ? part.items : (part.properties?.[step] ?? ownName(part));
       return next === undefined ? [] : resolve(root, next);
     });
   }
   return parts;
+}
+
+/** What a name of the user's own has, where a map takes any. */
+function ownName({ additionalProperties: values }: SchemaPart): SchemaPart | undefined {
+  return typeof values === "object" ? values : undefined;
 }
 
 /** Follows references and choices, not into circles. */
@@ -33,7 +39,8 @@ function resolve(root: SchemaPart, part: SchemaPart, depth = 0): readonly Schema
   const name = part.$ref?.replace("#/$defs/", "");
   const named = name === undefined ? undefined : root.$defs?.[name];
   const choices = [...(part.anyOf ?? []), ...(part.oneOf ?? []), ...(named ? [named] : [])];
-  const own = part.properties || part.items || part.enum || part.description ? [part] : [];
+  const isMap = part.properties || ownName(part);
+  const own = isMap || part.items || part.enum || part.description ? [part] : [];
   return [...own, ...choices.flatMap((one) => resolve(root, one, depth + 1))];
 }
 

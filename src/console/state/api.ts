@@ -6,6 +6,7 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { nowMs } from "./browser.js";
 import { noteSignedOut, user } from "./session.js";
@@ -45,6 +46,7 @@ export const api = {
   limits: createClient(LimitService, transport),
   policies: createClient(PolicyService, transport),
   quotas: createClient(QuotaService, transport),
+  rooms: createClient(RoomService, transport),
   fleet: createClient(FleetService, transport),
 };
 

@@ -15,6 +15,7 @@ export interface KnownHistory {
 /** What is asked for beside the fleet's own numbers. */
 export interface HistoryQuestion {
   readonly service?: string;
+  readonly room?: string;
   readonly rules?: readonly { readonly domain: string; readonly label: string }[];
   readonly everyMs?: number;
   readonly isOn?: boolean;
@@ -26,11 +27,12 @@ const ruleLagMs = 12_000;
 /** Keeps the last 15 minutes up to date: the first answer has all, the others what is new. */
 export function useHistory({
   service = "",
+  room = "",
   rules = [],
   everyMs = 1_000,
   isOn = true,
 }: HistoryQuestion): ReadonlySignal<Polled<KnownHistory>> {
-  const about = JSON.stringify([service, rules]);
+  const about = JSON.stringify([service, room, rules]);
   const known = useRef({ about, history: new FleetHistory() });
   if (known.current.about !== about) known.current = { about, history: new FleetHistory() };
   const { history } = known.current;
@@ -41,7 +43,8 @@ export function useHistory({
       const sinceMs = (end ?? 0) * 1_000 + 499 - (rules.length > 0 ? ruleLagMs : 0);
       const since = end === undefined ? {} : { since: timestampFromMs(sinceMs) };
       const wanted = rules.map(({ domain, label }) => ({ domain, label }));
-      const answer = await api.fleet.getHistory({ ...since, service, rules: wanted }, { signal });
+      const question = { ...since, service, room, rules: wanted };
+      const answer = await api.fleet.getHistory(question, { signal });
       history.add(answer, nowMs());
       return { history, silentReplicas: answer.silentReplicas };
     },

@@ -1,7 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { type Signal, useSignal } from "@preact/signals";
-import type { GateThresholds, NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { reasonFlags, writeCommand } from "../data/cli-command.js";
+import type { NodeShare, Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   formatCount,
   formatMillis,
@@ -13,18 +11,15 @@ import {
 import type { ServicePoint, ServiceSecond } from "../data/history.js";
 import { type FleetService, judgeService, shedRatioNoticed } from "../data/services.js";
 import { showText } from "../data/shown-text.js";
-import { ActionDialog, type PlannedChange } from "../parts/action-dialog.jsx";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
 import { Plot, type PlotLine } from "../parts/plot.jsx";
 import { Signals } from "../parts/signals.jsx";
 import { Badge, Meter, PolledAnswer, SilentNotice, Tile } from "../parts/status.jsx";
 import { TitledPanel } from "../parts/titled-panel.jsx";
-import { api } from "../state/api.js";
 import { useHistory } from "../state/history-poll.js";
 import { route } from "../state/location.js";
-import { usePoll } from "../state/poll.js";
 import { useServices } from "../state/services-poll.js";
-import { mayChange } from "../state/session.js";
+import { GatePanel } from "./gate.jsx";
 
 /** One service: its limit and what moves it, who holds what of it, and its gate. */
 export function ServicePage() {
@@ -57,7 +52,11 @@ export function ServicePage() {
               <SilentNotice count={silentReplicas} />
               <ServiceTiles service={service} />
               <ServicePlots service={service} />
-              <Gate service={service} />
+              <GatePanel
+                name={service.name}
+                state={service.gate}
+                none="This service has none. The policy's admission.gate gives it one."
+              />
               <Signals replicas={service.replicas} />
               <Shares service={service} />
               <Replicas replicas={service.replicas} />
@@ -228,184 +227,6 @@ function classLines(
       values: seconds.map(({ point }) => point && (point[side][priority] ?? 0)),
     };
   });
-}
-
-function Gate({ service: { name, gate } }: { readonly service: FleetService }) {
-  const isOpen = useSignal(false);
-  const isShown = useSignal(false);
-  const polled = usePoll((signal) => api.fleet.getGateThresholds({ service: name }, { signal }), {
-    everyMs: 3_000,
-    about: name,
-    isOn: isShown.value,
-  });
-  if (gate === "") {
-    return (
-      <section class="panel">
-        <h2>Gate</h2>
-        <p class="empty">This service has none. The policy's admission.gate gives it one.</p>
-      </section>
-    );
-  }
-  return (
-    <TitledPanel title="Gate" aside={<Badge tone={gate === "open" ? "good" : "bad"}>{gate}</Badge>}>
-      {isShown.value ? undefined : (
-        <button
-          type="button"
-          onClick={() => {
-            isShown.value = true;
-          }}
-        >
-          Show thresholds
-        </button>
-      )}
-      <PolledAnswer polled={polled.value} isAsked={isShown.value}>
-        {({ thresholds }) =>
-          thresholds === undefined ? (
-            <p class="empty">It has no thresholds.</p>
-          ) : (
-            <>
-              <p>
-                Opens below <b>{formatNumber(thresholds.openBelow)}</b>, closes above{" "}
-                <b>{formatNumber(thresholds.closeAbove)}</b>.{" "}
-                {thresholds.isOverridden ? (
-                  <Badge tone="notice">set by an operator</Badge>
-                ) : (
-                  <span class="muted">As the policy says.</span>
-                )}
-              </p>
-              {mayChange() ? (
-                <button type="button" onClick={() => (isOpen.value = true)}>
-                  Change thresholds …
-                </button>
-              ) : undefined}
-              {isOpen.value ? (
-                <GateAction
-                  service={name}
-                  thresholds={thresholds}
-                  onClose={() => {
-                    isOpen.value = false;
-                  }}
-                />
-              ) : undefined}
-            </>
-          )
-        }
-      </PolledAnswer>
-    </TitledPanel>
-  );
-}
-
-interface GateForm {
-  readonly open: string;
-  readonly close: string;
-  readonly clear: boolean;
-}
-
-function gateCommand(service: string, { open, close, clear }: GateForm, reason: string): string {
-  return writeCommand([
-    ...["headgate", "gate", clear ? "clear" : "set", service],
-    ...(clear ? [] : ["--open-below", open, "--close-above", close]),
-    ...reasonFlags(reason),
-  ]);
-}
-
-function change(what: string, before: number, after: number | undefined): PlannedChange {
-  const text = after === undefined ? "the policy's" : formatNumber(after);
-  return { what, before: formatNumber(before), after: text };
-}
-
-function GateAction({
-  service,
-  thresholds,
-  onClose,
-}: {
-  readonly service: string;
-  readonly thresholds: GateThresholds;
-  readonly onClose: () => void;
-}) {
-  const { openBelow, closeAbove, version, isOverridden } = thresholds;
-  const form = useSignal<GateForm>({
-    open: String(openBelow),
-    close: String(closeAbove),
-    clear: false,
-  });
-  const open = Number(form.value.open);
-  const close = Number(form.value.close);
-  const { clear } = form.value;
-  const isValid = clear || (Number.isFinite(open) && Number.isFinite(close) && open < close);
-  return (
-    <ActionDialog
-      title={`Gate of ${showText(service)}`}
-      verb="Change thresholds"
-      changes={
-        isValid
-          ? [
-              change("Opens below", openBelow, clear ? undefined : open),
-              change("Closes above", closeAbove, clear ? undefined : close),
-            ]
-          : undefined
-      }
-      command={(reason) => gateCommand(service, form.value, reason)}
-      run={async (reason) => {
-        await api.fleet.setGateThresholds({
-          service,
-          reason,
-          clear,
-          expectedVersion: version,
-          ...(clear ? {} : { openBelow: open, closeAbove: close }),
-        });
-        return "Changed. It applies on all replicas within a second.";
-      }}
-      onClose={onClose}
-    >
-      <GateFields form={form} isOverridden={isOverridden} />
-    </ActionDialog>
-  );
-}
-
-function GateFields({
-  form,
-  isOverridden,
-}: {
-  readonly form: Signal<GateForm>;
-  readonly isOverridden: boolean;
-}) {
-  const { clear } = form.value;
-  const field = (label: string, name: "open" | "close") => (
-    <label class="field">
-      <span>{label}</span>
-      <input
-        inputMode="decimal"
-        disabled={clear}
-        value={form.value[name]}
-        onInput={(event) => {
-          form.value = { ...form.value, [name]: event.currentTarget.value };
-        }}
-      />
-    </label>
-  );
-  return (
-    <>
-      <div class="fields">
-        {field("Open below (share of the capacity, such as 0.6)", "open")}
-        {field("Close above", "close")}
-      </div>
-      {isOverridden ? (
-        <label class="choices">
-          <span>
-            <input
-              type="checkbox"
-              checked={clear}
-              onInput={(event) => {
-                form.value = { ...form.value, clear: event.currentTarget.checked };
-              }}
-            />{" "}
-            back to the policy's own
-          </span>
-        </label>
-      ) : undefined}
-    </>
-  );
 }
 
 function Shares({ service: { replicas, limit } }: { readonly service: FleetService }) {

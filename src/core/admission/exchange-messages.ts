@@ -59,6 +59,8 @@ export type ExchangeMessage =
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
+  /** Whether fields of that name stay beside it, as each cookie needs its own. Absent: replaced. */
+  readonly isAppended?: true;
 }
 
 /** The namespace of our dynamic metadata. */
@@ -75,7 +77,7 @@ export interface ContinueReply {
   readonly kind: "continue";
   /** The part that is answered; Envoy takes an answer to another one for spurious. */
   readonly part: ExchangePart;
-  /** Set, replacing what is there. */
+  /** Set, replacing what is there unless they are appended. */
   readonly setHeaders: readonly HeaderField[];
   readonly removeHeaders: readonly string[];
   /** Undefined sends none. */
@@ -86,7 +88,7 @@ export interface ContinueReply {
 
 /** An answer of our own instead of the upstream's. */
 export interface Refusal {
-  /** HTTP status, 400 to 599. */
+  /** HTTP status: 400 to 599, or 200 for the page of a waiting room. */
   readonly status: number;
   /** For gRPC requests; undefined lets Envoy derive it. */
   readonly grpcStatus: number | undefined;

@@ -23,6 +23,10 @@ export type ExchangeState =
       readonly hasResponse: boolean;
       /** Response headers will not come, because we asked so. */
       readonly skipsResponse: boolean;
+      /** What the answer to response headers sets. */
+      readonly responseSetHeaders: readonly HeaderField[];
+      /** False: the stream ends with that answer. */
+      readonly isFollowed: boolean;
     }
   /** Holds no place any more; Envoy only finishes an answer of its own. */
   | { readonly kind: "finishing"; readonly isObserved: boolean }
@@ -55,6 +59,8 @@ export interface ForwardingTerms {
   readonly responseHeaders: "send" | "skip" | undefined;
   /** False: nobody needs to know how it ends. */
   readonly isFollowed: boolean;
+  /** Set on the response, whose headers are then asked for. Absent: none. */
+  readonly responseSetHeaders?: readonly HeaderField[];
 }
 
 /** A message with a part of the exchange. */
@@ -156,15 +162,20 @@ function onPart(state: OpenState, message: PartMessage): ExchangeStep {
   }
   if (part === "requestHeaders") return fail(state, "outOfOrder");
   if (state.kind === "deciding") return onPartTooEarly(state, part);
+  if (part === "responseHeaders" && state.kind === "admitted") return respond(state, message);
   const replies = state.isObserved ? none : [plainReply(part)];
   if (state.kind === "finishing") return { state, replies, effects: none };
-  if (part === "responseHeaders" && state.hasResponse) return fail(state, "outOfOrder");
-  if (part === "responseHeaders") {
-    const effects: readonly ExchangeEffect[] = [{ kind: "responded", headers: message.headers }];
-    return { state: { ...state, hasResponse: true }, replies, effects };
-  }
   if (part !== "responseTrailers") return { state, replies, effects: none };
   return { state, replies, effects: [{ kind: "responded", headers: message.headers }] };
+}
+
+function respond(state: StateOf<"admitted">, { headers }: PartMessage): ExchangeStep {
+  const { isObserved, hasResponse, isFollowed, responseSetHeaders: setHeaders } = state;
+  if (hasResponse) return fail(state, "outOfOrder");
+  const replies = isObserved ? none : [{ ...plainReply("responseHeaders"), setHeaders }];
+  if (!isFollowed) return { state: over, replies, effects: [completed, endStream] };
+  const effects: readonly ExchangeEffect[] = [{ kind: "responded", headers }];
+  return { state: { ...state, hasResponse: true }, replies, effects };
 }
 
 /**
@@ -198,7 +209,9 @@ function isLostUnlessSentBack({ bodyModes, isObserved }: PartMessage): boolean {
 
 function admit(state: StateOf<"deciding">, terms: ForwardingTerms): ExchangeStep {
   const { isObserved } = state;
-  const { setHeaders, removeHeaders, metadata, responseHeaders, isFollowed } = terms;
+  const { setHeaders, removeHeaders, metadata, isFollowed, responseSetHeaders = none } = terms;
+  const setsResponse = !isObserved && responseSetHeaders.length > 0;
+  const responseHeaders = setsResponse ? "send" : isFollowed ? terms.responseHeaders : undefined;
   const reply: ExchangeReply = {
     kind: "continue",
     part: "requestHeaders",
@@ -206,16 +219,19 @@ function admit(state: StateOf<"deciding">, terms: ForwardingTerms): ExchangeStep
     removeHeaders,
     metadata:
       metadata === undefined ? undefined : { namespace: metadataNamespace, fields: metadata },
-    responseHeaders: isFollowed ? responseHeaders : undefined,
+    responseHeaders,
   };
   const replies = isObserved ? none : [reply];
-  if (!isFollowed) return { state: over, replies, effects: [completed, endStream] };
+  if (!isFollowed && !setsResponse)
+    return { state: over, replies, effects: [completed, endStream] };
   const skipsResponse = !isObserved && responseHeaders === "skip";
   const admitted: ExchangeState = {
     kind: "admitted",
     isObserved,
     hasResponse: false,
     skipsResponse,
+    responseSetHeaders,
+    isFollowed,
   };
   return { state: admitted, replies, effects: none };
 }

@@ -149,7 +149,7 @@ export class RequestQueue<T> {
     if (!isSameCodel) this.#codel = codel && new Codel(codel);
   }
 
-  /** Takes a request in. There is no place for it in a full queue: then its cause is `queueFull`. */
+  /** Takes a request in. A full queue has no place for it: then its cause is `queueFull`. */
   enter(newcomer: QueueCandidate<T>, nowMs: number): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {

@@ -53,6 +53,16 @@ export function shedKey(service: string, priority: Priority): string {
 }
 
 /**
+ * The runtime key of the percentage of visitors without a ticket that generated routes turn away
+ * from a waiting room.
+ *
+ * Example: `headgate.waiting_room.shop.reject`.
+ */
+export function roomRejectKey(room: string): string {
+  return `headgate.waiting_room.${room}.reject`;
+}
+
+/**
  * The runtime key of the share of a service's requests for which a generated local rate limit
  * refuses at all, as `filter_enforced` of Envoy's filter names it. Headgate sends 0 while it lives,
  * where the policy wants that limit only without it.

@@ -23,7 +23,7 @@ export const keyValueLengthMax = 256;
 /** Changes when the meaning of stored state changes, so that old state is never misread. */
 const formatVersion = "2";
 
-/** Marks the algorithm of a bucket, so that each has its own state. */
+/** Marks the algorithm of a bucket, so that each has its own state. Never `t`: `throttleKey`. */
 const algorithmLetters: Readonly<Record<Algorithm["kind"], string>> = {
   gcra: "g",
   fixed_window: "w",
@@ -64,6 +64,17 @@ export function overflowKey(
   for (const { key: name, value } of path)
     key += part(name) + (value === undefined ? "*" : part(value));
   return (key + limitIdentity(limit)) as LimitKey;
+}
+
+/** A text of a key as it is, or the hexadecimal digest of one that cannot be part of a key. */
+export type KeyPart = { readonly value: string } | { readonly digest: string };
+
+/**
+ * Returns the key of the bucket of a `CL.THROTTLE`, which has a namespace of its own: it never
+ * equals a key of a policy, because no algorithm has its letter. Example: `2t4:ip:7`.
+ */
+export function throttleKey(key: KeyPart): LimitKey {
+  return named(`${formatVersion}t${"value" in key ? part(key.value) : `#${key.digest}`}`);
 }
 
 function limitIdentity({ name, periodUs }: LimitIdentity): string {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.js";
 
-/** Identifies a bucket in the store. Only `limitKey` and `overrideKey` create it. */
+/** Identifies a bucket in the store. Only `key.ts` creates it. */
 export type LimitKey = string & { readonly limitKeyBrand: never };
 
 /**

@@ -31,6 +31,11 @@ export interface AdmissionGrant {
    * stream is ended with the answer, and Envoy sends nothing more.
    */
   readonly isFollowed: boolean;
+  /**
+   * Set on the response, such as the cookie of a session. Absent: none. Its headers are then asked
+   * for, whatever `responseHeaders` says.
+   */
+  readonly responseSetHeaders?: readonly HeaderField[];
 }
 
 /** What `AdmissionDecider.begin` returns: what became of a request, as far as it is known. */

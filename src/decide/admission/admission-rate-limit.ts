@@ -37,19 +37,24 @@ const keptNameCharsMax = 1_024;
 const passes: RateLimitAnswer = { kind: "passes" };
 const failed: RateLimitAnswer = { kind: "failed" };
 
-/** Asks for the rate limits of one service, in the call that admits its requests. */
+/** What is asked for a request; undefined: nothing. */
+type QueryOf = (
+  request: Pick<AdmissionRequest, "headers" | "attributes">,
+) => RateLimitQuery | undefined;
+
+/** Asks for rate limits in the call that admits a request: those of a service, or of one place. */
 export class RateLimitAsker {
   readonly #decider: RateLimitDecider;
-  readonly #limit: ServiceRateLimit;
+  readonly #queryOf: QueryOf;
   readonly #kept = new GenerationalMap<string, PreparedQuery>(
     keptQueriesBytesMax,
     (name, prepared) => 2 * name.length + preparedBytes(prepared),
   );
   readonly #reportedRules = new ReportedRules();
 
-  constructor(decider: RateLimitDecider, limit: ServiceRateLimit) {
+  constructor(decider: RateLimitDecider, queryOf: QueryOf) {
     this.#decider = decider;
-    this.#limit = limit;
+    this.#queryOf = queryOf;
   }
 
   /**
@@ -62,7 +67,7 @@ export class RateLimitAsker {
     deadlineMs: number,
     answered: (answer: RateLimitAnswer) => void,
   ): void {
-    const query = rateLimitQuery(this.#limit, request);
+    const query = this.#queryOf(request);
     if (query === undefined) {
       answered(passes);
       return;

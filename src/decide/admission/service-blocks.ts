@@ -14,7 +14,7 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
-import { RateLimitAsker, type RateLimitDecider } from "./admission-rate-limit.js";
+import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admission-rate-limit.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
 import { ImmediateResponseCache } from "./immediate-response-cache.js";
@@ -80,7 +80,9 @@ export class ServiceBlocks {
       });
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
-      rateLimit?.inExtProc === true ? new RateLimitAsker(parts.decider, rateLimit) : undefined;
+      rateLimit?.inExtProc === true
+        ? new RateLimitAsker(parts.decider, (request) => rateLimitQuery(rateLimit, request))
+        : undefined;
   }
 
   /** A request was refused: it may be one of those that are told in the log. */

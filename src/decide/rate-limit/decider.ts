@@ -1,6 +1,7 @@
 import { Breaker } from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { Charge } from "../../core/limits/bucket.js";
 import type { LimitKey, Rule } from "../../core/limits/limit.js";
 import { noOverrides, type OverrideTable } from "../../core/limits/override-table.js";
 import type { Verdict } from "../../core/limits/verdict.js";
@@ -12,7 +13,7 @@ import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import { chargesFor, Decision, type DecisionCall, type ResolveDecision } from "./decision.js";
 import type { DecidedRequest, DecisionObserver, ObservedCall } from "./decision-observer.js";
-import { decideWithoutStore } from "./fallback.js";
+import { decideWithoutStore, type FallbackAsk } from "./fallback.js";
 import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import {
@@ -27,6 +28,7 @@ import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-quer
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { Hits, RateLimitQuery } from "./query.js";
 import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import { RecentCharges } from "./recent-charges.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
 import type { LimitSwitches } from "./switches.js";
@@ -90,6 +92,7 @@ export class Decider {
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
   readonly #peeked = new PeekedRules();
+  readonly #recentCharges = new RecentCharges();
   #localStore: LimitStore;
   /** The shed mode for calls that are answered unread. */
   #areLimitsCarried = false;
@@ -204,8 +207,8 @@ export class Decider {
   }
 
   /** Once a call has carried a limit, calls that are answered unread are treated as if all did. */
-  #noteCarried({ descriptors }: RateLimitQuery): void {
-    if (this.#areLimitsCarried) return;
+  #noteCarried({ descriptors, isOwn }: RateLimitQuery): void {
+    if (this.#areLimitsCarried || isOwn === true) return;
     if (!descriptors.some(({ override }) => override !== undefined)) return;
     this.#areLimitsCarried = true;
     this.#shedding = undefined;
@@ -278,6 +281,32 @@ export class Decider {
     if (known !== undefined) this.#finish(decision, known);
     else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
+  }
+
+  /**
+   * Decides a charge that belongs to no policy, in the same batch as the calls of this turn, and
+   * together with equal ones. If the store does not decide it, the process-wide failure mode does.
+   *
+   * @throws ServiceError OVERLOADED or the STORE_ code of the failure, if that mode is `error`
+   */
+  async decideCharge(charge: Charge): Promise<DecidedRequest> {
+    const { clock, pressure, switches } = this.#parts;
+    const { charges, slot } = this.#recentCharges.alike(charge);
+    const bytes = chargeBytes + 2 * charge.key.length;
+    pressure.begin(bytes);
+    try {
+      const outcome = pressure.passesStoreBy(clock.monotonicMs())
+        ? passedBy
+        : await new Promise<IndexedOutcome>((resolve) => {
+            const settle = (one: BatchOutcome, index: number): void => resolve({ ...one, index });
+            this.#batcher.ask(charges, { deadlineMs: Number.POSITIVE_INFINITY, settle }, slot);
+          });
+      if (outcome.kind === "decided") return decidedByStore(charges, outcome, outcome.index);
+      const modes = [switches.defaults.onStoreFailure];
+      return await this.#decideWithoutStore({ charges, modes }, outcome.code);
+    } finally {
+      pressure.end(bytes);
+    }
   }
 
   /** Decides without the store if there is no limit, or if the store has just denied the same. */
@@ -396,25 +425,19 @@ export class Decider {
   }
 
   #fallBack(decision: Decision, code: ErrorCode): void {
-    this.#decideWithoutStore(decision, code).then(
+    const { prepared, charges } = decision;
+    const modes = prepared.asks.map(({ limit }) => limit.onStoreFailure);
+    this.#decideWithoutStore({ charges, modes }, code).then(
       (request) => this.#finish(decision, request),
       (thrown: unknown) => this.#fail(decision, thrown),
     );
   }
 
-  async #decideWithoutStore(
-    { prepared: { asks }, charges }: Decision,
-    code: ErrorCode,
-  ): Promise<DecidedRequest> {
+  async #decideWithoutStore(asked: FallbackAsk, code: ErrorCode): Promise<DecidedRequest> {
     const { counters, replicaCount } = this.#parts;
-    let isFailing = false;
-    for (const { limit } of asks) {
-      counters.countFallback(limit.onStoreFailure, code);
-      if (limit.onStoreFailure === "error") isFailing = true;
-    }
-    if (isFailing) throw new ServiceError(code);
-    const modes = asks.map(({ limit }) => limit.onStoreFailure);
-    return decideWithoutStore({ charges, modes }, this.#localStore, replicaCount());
+    for (const mode of asked.modes) counters.countFallback(mode, code);
+    if (asked.modes.includes("error")) throw new ServiceError(code);
+    return decideWithoutStore(asked, this.#localStore, replicaCount());
   }
 
   /** Handles an event and forwards it. */
@@ -437,3 +460,11 @@ const nothingAsked: DecidedRequest = {
   nowUs: 0,
   isFromMemory: false,
 };
+
+/** What came of one of several equal requests. */
+type IndexedOutcome = BatchOutcome & { readonly index: number };
+
+const passedBy: IndexedOutcome = { kind: "failed", code: "OVERLOADED", index: 0 };
+
+/** The approximate size of a charge in flight beside its key, in bytes. */
+const chargeBytes = 500;

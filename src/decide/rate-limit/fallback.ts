@@ -16,7 +16,7 @@ const deniedCharge = {
 } as const;
 
 /** A request during a store outage: its charges, and the failure mode of each limit. */
-interface FallbackAsk {
+export interface FallbackAsk {
   readonly charges: readonly Charge[];
   /** One per charge. Never `error`: the caller handles that mode. */
   readonly modes: readonly FailureMode[];

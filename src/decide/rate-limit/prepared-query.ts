@@ -145,7 +145,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     policy,
     overrides,
     peekedRules,
-    isDomainKnown: policy.domains.has(query.domain),
+    isDomainKnown: query.isOwn === true || policy.domains.has(query.domain),
     isShadow: parts.switches.isShadow,
     descriptors,
     asks,
@@ -195,9 +195,11 @@ class Preparation {
   descriptors(): readonly PreparedDescriptor[] {
     const { policy } = this.#parts;
     const tree = policy.domains.get(this.#query.domain);
-    if (tree === undefined) return this.#query.descriptors.map(() => unmatched);
+    if (tree === undefined && this.#query.isOwn !== true) {
+      return this.#query.descriptors.map(() => unmatched);
+    }
     const rules = this.#query.descriptors.map(({ override, entries }) =>
-      override === undefined ? tree.match(entries) : undefined,
+      override === undefined ? tree?.match(entries) : undefined,
     );
     const replaced = replacedNames(rules);
     return this.#query.descriptors.map(({ override }, index): PreparedDescriptor => {
@@ -368,9 +370,9 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };
 
-/** A limit that a request carries: enforced, unnamed, with a burst of one period's hits. */
+/** A limit that a request carries: enforced and unnamed. One with its own burst drains. */
 function overrideLimit(
-  { hits, unit, unitMultiplier }: LimitOverride,
+  { hits, burst, unit, unitMultiplier }: LimitOverride,
   { algorithm, onStoreFailure }: LimitDefaults,
 ): Limit {
   const periodUs = unitSeconds[unit] * unitMultiplier * 1_000_000;
@@ -385,10 +387,10 @@ function overrideLimit(
     unit,
     unitMultiplier,
     periodUs,
-    burst: hits,
+    burst: burst ?? hits,
     role: "enforce",
     peek: "debt",
     onStoreFailure,
-    ...(algorithm === "gcra" ? {} : { algorithm: { kind: algorithm } }),
+    ...(algorithm === "gcra" || burst !== undefined ? {} : { algorithm: { kind: algorithm } }),
   };
 }

@@ -7,6 +7,8 @@ export interface RateLimitQuery {
   readonly domain: string;
   /** 1 to `descriptorCountMax`. */
   readonly descriptors: readonly DescriptorQuery[];
+  /** Headgate asks for itself: limits that it carries hold in any domain. Absent: a caller asks. */
+  readonly isOwn?: true;
 }
 
 /** One descriptor of a query. */
@@ -25,8 +27,10 @@ export interface DescriptorQuery {
 
 /** Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.RateLimitOverride. */
 export interface LimitOverride {
-  /** Hits per period, 0 to 2^32 - 1. Also the burst. */
+  /** Hits per period, 0 to 2^32 - 1. */
   readonly hits: number;
+  /** Absent: as many as `hits`. */
+  readonly burst?: number;
   readonly unit: LimitUnit;
   /** At least 1. */
   readonly unitMultiplier: number;

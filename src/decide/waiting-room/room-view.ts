@@ -29,13 +29,19 @@ export const roomOutcomes = [
   "forged",
 ] as const;
 
+/** One of `roomOutcomes`. */
 export type RoomOutcome = (typeof roomOutcomes)[number];
+
+/** Upper bounds of the histogram of waits, in seconds. */
+export const roomWaitBoundsSeconds: readonly number[] = [
+  10, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200,
+];
 
 /** A room as operators see it. */
 export interface RoomView {
   readonly policy: RoomPolicy;
   /** Undefined status: the store has not answered yet. */
-  readonly line: Pick<RoomLine, "status" | "isReachable">;
+  readonly line: Pick<RoomLine, "status" | "isReachable" | "second">;
   readonly override: RoomOverride | undefined;
   /** The replica that leads; undefined: nobody known. */
   readonly leaderId: string | undefined;
@@ -49,9 +55,11 @@ export interface RoomView {
   readonly waits: {
     readonly endedCount: number;
     readonly inRangeCount: number;
-    /** Sums in seconds: what was told as the middle, and what it became. */
-    readonly toldSeconds: number;
-    readonly trueSeconds: number;
+    /** By `roomWaitBoundsSeconds`, each with those up to its bound; then all longer ones. */
+    readonly counts: readonly number[];
+    /** Sums in seconds: the middles of the ranges, and what the waits became. */
+    readonly expectedSeconds: number;
+    readonly actualSeconds: number;
   };
   /** The share of requests without a ticket that Envoys turn away by themselves. */
   readonly gateRejectRatio: number;
@@ -75,7 +83,12 @@ export interface TicketView {
 export interface RoomControls {
   rooms(): readonly RoomView[];
   room(name: string): RoomView | undefined;
-  /** Replaces what operators have set; undefined takes all back. */
+  /** Asks the store how a room stands: `room` then answers with what other replicas have set. */
+  refresh(room: string): Promise<void>;
+  /**
+   * Replaces what operators have set; undefined takes all back. When it resolves, this replica
+   * knows it: `room` answers with it.
+   */
   override(room: string, override: RoomOverride | undefined): Promise<void>;
   /** Lets a visitor in at once, past the order; what is wrong with the ticket is told. */
   letIn(room: string, ticket: string): Promise<"entered" | "gone" | "forged" | "full">;

@@ -14,6 +14,11 @@ interface StoredThresholds {
   readonly version: number;
 }
 
+/** What a waiting room is called where gates are named: no service has a colon in its name. */
+export function roomGateName(room: string): string {
+  return `room:${room}`;
+}
+
 /**
  * Gate thresholds that override the policy's, the same at all replicas. A snapshot is rebuilt when
  * records change, so a lookup once per second costs one map access.

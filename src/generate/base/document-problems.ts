@@ -214,6 +214,13 @@ export const documentProblemRows = {
       "`proxies.listener.maxRequestHeadersKb` to 64.",
     severity: "warning",
   },
+  HG445: {
+    title: "Visitors come past a waiting room while Headgate does not answer.",
+    remedy:
+      "Set `failureModeDeny: true` in `proxies.headgate`, or say that everybody enters then: " +
+      "`onStoreFailure: open`.",
+    severity: "warning",
+  },
   HG450: {
     title: "A name or a type is not of Envoy's API.",
     remedy: "Correct the spelling, or move the field to the message where it belongs.",

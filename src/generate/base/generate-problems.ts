@@ -58,6 +58,13 @@ const targetProblemRows = {
     title: "Several services drive the single limit of a proxy.",
     remedy: "Send their limits to `circuitBreakers`.",
   },
+  HG325: {
+    title: "Proxies cannot turn visitors of a waiting room away by themselves.",
+    remedy:
+      "Let visitors bypass the room by headers instead of `sources` and `priorities`, " +
+      "and name fewer paths. Until then, the gate acts in Headgate alone.",
+    severity: "warning",
+  },
   HG340: {
     title: "A service has no name that a mesh knows.",
     remedy: "Set `upstream.address` to the service's full host name, and set its port.",

@@ -3,6 +3,7 @@ import type { PolicyLocation } from "../../policy/policy-places.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { Document } from "./document.js";
 import type { ExistingObject } from "./existing-object.js";
 import type { RatedId, Severity } from "./generate-problems.js";
@@ -19,6 +20,7 @@ export interface GeneratedPolicy {
   readonly rules: readonly Rule[];
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
+  readonly waitingRooms: readonly RoomPolicy[];
   readonly proxies: ProxyPolicy;
 }
 

@@ -29,7 +29,7 @@ export function extensionPolicy(
   service: ServicePolicy,
   context: EnvoyContext,
 ): TreeMap | undefined {
-  if (!usesExtProc(service)) return undefined;
+  if (!usesExtProc(service, context.policy)) return undefined;
   const backend = headgateBackend(context);
   if (backend === undefined) return undefined;
   const { deniesWithoutAnswer } = context.policy.proxies.headgate;
@@ -100,7 +100,8 @@ export const clientSecret = "headgate-client-tls";
 /** Whether Envoys have a certificate to show where they ask for admission. */
 export function showsCertificate({ policy }: EnvoyContext): boolean {
   return (
-    policy.proxies.headgate.tls?.certificate !== undefined && policy.services.some(usesExtProc)
+    policy.proxies.headgate.tls?.certificate !== undefined &&
+    policy.services.some((service) => usesExtProc(service, policy))
   );
 }
 
@@ -114,7 +115,8 @@ export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
   const service = headgateService(context);
   const { tls } = context.policy.proxies.headgate;
   if (service === undefined || tls === undefined) return undefined;
-  if (!context.policy.services.some(usesExtProc)) return undefined;
+  const { policy } = context;
+  if (!policy.services.some((one) => usesExtProc(one, policy))) return undefined;
   const version = hasGatewayFeature(context, "backendTlsV1") ? "v1" : "v1alpha3";
   return specObject(
     { apiVersion: `${gatewayGroup}/${version}`, kind: "BackendTLSPolicy" },
@@ -135,7 +137,8 @@ export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
 export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
   const service = headgateService(context);
   if (service === undefined) return undefined;
-  const asking = context.policy.services.filter(usesExtProc);
+  const { policy } = context;
+  const asking = policy.services.filter((one) => usesExtProc(one, policy));
   const namespaces = new Set(asking.map((one) => routePlace(one, context).namespace));
   namespaces.delete(service.namespace);
   if (namespaces.size === 0) return undefined;

@@ -11,6 +11,7 @@ import { localRateLimitFilter, localRateLimitPerRoute } from "../envoy/http/loca
 import { localReplies } from "../envoy/http/local-replies.js";
 import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/priority-header.js";
 import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
+import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
@@ -244,9 +245,17 @@ function protectionPatches(service: ServicePolicy, context: EnvoyContext): reado
 
 /** Routes before those of the HTTPRoute, the last one first: each goes to the front. */
 function routePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
-  const routes = shedRoutes(service, context, addedFilterNames(context));
+  const filters = addedFilterNames(context);
+  const extProc = serviceExtProc(service, context).filter;
+  const rooms = roomRoutes(service, context, {
+    filters,
+    // Envoy Gateway turns it on for the routes of the HTTPRoute alone.
+    answering: { [extProc]: typed("envoy.config.route.v3.FilterConfig", { config: {} }) },
+  });
+  const routes = [...rooms, ...shedRoutes(service, context, filters)];
   if (routes.length === 0) return [];
-  return hostsOf(service, context, "concurrency").flatMap((host) =>
+  const block = rooms.length > 0 ? "waitingRooms" : "concurrency";
+  return hostsOf(service, context, block).flatMap((host) =>
     routes
       .toReversed()
       .flatMap((value) => hostPatches(host, context, { path: "/routes/0", value })),

@@ -4,6 +4,7 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import { durationText } from "../envoy/base/values.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
+import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
 import { virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
@@ -40,11 +41,14 @@ function firstRoutes(
   place: IstioPlace,
   names: FilterNames,
 ): readonly Tree[] {
+  const filters = [...names.shared, ...names.own];
+  const rooms = roomRoutes(service, place.envoy, { filters });
   if (place.context !== "SIDECAR_INBOUND") {
-    return shedRoutes(service, place.envoy, [...names.shared, ...names.own]);
+    return [...rooms, ...shedRoutes(service, place.envoy, filters)];
   }
-  const whole = virtualHostAt(service, place, names);
-  return ownRoutes(itemsOf(memberOf(whole, "routes")), service, place);
+  const routes = itemsOf(memberOf(virtualHostAt(service, place, names), "routes"));
+  // Those of rooms come first, and need no routes before them.
+  return [...rooms, ...ownRoutes(routes.slice(rooms.length), service, place)];
 }
 
 /** Whether some of them run at Envoy's priority HIGH. */

@@ -87,6 +87,14 @@ Its replicas share a Redis. Create its Secret, unless it exists already:
 Redis keeps what operators change (overrides, freezes, the policy with HEADGATE_POLICY_SOURCE=store,
 the audit log). Run it with \`appendonly yes\` and a persistent volume.
 {{- end }}
+{{- if .Values.waitingRooms.secretName }}
+
+Waiting rooms sign tickets with the Secret {{ .Values.waitingRooms.secretName }} (keys). Create it,
+unless it exists already:
+
+  kubectl -n {{ .Release.Namespace }} create secret generic {{ .Values.waitingRooms.secretName }} \\
+    --from-literal=keys="$(openssl rand -base64 32)"
+{{- end }}
 {{- if .Values.tls.enabled }}
 
 Both ports use TLS, with the Secret {{ .Values.tls.secretName }} (tls.crt, tls.key and ca.crt)

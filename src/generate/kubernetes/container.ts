@@ -15,6 +15,7 @@ const mountPaths = {
   policy: "/etc/headgate/policy",
   redis: "/etc/headgate/redis",
   tls: "/etc/headgate/tls",
+  waitingRooms: "/etc/headgate/waiting-rooms",
 } as const;
 
 /** The container of a pod. */
@@ -72,6 +73,9 @@ export function containerOf(source: ValueSource): TreeMap {
       ...source.listIf({ name: "tls.enabled" }, [
         { name: "tls", mountPath: mountPaths.tls, readOnly: true },
       ]),
+      ...source.listIf({ name: "waitingRooms.secretName" }, [
+        { name: "waiting-rooms", mountPath: mountPaths.waitingRooms, readOnly: true },
+      ]),
     ],
   };
 }
@@ -87,6 +91,12 @@ export function volumesOf(source: ValueSource): readonly Tree[] {
     ]),
     ...source.listIf({ name: "tls.enabled" }, [
       { name: "tls", secret: { secretName: source.text("tls.secretName"), defaultMode } },
+    ]),
+    ...source.listIf({ name: "waitingRooms.secretName" }, [
+      {
+        name: "waiting-rooms",
+        secret: { secretName: source.text("waitingRooms.secretName"), defaultMode },
+      },
     ]),
   ];
 }
@@ -135,6 +145,9 @@ function environment(source: ValueSource): readonly Tree[] {
         variable("GRPC_CLIENT_TLS_CACERT", `${mountPaths.tls}/ca.crt`),
         variable("HEADGATE_REQUIRE_CLIENT_CERTIFICATES", "true"),
       ]),
+    ]),
+    ...source.listIf({ name: "waitingRooms.secretName" }, [
+      variable("HEADGATE_WAITING_ROOM_KEYS_FILE", `${mountPaths.waitingRooms}/keys`),
     ]),
     noted(
       "The minimum number of replicas. Without Redis, each pod enforces its share.",

@@ -16,6 +16,9 @@ const plainFolder = "plain";
 /** Replicas that there are at most, by replica that there is at least. */
 const replicasMaxFactor = 4;
 
+/** The Secret with the keys of tickets, where a policy has waiting rooms. */
+const roomsSecret = "headgate-waiting-rooms";
+
 /** Where readings are asked for when a policy names no server. */
 const defaultPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:9090";
 
@@ -58,6 +61,7 @@ export function valuesOf(
     "replicas.max": replicas * replicasMaxFactor,
     "autoscaling.enabled": isShared || !needs.hasSharedState,
     "redis.enabled": isShared || needs.signalKeys.length > 0,
+    "waitingRooms.secretName": needs.hasRooms ? roomsSecret : "",
     "ports.grpc": port,
     "ports.control": controlPort,
     "controlPort.enabled": needs.hasControlPort,
@@ -116,6 +120,9 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
         "`url` and `auth` (../redis-user.txt creates the user).",
     );
   }
+  if (holds({ name: "waitingRooms.secretName" }, values)) {
+    first.push(`It needs the Secret ${values.get("waitingRooms.secretName")}: ${roomsSecretHint}`);
+  }
   return {
     path: `${plainFolder}/kustomization.yaml`,
     kind: { format: "yaml", is: "values" },
@@ -132,6 +139,10 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
     ],
   };
 }
+
+/** How to make it, for a person. */
+const roomsSecretHint =
+  "its `keys` sign the tickets of waiting rooms, and the first one of them the new ones.";
 
 function imageEntry(values: KubernetesValues): Tree {
   const name = String(values.get("image.repository"));

@@ -1,6 +1,6 @@
 import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { GeneratedPolicy } from "../base/generator.js";
-import { isDriven } from "../envoy/http/layered-runtime.js";
+import { drivesProxies } from "../envoy/http/layered-runtime.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 
 /** What an installation has to have so that a policy works in it. */
@@ -9,6 +9,8 @@ export interface PolicyNeeds {
   readonly hasSharedState: boolean;
   /** Whether Envoys are told shares or assignments, or tell what they do. */
   readonly hasControlPort: boolean;
+  /** Whether tickets of waiting rooms are signed. */
+  readonly hasRooms: boolean;
   readonly servesTls: boolean;
   /** Whether proxies come with certificates of their own. */
   readonly asksForCertificates: boolean;
@@ -21,16 +23,18 @@ export interface PolicyNeeds {
 }
 
 /** What a policy needs. */
-export function policyNeeds({ rules, services, quotas, proxies }: GeneratedPolicy): PolicyNeeds {
+export function policyNeeds(policy: GeneratedPolicy): PolicyNeeds {
+  const { rules, services, quotas, waitingRooms, proxies } = policy;
   const places = services.flatMap(({ concurrency }) => concurrency?.signal?.place ?? []);
   const { tls } = proxies.headgate;
   return {
     hasSharedState:
       rules.some(({ effect }) => effect.kind === "limited") ||
       services.some(({ admission, concurrency }) => admission ?? concurrency) ||
+      waitingRooms.length > 0 ||
       places.some(({ kind }) => kind === "redis"),
-    hasControlPort:
-      quotas.length > 0 || services.some((service) => isDriven(service) || isWatched(service)),
+    hasControlPort: quotas.length > 0 || drivesProxies(policy) || services.some(isWatched),
+    hasRooms: waitingRooms.length > 0,
     servesTls: tls !== undefined,
     asksForCertificates: tls?.certificate !== undefined,
     asksPrometheus: places.some(

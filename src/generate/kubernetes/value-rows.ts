@@ -114,6 +114,12 @@ const valueRows = {
     { "app.kubernetes.io/name": "redis" },
     "The labels of the Redis pods, in any namespace, for the network policy.",
   ),
+  "waitingRooms.secretName": text(
+    "",
+    "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
+    "The Secret with `keys`, which sign the tickets of waiting rooms. If empty, a key in the " +
+      "store does.",
+  ),
   "ports.grpc": number(8_081, [1, portMax], "The decision port."),
   "ports.control": number(
     18_000,

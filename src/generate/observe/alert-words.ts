@@ -1,4 +1,5 @@
 import type { AlertWords } from "./alert.js";
+import { roomAlertWords } from "./room-alert-words.js";
 
 /**
  * Every alert that may be generated, with its section of the runbook. A name keeps its meaning.
@@ -417,6 +418,7 @@ export const alertWords = {
     look: "GET /debug/fleet shows the Envoy and its message.",
     act: "Check the version of Envoy. If it is supported, report it.",
   },
+  ...roomAlertWords,
   EnvoyRateLimitFails: {
     severity: "critical",
     summary: "Envoys get no answer to rate limits of {{ $labels.envoy_cluster_name }}",

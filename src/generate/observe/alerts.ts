@@ -15,6 +15,7 @@ import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
 import { loopAlerts } from "./loop-alerts.js";
 import { processAlerts } from "./process-alerts.js";
 import { by, grows } from "./promql.js";
+import { roomAlerts } from "./room-alerts.js";
 import { alertUrl, renderRunbook } from "./runbook.js";
 import { serviceAlerts } from "./service-alerts.js";
 
@@ -98,6 +99,7 @@ export function alertRules(
     ...limitAlerts(policy),
     ...(policy.quotas.length === 0 ? [] : quotaRules),
     ...serviceAlerts(policy),
+    ...roomAlerts(policy),
     ...loopAlerts(policy),
     ...envoyAlerts(policy, options),
   ];

@@ -6,6 +6,7 @@ import { watchedClusters } from "./envoy-alerts.js";
 import { clusterChoice, envoySections } from "./envoy-dashboard.js";
 import { fleetSections } from "./fleet-dashboard.js";
 import { envoyChoices, headgateChoices } from "./panels.js";
+import { roomSections } from "./room-dashboard.js";
 import { runbookIndexUrl } from "./runbook.js";
 import { serviceSections } from "./service-dashboard.js";
 
@@ -19,14 +20,14 @@ interface Page {
   readonly sections: readonly Section[];
 }
 
-/** Dashboards for Grafana: the fleet, each domain, each service, and Envoys themselves. */
+/** Dashboards for Grafana: the fleet, each domain, service and waiting room, and Envoys. */
 export function generateDashboards(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const documents = pagesOf(policy, options).map((page) => document(page, policy, options));
   return { documents, problems: [] };
 }
 
 function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Page[] {
-  const { domains, rules, services } = policy;
+  const { domains, rules, services, waitingRooms } = policy;
   const both = [...headgateChoices, ...envoyChoices];
   const fleet: Page = {
     file: "fleet",
@@ -54,6 +55,15 @@ function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Pa
       sections: serviceSections(service, watchedClusters(service, options.namespace)),
     };
   });
+  const ofRooms = waitingRooms.map((room): Page => {
+    return {
+      file: `room-${slug(room.name)}`,
+      title: `Waiting room ${room.name}`,
+      about: "The line, sessions, and what visitors are told.",
+      choices: headgateChoices,
+      sections: roomSections(room),
+    };
+  });
   const envoy: Page = {
     file: "envoy",
     title: "Envoys",
@@ -61,7 +71,8 @@ function pagesOf(policy: GeneratedPolicy, options: GenerateOptions): readonly Pa
     choices: [...envoyChoices, clusterChoice],
     sections: envoySections(policy),
   };
-  return [fleet, ...ofDomains, ...ofServices, ...(services.length === 0 ? [] : [envoy])];
+  const last = services.length === 0 ? [] : [envoy];
+  return [fleet, ...ofDomains, ...ofServices, ...ofRooms, ...last];
 }
 
 function document(

@@ -36,6 +36,8 @@ const inhibitions: readonly Inhibition[] = [
       "HeadgateFleetSnapshotStale",
       "HeadgateQuotaLeasesLost",
       "HeadgateRateLimitSkipped",
+      "HeadgateWaitingRoomStoreAway",
+      "HeadgateWaitingRoomStuck",
     ],
     equal: sameJob,
   },

@@ -6,9 +6,11 @@ import { service as serviceForm } from "../services/service-form.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
+import type { RoomPolicy } from "../waiting-rooms/room-policy.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { compareDomains, compareRules } from "./limit-changes.js";
 import { changeEffects, generateAnew, type PolicyChange } from "./policy-change.js";
+import { compareRooms } from "./room-changes.js";
 
 /** What of a policy is compared. */
 export interface ComparedPolicy {
@@ -16,6 +18,7 @@ export interface ComparedPolicy {
   readonly rules: readonly Rule[];
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
+  readonly waitingRooms: readonly RoomPolicy[];
   readonly proxies: ProxyPolicy;
 }
 
@@ -33,6 +36,7 @@ export function comparePolicies(
     ...compareRules(before.rules, after.rules),
     ...compareServices(before.services, after.services),
     ...compareQuotas(before.quotas, after.quotas),
+    ...compareRooms(before.waitingRooms, after.waitingRooms),
     ...compareProxies(before.proxies, after.proxies),
   ];
   return changeEffects.flatMap((effect) => changes.filter((one) => one.effect === effect));

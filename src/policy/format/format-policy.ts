@@ -129,6 +129,8 @@ function order(node: unknown, form: Form): void {
       order(item, form.item);
       leadItem(item);
     }
+  } else if (form.kind === "texts" && isMap(node)) {
+    for (const { value } of node.items) order(value, form.value);
   } else if (form.kind === "map" && isMap(node)) {
     const map = form.map();
     sortNames(node, map.shape.names);

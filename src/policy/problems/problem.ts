@@ -1,5 +1,6 @@
 import type { ProblemRow } from "./problem-row.js";
 import { quotaProblemRows } from "./quota-problems.js";
+import { roomProblemRows } from "./room-problems.js";
 import { serviceProblemRows } from "./service-problems.js";
 
 /** Mistakes in a file as such, and in limits. */
@@ -193,6 +194,7 @@ export const problemRows = {
   ...fileProblemRows,
   ...serviceProblemRows,
   ...quotaProblemRows,
+  ...roomProblemRows,
 } as const;
 
 /** A row's name. */

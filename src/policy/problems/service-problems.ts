@@ -78,7 +78,7 @@ export const serviceProblemRows = {
       "everything below.",
   },
   HG226: {
-    title: "A text is not a valid name for a service, namespace or quota.",
+    title: "A text is not a valid name for a service, namespace, quota or waiting room.",
     remedy: "Use at most 63 lower-case letters, digits and `-`, as in Kubernetes.",
   },
   HG227: {

@@ -1,7 +1,8 @@
 import type { SigmoidSettings, WaitBound } from "../../core/admission/estimated-wait.js";
-import { defaultGateSettings } from "../../core/admission/gate.js";
+import { defaultGateSettings, type GateSettings } from "../../core/admission/gate.js";
 import { type RejectSettings, refusalCauses } from "../../core/admission/refusal.js";
 import { disclosure } from "../limits/rule-disclosure.js";
+import type { Block } from "../text/block.js";
 import {
   duration,
   flag,
@@ -25,6 +26,9 @@ import { readingMax } from "./signal-source.js";
 
 /** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
 export const waitMsMax = 3_600_000;
+
+/** The longest wait in a waiting room that a policy may name, in milliseconds: a day. */
+export const roomWaitMsMax = 86_400_000;
 
 /** The longest queue of a service: each that waits holds a stream of Envoy's. */
 export const queueSizeMax = 100_000;
@@ -109,99 +113,127 @@ export const slopePerSecondMax = 10_000;
 /** Stands where a wrong one was told. */
 const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
-const sigmoid = object(
-  { title: "a sigmoid", docs: "Refuses more requests the longer the expected wait." },
-  {
-    midpoint: field(
-      waitBound(waitBounds),
-      "The expected wait at which half of the requests are refused.",
-      {
-        larger: "looser",
-        needs: "the expected wait at which half are refused",
-      },
-    ),
-    slope: field(
-      number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
-      "The steepness, per second.",
-      {
-        larger: "different",
-        as: "slopePerSecond",
-        needs: "the steepness, per second, such as 0.23",
-      },
-    ),
-  },
-  {
-    data: ({ midpoint = someWait, slopePerSecond = 1 }): SigmoidSettings => ({
-      midpoint,
-      slopePerSecond,
-    }),
-  },
-);
+function sigmoidOf(bounds: DurationBounds, title: string) {
+  return object(
+    { title, docs: "Refuses more requests the longer the expected wait." },
+    {
+      midpoint: field(
+        waitBound(bounds),
+        "The expected wait at which half of the requests are refused.",
+        {
+          larger: "looser",
+          needs: "the expected wait at which half are refused",
+        },
+      ),
+      slope: field(
+        number({ min: 0, max: slopePerSecondMax, isMinExcluded: true }),
+        "The steepness, per second.",
+        {
+          larger: "different",
+          as: "slopePerSecond",
+          needs: "the steepness, per second, such as 0.23",
+        },
+      ),
+    },
+    {
+      data: ({ midpoint = someWait, slopePerSecond = 1 }): SigmoidSettings => ({
+        midpoint,
+        slopePerSecond,
+      }),
+    },
+  );
+}
 
-/** `estimatedWait`. */
-export const estimatedWait = object(
-  {
-    title: "an estimatedWait",
-    docs: "Refuses what would wait too long.",
-    needed: [["max", "sigmoid"]],
-  },
-  {
+/** The names of `estimatedWait`. @param bounds of waits */
+function estimatedWaitRows(bounds: DurationBounds, sigmoidTitle: string) {
+  return {
     max: field(
-      waitBound(waitBounds),
+      waitBound(bounds),
       "The maximum wait: a duration, or a multiple of the service time such as 100x.",
       { larger: "looser" },
     ),
-    sigmoid: field(inner(sigmoid), "Refuses more requests the longer the expected wait."),
-    dryRun,
-  },
-  {
-    data: (read) => read,
-    check(block) {
-      if (!block.isLeftOut("max") || !block.isLeftOut("sigmoid")) return;
-      const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
-      const message = '"estimatedWait" sets no bound';
-      block.reader.report(block.fields.node, { id: "HG125", message, expected });
-    },
-  },
+    sigmoid: field(
+      inner(sigmoidOf(bounds, sigmoidTitle)),
+      "Refuses more requests the longer the expected wait.",
+    ),
+  };
+}
+
+function refuseUnbounded(block: Block): void {
+  if (!block.isLeftOut("max") || !block.isLeftOut("sigmoid")) return;
+  const expected = "max: 100x, sigmoid: {midpoint: 28s, slope: 0.23}, or both";
+  const message = '"estimatedWait" sets no bound';
+  block.reader.report(block.fields.node, { id: "HG125", message, expected });
+}
+
+const needed = [["max", "sigmoid"]];
+
+/** `estimatedWait`. */
+export const estimatedWait = object(
+  { title: "an estimatedWait", docs: "Refuses what would wait too long.", needed },
+  { ...estimatedWaitRows(waitBounds, "a sigmoid"), dryRun },
+  { data: (read) => read, check: refuseUnbounded },
 );
 
-/** `gate`; it has to open below where it closes. */
+/** `estimatedWait` of a waiting room; a service time is the length of a session there. */
+export const roomEstimatedWait = object(
+  {
+    title: "an estimatedWait of a room",
+    docs: "Turns visitors away who would wait too long. The service time is the session's length.",
+    needed,
+  },
+  estimatedWaitRows({ minMs: 1_000, maxMs: roomWaitMsMax }, "a sigmoid of a room"),
+  { data: (read) => read, check: refuseUnbounded },
+);
+
+const gateRows = {
+  openBelow: field(number(ratioBounds), "The gate opens below this probability.", {
+    larger: "looser",
+    as: "openBelowRatio",
+    default: defaultGateSettings.openBelowRatio,
+  }),
+  closeAbove: field(number(ratioBounds), "The gate closes above this probability.", {
+    larger: "looser",
+    as: "closeAboveRatio",
+    default: defaultGateSettings.closeAboveRatio,
+  }),
+  passAtClose: field(
+    number(ratioBounds),
+    "The ratio of requests that pass while the gate is closed.",
+    {
+      larger: "looser",
+      as: "passAtCloseRatio",
+      default: defaultGateSettings.passAtCloseRatio,
+    },
+  ),
+} as const;
+
+/** It has to open below where it closes. */
+function refuseGateOrder(block: Block, { openBelowRatio, closeAboveRatio }: GateSettings): void {
+  if (openBelowRatio < closeAboveRatio) return;
+  const isOpenWritten = block.field("openBelow") !== undefined;
+  block.report(isOpenWritten ? "openBelow" : "closeAbove", {
+    id: "HG206",
+    message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
+    expected: "an openBelow less than closeAbove",
+  });
+}
+
+/** `gate`. */
 export const gate = object(
   { title: "a gate", docs: "Refuses new requests by the reject probability of the sigmoid." },
+  { ...gateRows, dryRun },
+  { data: (read) => read, check: (block, data) => refuseGateOrder(block, data) },
+);
+
+/** `gate` of a waiting room, which Envoys enforce by themselves. */
+export const roomGate = object(
   {
-    openBelow: field(number(ratioBounds), "The gate opens below this probability.", {
-      larger: "looser",
-      as: "openBelowRatio",
-      default: defaultGateSettings.openBelowRatio,
-    }),
-    closeAbove: field(number(ratioBounds), "The gate closes above this probability.", {
-      larger: "looser",
-      as: "closeAboveRatio",
-      default: defaultGateSettings.closeAboveRatio,
-    }),
-    passAtClose: field(
-      number(ratioBounds),
-      "The ratio of requests that pass while the gate is closed.",
-      {
-        larger: "looser",
-        as: "passAtCloseRatio",
-        default: defaultGateSettings.passAtCloseRatio,
-      },
-    ),
-    dryRun,
+    title: "a gate of a room",
+    docs: "Lets Envoys turn visitors away by the reject probability of the sigmoid.",
   },
-  {
-    data: (read) => read,
-    check(block, { openBelowRatio, closeAboveRatio }) {
-      if (openBelowRatio < closeAboveRatio) return;
-      const isOpenWritten = block.field("openBelow") !== undefined;
-      block.report(isOpenWritten ? "openBelow" : "closeAbove", {
-        id: "HG206",
-        message: `the gate opens below ${openBelowRatio} and closes above ${closeAboveRatio}`,
-        expected: "an openBelow less than closeAbove",
-      });
-    },
-  },
+  gateRows,
+  { data: (read): GateSettings => read, check: refuseGateOrder },
 );
 
 /** `throttle`. */

@@ -48,7 +48,7 @@ const admissionBlocks = [
 export type AdmissionBlock = (typeof admissionBlocks)[number];
 
 /** What tells callers apart. */
-type CallerKey =
+export type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
@@ -60,7 +60,8 @@ export interface KeyedPermits {
   readonly keysMax: number;
 }
 
-const headerKey = object(
+/** A header that tells callers apart. */
+export const headerKey = object(
   { title: "a caller", docs: "The value of a header." },
   {
     header: field(headerName, "The header's name, in lower case.", { needs: "a header's name" }),

@@ -45,7 +45,7 @@ export class ServiceIndexBuilder {
  * The host of an authority, in lower case, without a port and without the dot that may end it.
  * Source: RFC 3986 section 3.2.
  */
-function hostOf(authority: string): string {
+export function hostOf(authority: string): string {
   return authority
     .toLowerCase()
     .replace(/:[0-9]{0,5}$/, "")

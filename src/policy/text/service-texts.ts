@@ -1,5 +1,5 @@
 import { type ProblemId, quoteText } from "../problems/problem.js";
-import { type FieldType, type Form, readBy, text } from "./form.js";
+import { type FieldType, type Form, readBy, ruledText, text } from "./form.js";
 import { parseNetwork } from "./network.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import { isPlainPath } from "./path-pattern.js";
@@ -49,6 +49,8 @@ const secretForm: TextForm = {
 export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
+
+const roomNameForm: TextForm = { ...labelForm, what: "a name of a waiting room or event" };
 
 /** Source: RFC 9110 section 5.1; lower case as in HTTP/2. */
 const headerForm: TextForm = {
@@ -119,6 +121,20 @@ const pathForm: TextForm = {
   rule: ruleOf(1_024, "a path such as /healthz, or one with all below it, such as /static/*"),
   isRight: (text) => /^\/[^?#*]*(?:(?<=\/)\*)?$/.test(text) && isPlainPath(text),
   meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/*"),
+};
+
+/** Characters of one segment. Source: RFC 3986 section 3.3, without `;`, which ends a cookie's. */
+const segmentsPattern = /^\/$|^(?:\/[\w.~!$&'()+,=:@%-]+)+$/;
+
+const plainPathForm: TextForm = {
+  ...pathForm,
+  rule: ruleOf(256, "a single path such as /waiting-room, without a query and `/` at its end"),
+  isRight: (text) => segmentsPattern.test(text) && isPlainPath(text),
+  meant: (text) =>
+    `/${text}`
+      .replace(/^\/+/, "/")
+      .replace(/[?#*].*$/, "")
+      .replace(/(?!^)\/+$/, ""),
 };
 
 const urlForm: TextForm = {
@@ -201,6 +217,9 @@ export const secretName = fieldOf(secretForm, secretPattern);
 /** The name of a quota: a label, too. */
 export const quotaName = fieldOf(quotaNameForm, labelPattern);
 
+/** The name of a waiting room or of one of its events: a label, too. */
+export const roomName = fieldOf(roomNameForm, labelPattern);
+
 /** A header's name, in lower case. */
 export const headerName = fieldOf(headerForm, headerPattern);
 
@@ -221,6 +240,22 @@ export const network = fieldOf(networkForm);
 
 /** A path, or one with all below it. */
 export const path = fieldOf(pathForm, /^\//);
+
+/** A single path. */
+export const plainPath = fieldOf(plainPathForm, segmentsPattern);
+
+/** The form of a cookie's name, which is a token as a header's is. Source: RFC 6265. */
+const cookiePattern = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** The name of a cookie. */
+export const cookieName = ruledText(
+  {
+    charsMax: 128,
+    forbidden: /[^\w!#$%&'*+.^`|~-]/,
+    expected: "a cookie's name, such as session",
+  },
+  cookiePattern,
+);
 
 /** A URL without credentials. */
 export const url = fieldOf(urlForm, /^https?:\/\//i);

@@ -1,22 +1,13 @@
 import { duration, flag, readBy, ruledText, whole } from "../text/form.js";
 import { field, inner, innerBy, object } from "../text/object.js";
 import { percentBounds } from "../text/quantities.js";
-import { headerName } from "../text/service-texts.js";
-import { keyRule, type TextRule } from "../text/text-rules.js";
+import { cookieName, headerName } from "../text/service-texts.js";
+import { keyRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { requestTimeBounds, tryTimeBounds } from "./retries.js";
 
 /** The bounds of `minWeightPercent`: at 0 a new host would never get a request. */
 const weightBounds = { min: 1, max: 100 } as const;
-
-/** The form of a cookie's name, which is a token as a header's is. Source: RFC 6265. */
-const cookiePattern = /^[\w!#$%&'*+.^`|~-]+$/;
-
-const cookieRule: TextRule = {
-  charsMax: 128,
-  forbidden: /[^\w!#$%&'*+.^`|~-]/,
-  expected: "a cookie's name, such as session",
-};
 
 const slowStart = object(
   { title: "a slowStart", docs: "New hosts start with a small share of requests, which grows." },
@@ -56,7 +47,7 @@ const zoneAware = object(
 const cookie = object(
   { title: "a cookie", docs: "A cookie. Envoy sets it if it is missing." },
   {
-    name: field(ruledText(cookieRule, cookiePattern), "The name of the cookie.", {
+    name: field(cookieName, "The name of the cookie.", {
       needs: "the name of the cookie",
     }),
     ttl: field(

@@ -4,6 +4,7 @@ import type { SeriesPart } from "../../core/collections/step-series.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
+import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
@@ -31,6 +32,13 @@ export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
 
 /** What this replica hands out of quotas. */
 export type QuotaSight = Pick<QuotaRegistry, "view">;
+
+/** Waiting rooms, and what operators do with them. */
+export interface RoomAdministration {
+  readonly controls: RoomControls;
+  /** Visitors a second who joined in the last ten seconds, at all replicas. */
+  readonly arrivalsPerSecond: (room: string) => number;
+}
 
 /** A policy that is, or was, active. */
 export interface PolicyVersion {
@@ -283,6 +291,25 @@ export type ServiceColumn =
 /** What is kept of a rule. */
 export type RuleColumn = "hits" | "overLimit";
 
+/** What is kept of a waiting room in each step. */
+export const roomColumns = [
+  "waiting",
+  "active",
+  "activeMax",
+  "arrivals",
+  "entries",
+  "abandoned",
+  "estimateLow",
+  "estimateHigh",
+  "waits",
+  "waitsInRange",
+  "expectedSeconds",
+  "actualSeconds",
+] as const;
+
+/** One of `roomColumns`. */
+export type RoomColumn = (typeof roomColumns)[number];
+
 /** What is asked of the history here. */
 export interface HistoryAsk {
   /** Only steps that end after this time. */
@@ -290,6 +317,8 @@ export interface HistoryAsk {
   /** Undefined: the latest minute of each. */
   readonly service: string | undefined;
   readonly rules: readonly { readonly domain: string; readonly label: string }[];
+  /** Undefined: no waiting room. */
+  readonly room: string | undefined;
   /** Domains whose calls are counted; undefined: all, and those of none. */
   readonly domains: readonly string[] | undefined;
   readonly isServiceAsked: (service: ServicePolicy) => boolean;
@@ -300,6 +329,7 @@ export interface HistoryPart {
   readonly replica: SeriesPart<HistoryColumn>;
   readonly services: readonly (SeriesPart<ServiceColumn> & { readonly name: string })[];
   readonly rules: readonly (SeriesPart<RuleColumn> & HistoryAsk["rules"][number])[];
+  readonly rooms: readonly (SeriesPart<RoomColumn> & { readonly name: string })[];
 }
 
 /** What this replica keeps of the last minutes. */

@@ -10,6 +10,7 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { adminCallKey } from "./call.js";
 import { explainMethod } from "./explain-method.js";
@@ -21,6 +22,7 @@ import { overrideMethods } from "./override-methods.js";
 import { policyService } from "./policy-service.js";
 import { quotaService } from "./quota-service.js";
 import { answersOnly } from "./request-body.js";
+import { roomService } from "./room-service.js";
 import type { AdminServiceParts } from "./service-parts.js";
 import { tailMethod } from "./tail-method.js";
 
@@ -65,6 +67,7 @@ export function createAdminHandlers(
   router.service(LimitService, limits);
   router.service(PolicyService, policies);
   router.service(QuotaService, quotaService(parts));
+  router.service(RoomService, roomService(parts));
   router.service(FleetService, fleetService(parts));
   // Those whose requests hold policies take longer ones; the later handler of a path counts.
   const long = { readMaxBytes: policyMessageBytesMax };

@@ -52,6 +52,7 @@ function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAs
   const reader = new RequestReader();
   const sinceEpochMs = reader.epochMs("since", request.since) ?? 0;
   const service = reader.text("service", request.service, keyNameBounds);
+  const room = reader.text("room", request.room, keyNameBounds);
   if (request.rules.length > rulesMax) {
     reader.report("rules", `must have at most ${rulesMax}`);
   }
@@ -64,6 +65,7 @@ function readAsk(request: GetHistoryRequest, context: HandlerContext): HistoryAs
   return {
     sinceEpochMs,
     service: service === "" ? undefined : service,
+    room: room === "" ? undefined : room,
     // Whether other rules exist is not revealed.
     rules: request.rules.filter(({ domain }) => mayAct(principal, "reader", domain)),
     domains: visibleDomains(principal),
@@ -112,13 +114,13 @@ class SharedAnswers {
 }
 
 /** The parameters that determine the answer, except for its time. */
-function keyOf({ service, rules }: GetHistoryRequest, { grants }: Principal): string {
+function keyOf({ service, room, rules }: GetHistoryRequest, { grants }: Principal): string {
   const names = rules.map(({ domain, label }) => [domain, label]);
-  return JSON.stringify([service, names, grants]);
+  return JSON.stringify([service, room, names, grants]);
 }
 
 function encodeHistory(
-  { replica, services, rules }: HistoryPart,
+  { replica, services, rules, rooms }: HistoryPart,
   name: string,
 ): MessageInitShape<typeof ReplicaHistorySchema> {
   const { degraded, ...columns } = replica.columns;
@@ -147,6 +149,9 @@ function encodeHistory(
     })),
     rules: rules.map(({ domain, label, columns: { hits, overLimit }, ...part }) => {
       return { domain, label, ...startOf(part), hits, overLimit };
+    }),
+    rooms: rooms.map(({ name: room, columns: of, ...part }) => {
+      return { name: room, ...startOf(part), ...of };
     }),
   };
 }

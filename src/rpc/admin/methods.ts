@@ -5,10 +5,17 @@ import {
   LimitService,
   PolicyService,
   QuotaService,
+  RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 
 /** The services of the admin port. */
-const adminServices = [LimitService, PolicyService, QuotaService, FleetService] as const;
+const adminServices = [
+  LimitService,
+  PolicyService,
+  QuotaService,
+  RoomService,
+  FleetService,
+] as const;
 
 /** The longest message of most methods, in bytes; nothing that we keep is longer. */
 export const adminMessageBytesMax = 262_144;
@@ -37,6 +44,8 @@ const operatorMethods: ReadonlySet<string> = new Set([
   "ApplyPolicy",
   "EnforcePolicy",
   "RollBackPolicy",
+  "SetRoomOverride",
+  "LetIn",
   "SetGateThresholds",
 ]);
 
@@ -57,6 +66,7 @@ const callerMethods: ReadonlySet<string> = new Set([
   "ListOverrides",
   "Explain",
   "ListQuotaPools",
+  "ExplainTicket",
   "ListAudit",
 ]);
 

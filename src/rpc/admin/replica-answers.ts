@@ -11,10 +11,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import type { Principal, RoleGrant } from "../../core/base/access-list.js";
 import { isJsonObject, type JsonValue } from "../../core/base/json.js";
 import type { OpenAnswer, ReplicaQuestion } from "../../fleet/claims/replica-questions.js";
-import { FleetService, LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { FleetService, LimitService, RoomService } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { ownContext } from "./call.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
+import { roomService } from "./room-service.js";
 import type { AdminServiceParts } from "./service-parts.js";
 import { openTail } from "./tail-method.js";
 
@@ -25,11 +26,13 @@ export function answersFor(
   const limits = keyMethods(parts);
   const { listServices, getHistory, getFindings } = fleetService(parts);
   const ofFleet = FleetService.method;
+  const { listRooms } = RoomService.method;
   const { listRules, topKeys, nearLimitKeys, tailDecisions } = LimitService.method;
   const methods = new Map([
     [listRules.name, answerOnce(listRules, limits.listRules)],
     [topKeys.name, answerOnce(topKeys, limits.topKeys)],
     [nearLimitKeys.name, answerOnce(nearLimitKeys, limits.nearLimitKeys)],
+    [listRooms.name, answerOnce(listRooms, roomService(parts).listRooms)],
     [ofFleet.listServices.name, answerOnce(ofFleet.listServices, listServices)],
     [ofFleet.getHistory.name, answerOnce(ofFleet.getHistory, getHistory)],
     [ofFleet.getFindings.name, answerOnce(ofFleet.getFindings, getFindings)],

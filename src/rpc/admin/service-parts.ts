@@ -17,6 +17,7 @@ import type {
   PolicyTrials,
   QuotaSight,
   ReplicaAsks,
+  RoomAdministration,
   TailSource,
 } from "./admin-parts.js";
 
@@ -51,6 +52,7 @@ export interface AdminServiceParts {
   readonly policyAdministration?: PolicyAdministration;
   readonly gates?: GateAdministration;
   readonly quotas?: QuotaSight;
+  readonly rooms?: RoomAdministration;
   readonly replicas?: ReplicaAsks;
   readonly history?: HistorySight;
   readonly trials?: PolicyTrials;

@@ -3,6 +3,7 @@ import type { Clock, Random } from "../../core/base/clock.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { defaultLoopTimes } from "../../core/feedback/feedback-settings.js";
+import { roomRejectKey } from "../../core/feedback/runtime-keys.js";
 import { defaultProxies } from "../../policy/proxies/default-proxies.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import { configuredRequestsMax, configuredShare } from "../../policy/services/configured-share.js";
@@ -14,7 +15,7 @@ import {
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
 import { ControlCounts, ControlStreams, controlStreamsMax } from "../nodes/control-stream.js";
-import type { NodeLayer } from "../nodes/layer-ledger.js";
+import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
 import { createLoadReportingService } from "../nodes/load-report.js";
 import { createMetricsService } from "../nodes/metrics-sink.js";
 import { type Node, NodeRegistry, nodesMax } from "../nodes/node-registry.js";
@@ -72,6 +73,7 @@ export class ControlPlane {
   #facts: SnapshotFacts = {};
   #hasHadSnapshot = false;
   #policy: ReadPolicy = readPolicy([], defaultProxies);
+  #roomValues: ReadonlyMap<string, LayerValue> = new Map();
   #lastReports: readonly NodeReport[] = [];
   readonly #overflowCounts = new Map<string, number>();
 
@@ -97,7 +99,7 @@ export class ControlPlane {
       times,
       source: {
         layerFor: (node) => this.#layerFor(node, ttlMs),
-        bareLayer: () => bareLayer(this.#policy.plan),
+        bareLayer: () => this.#withRooms(bareLayer(this.#policy.plan)),
         isOld: (nowMs) => nowMs - (this.#facts.madeAtMs ?? nowMs) > snapshotSpreadMs,
       },
       nonceStart: random.id(),
@@ -170,6 +172,17 @@ export class ControlPlane {
     this.#xds.update();
   }
 
+  /** By waiting room, the percentage of visitors without a ticket that Envoys turn away. */
+  useRooms(rejectPercents: ReadonlyMap<string, number>): void {
+    const before = this.#roomValues;
+    const values = new Map<string, LayerValue>();
+    for (const [room, percent] of rejectPercents) values.set(roomRejectKey(room), percent);
+    const isSame = [...values].every(([key, value]) => before.get(key) === value);
+    if (isSame && values.size === before.size) return;
+    this.#roomValues = values;
+    this.#xds.update();
+  }
+
   /** What each Envoy did since this was called last; once a second. */
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
@@ -202,10 +215,16 @@ export class ControlPlane {
     const snapshot = this.#snapshot;
     const { gates = noGates, madeAtMs } = this.#facts;
     if (snapshot === undefined) {
-      return this.#hasHadSnapshot || !plan.needsSnapshot ? bareLayer(plan) : undefined;
+      const isKnown = this.#hasHadSnapshot || !plan.needsSnapshot;
+      return isKnown ? this.#withRooms(bareLayer(plan)) : undefined;
     }
     const untilMs = madeAtMs === undefined ? undefined : madeAtMs + snapshotSpreadMs + ttlMs;
-    return layerOf(node, { snapshot, gates, untilMs }, plan);
+    return this.#withRooms(layerOf(node, { snapshot, gates, untilMs }, plan));
+  }
+
+  #withRooms(layer: NodeLayer): NodeLayer {
+    if (this.#roomValues.size === 0) return layer;
+    return { ...layer, values: new Map([...layer.values, ...this.#roomValues]) };
   }
 }
 

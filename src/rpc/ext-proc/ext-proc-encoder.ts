@@ -85,6 +85,7 @@ const tags = {
   setHeaders: 0x0a,
   removeHeaders: 0x12,
   header: 0x0a,
+  append: 0x12,
   appendAction: 0x18,
   headerKey: 0x0a,
   headerRawValue: 0x1a,
@@ -101,6 +102,9 @@ const tags = {
 
 /** Source: HeaderValueOption.HeaderAppendAction. */
 const overwriteIfExistsOrAdd = 2;
+
+/** A BoolValue. Envoy 1.40 appends what processors set by `append` alone, which is deprecated. */
+const isTrue = Uint8Array.of(tags.append, 2, 0x08, 1);
 
 /** Source: ProcessingMode.HeaderSendMode. */
 const headerSendModes = { send: 1, skip: 2 } as const;
@@ -162,9 +166,10 @@ function writeMutation(
 }
 
 /** A HeaderValueOption. */
-function writeHeader(writer: BackwardWriter, { name, value }: HeaderField): void {
+function writeHeader(writer: BackwardWriter, { name, value, isAppended }: HeaderField): void {
   const end = writer.at;
-  writer.number(tags.appendAction, overwriteIfExistsOrAdd);
+  if (isAppended === true) writer.bytes(isTrue);
+  else writer.number(tags.appendAction, overwriteIfExistsOrAdd);
   const headerEnd = writer.at;
   if (value !== "") writer.text(tags.headerRawValue, value);
   if (name !== "") writer.text(tags.headerKey, name);

@@ -18,6 +18,8 @@ import {
   xdsMetrics,
 } from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
+import { respMetrics } from "../../../src/app/metrics/resp-metrics.js";
+import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
@@ -25,6 +27,7 @@ import { DecisionCounters } from "../../../src/decide/rate-limit/counters.js";
 import { RefusalLog } from "../../../src/decide/rate-limit/refusal-log.js";
 import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { ControlPlane } from "../../../src/rpc/control/control-plane.js";
+import { RespCounts } from "../../../src/rpc/resp/resp-counts.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { QuotaRig } from "../../support/quota-rig.js";
@@ -64,6 +67,7 @@ function allGroups(): readonly MetricGroup[] {
       refusedByCause: new Map(),
     })),
     { counters: nativeTransportMetrics(new NativeTransportCounts()) },
+    respMetrics(new RespCounts(), () => 0),
     xdsMetrics(() => ({
       isConnected: false,
       ackCount: 0,
@@ -77,6 +81,7 @@ function allGroups(): readonly MetricGroup[] {
       quotas,
     }),
     fleetMetrics(() => undefined),
+    roomMetrics({ rooms: () => [] }),
     operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
     { counters: adminMetrics(new AdminCounts()) },
     { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },
@@ -117,6 +122,7 @@ from these metrics for your policy.`;
 const areas: readonly (readonly [heading: string, begins: RegExp])[] = [
   ["Admission", /^headgate_(admission|ext_proc|exchange|signal)_/],
   ["Quotas", /^headgate_quota_/],
+  ["Waiting rooms", /^headgate_waiting_room_/],
   ["The fleet and the control port", /^headgate_(fleet|control)_/],
   ["The policy", /^headgate_(policy|shadow|xds)_/],
   ["Operators", /^headgate_(override_records|overrides|audit|admin|gate|gates)_?/],

@@ -53,6 +53,12 @@ const parts: readonly SchemaSection[] = [
     roots: ["quotas[]"],
   },
   {
+    name: "waiting-rooms",
+    title: "Policy: waitingRooms",
+    purpose: "This page lists the fields of a waiting room, a virtual queue in front of a service.",
+    roots: ["waitingRooms[]"],
+  },
+  {
     name: "proxies",
     title: "Policy: proxies",
     purpose: "This page lists the fields that apply to every generated proxy.",
@@ -93,7 +99,7 @@ function linksToOthers(): string {
       "none, or that it depends on other values, as described.",
   );
   const lines = ["rate-limits", "services", "admission", "concurrency", "envoy", "quotas"]
-    .concat("proxies")
+    .concat("waiting-rooms", "proxies")
     .flatMap((name) => parts.find((one) => one.name === name) ?? [])
     .map(
       ({ name, title, purpose }) =>

@@ -235,7 +235,7 @@ class SchemaPages {
     const map = this.#placed.get(definition);
     if (map === undefined) throw new Error(`no page has ${definition}`);
     const file = map.page === page ? "" : this.#parts.fileOf(map.page, page);
-    const [last = ""] = /\w+(?=(?:\[\])*$)/.exec(map.path) ?? [];
+    const [last = ""] = /\w+(?=(?:\[\]|\{\})*$)/.exec(map.path) ?? [];
     // Of two headings with one slug the second has a number.
     const wanted = slug(headingOf(map));
     const before = [...this.#placed.values()]
@@ -245,13 +245,16 @@ class SchemaPages {
   }
 }
 
-/** The maps that a value may be or hold; `[]` for those in a list. */
+/** The maps that a value may be or hold: `[]` for those in a list, `{}` for those by a name. */
 function mapsIn(schema: ValueSchema): readonly { definition: string; suffix: string }[] {
   if (schema.$ref !== undefined) return [{ definition: nameOf(schema.$ref), suffix: "" }];
   const inItems = schema.items === undefined ? [] : mapsIn(schema.items);
+  const { additionalProperties: values } = schema;
+  const byNames = typeof values === "object" ? mapsIn(values) : [];
   return [
     ...(schema.anyOf ?? []).flatMap(mapsIn),
     ...inItems.map(({ definition, suffix }) => ({ definition, suffix: `[]${suffix}` })),
+    ...byNames.map(({ definition, suffix }) => ({ definition, suffix: `{}${suffix}` })),
   ];
 }
 
@@ -290,8 +293,9 @@ function listed(all: readonly string[]): string {
 function mapFormsIn(form: Form): readonly { inner: MapForm; suffix: string }[] {
   if (form.kind === "map") return [{ inner: form.map(), suffix: "" }];
   if (form.kind === "any") return form.of.flatMap(mapFormsIn);
-  if (form.kind !== "list") return [];
-  return mapFormsIn(form.item).map(({ inner, suffix }) => ({ inner, suffix: `[]${suffix}` }));
+  if (form.kind !== "list" && form.kind !== "texts") return [];
+  const [held, mark] = form.kind === "list" ? [form.item, "[]"] : [form.value, "{}"];
+  return mapFormsIn(held).map(({ inner, suffix }) => ({ inner, suffix: `${mark}${suffix}` }));
 }
 
 function withTimes(words: string, form: Form | undefined): string {

@@ -41,6 +41,8 @@ const screens = [
   "services",
   "fleet",
   "gate get checkout",
+  "rooms",
+  "rooms show drop",
   "history",
   "shadow",
   "audit",
@@ -50,6 +52,8 @@ const helps = [
   ...["rules", "top", "tail", "keys", "explain", "quotas", "services", "fleet", "gate", "apply"],
   ...["history"],
   ...["shadow", "enforce", "rollback", "audit", "keys get", "keys reset", "keys override"],
+  ...["rooms", "rooms show", "rooms pause", "rooms resume", "rooms drain", "rooms set"],
+  ...["rooms open", "rooms close", "rooms reset", "rooms let-in", "rooms explain"],
   "doctor",
   ...["keys freeze", "keys unfreeze", "keys overrides", "gate get", "gate set", "gate clear"],
 ];

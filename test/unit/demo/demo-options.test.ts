@@ -10,6 +10,7 @@ describe("parseDemoOptions()", () => {
         grpcPort: 8_081,
         httpPort: 8_080,
         upstreamPort: 0,
+        example: "demo",
         traffic: "shown",
         mayInstall: true,
       },
@@ -18,13 +19,15 @@ describe("parseDemoOptions()", () => {
 
   it("takes flags before the environment", () => {
     const env = { ENVOY_PORT: "1", GRPC_PORT: "2", PORT: "3", UPSTREAM_PORT: "4" };
-    const flags = { envoyPort: "5", policy: "p.yaml", quietTraffic: true, install: false };
-    expect(parseDemoOptions({ flags, env })).toMatchObject({
+    const flags = { envoyPort: "5", policy: "p.yaml", waitingRoom: true };
+    const quiet = { ...flags, quietTraffic: true, install: false };
+    expect(parseDemoOptions({ flags: quiet, env })).toMatchObject({
       options: {
         envoyPort: 5,
         grpcPort: 2,
         httpPort: 3,
         upstreamPort: 4,
+        example: "waiting-room",
         policy: "p.yaml",
         traffic: "quiet",
         mayInstall: false,

@@ -31,7 +31,18 @@ function curve(midpoint: string, slope: number): string {
   return `    - {name: a, admission: {estimatedWait: {sigmoid: ${sigmoid}}}}`;
 }
 
+const room = "waitingRooms: [{name: r, service: a, capacity: {activeUsers: 5}, onStoreFailure: ";
+
 describe("lintPolicy()", () => {
+  it.each([
+    [`  ${room}keep}]`, ["HG445 spec.waitingRooms.r.onStoreFailure"]],
+    [`  ${room}close}]`, ["HG445 spec.waitingRooms.r.onStoreFailure"]],
+    [`  ${room}open}]`, []],
+    [`  ${room}close}]\n  proxies: {headgate: {failureModeDeny: true}}`, []],
+  ])("finds ways past a room: %s", (more, ids) => {
+    expect(idsOf("    - {name: a}", more)).toEqual(ids);
+  });
+
   it.each([
     [`    - {name: a, ${limited}}`, ["HG422 a.rateLimit"]],
     [`    - {name: a, ${limited}, admission: {maxInFlight: 5}}`, []],

@@ -1,14 +1,16 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
 import { orcaHeader } from "../../../core/admission/orca.js";
-import { addRequestNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
+import { addRequestNeeds, addRoomNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
 import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { durationText, typed } from "../base/values.js";
+import { type PolicyRooms, roomsOf } from "./room-routes.js";
 
 /** Envoy's own wait for an answer, in milliseconds. */
 const messageTimeoutMs = 200;
@@ -16,9 +18,10 @@ const messageTimeoutMs = 200;
 /** What Headgate adds to the wait that it announces. Source: `waitTimeoutMarginMs` of admission. */
 export const announcedWaitMarginMs = 200;
 
-/** Whether requests of a service ask for admission, or for limits beside it. */
-export function usesExtProc(service: ServicePolicy): boolean {
-  return service.rateLimit?.inExtProc === true || asksForAdmission(service);
+/** Whether requests of a service ask for admission, for limits beside it, or at a waiting room. */
+export function usesExtProc(service: ServicePolicy, policy: PolicyRooms): boolean {
+  const isLimited = service.rateLimit?.inExtProc === true;
+  return isLimited || asksForAdmission(service) || roomsOf(service, policy).length > 0;
 }
 
 /**
@@ -31,10 +34,11 @@ export function extProcFilter(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
 ): Tree | undefined {
-  const asking = services.filter(usesExtProc);
+  const asking = services.filter((service) => usesExtProc(service, context.policy));
   if (asking.length === 0) return undefined;
   const { deniesWithoutAnswer } = context.policy.proxies.headgate;
-  const needs = needsOf(asking);
+  const rooms = asking.flatMap((service) => roomsOf(service, context.policy));
+  const needs = needsOf(asking, rooms);
   const [headers, attributes] = [[...needs.headers].sort(), [...needs.attributes].sort()];
   const isSampled = asking.some(({ admission }) => (admission?.sampleRatio ?? 1) < 1);
   return httpFilter("ext_proc", "ExternalProcessor", {
@@ -59,7 +63,7 @@ export function extProcFilter(
     forward_rules: noted("The headers that the policy uses. Other headers are not sent.", {
       allowed_headers: { patterns: headers.map((exact) => ({ exact })) },
     }),
-    mutation_rules: mutationRules(asking),
+    mutation_rules: mutationRules(asking, rooms.length > 0),
     metadata_options: noted("`headgate: {priority, service}`, for later filters and access logs.", {
       receiving_namespaces: { untyped: ["headgate"] },
     }),
@@ -81,8 +85,8 @@ function keptRoute(context: EnvoyContext): TreeMap {
  *
  * Source: envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute.
  */
-export function extProcPerRoute(service: ServicePolicy, _context: EnvoyContext): TreeMap {
-  if (!usesExtProc(service)) return extProcOff();
+export function extProcPerRoute(service: ServicePolicy, { policy }: EnvoyContext): TreeMap {
+  if (!usesExtProc(service, policy)) return extProcOff();
   return perRoute({
     overrides: { grpc_initial_metadata: [{ key: "x-headgate-service", value: service.name }] },
   });
@@ -120,18 +124,20 @@ function processingMode(): Tree {
   });
 }
 
-function mutationRules(services: readonly ServicePolicy[]): Tree {
+function mutationRules(services: readonly ServicePolicy[], hasRooms: boolean): Tree {
   const names = services.flatMap(({ priority, admission }) => {
     const stated = admission?.deadline?.header;
     return stated === undefined ? [priority.header] : [priority.header, stated];
   });
-  const regex = mutableHeaderPattern(names);
+  const regex = mutableHeaderPattern(names, hasRooms ? setByRooms : alwaysSet);
   if (regex === undefined) {
     const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
     return noted(why, { disallow_system: true });
   }
-  const why =
-    "The class and the remaining time of requests, and the retry-after and cause of refusals.";
+  const why = hasRooms
+    ? "The class and the remaining time of requests; of responses, cookies and pages of waiting " +
+      "rooms, retry-after and causes."
+    : "The class and the remaining time of requests, and the retry-after and cause of refusals.";
   return noted(why, { disallow_all: true, allow_expression: { regex } });
 }
 
@@ -150,8 +156,9 @@ const commonHeaders: readonly string[] = [
 ];
 
 /** What admission to these services looks at; a test holds it to what admission says. */
-function needsOf(services: readonly ServicePolicy[]): RequestNeeds {
+function needsOf(services: readonly ServicePolicy[], rooms: readonly RoomPolicy[]): RequestNeeds {
   const needs = { headers: new Set(commonHeaders), attributes: new Set<string>() };
+  for (const room of rooms) addRoomNeeds(room, needs);
   for (const service of services) {
     addRequestNeeds(service, createPriorityClassifier(service.priority), needs);
   }
@@ -159,22 +166,37 @@ function needsOf(services: readonly ServicePolicy[]): RequestNeeds {
 }
 
 /**
- * What Headgate sets in every policy, of requests and of refusals: patterns, shorter than the names
- * `grpc-status-details-bin` and `x-headgate-reason`.
+ * Patterns of header names, and the length of a pattern with more names that Envoy surely takes: it
+ * refuses programs of more than 100 steps. Source: Envoy, `re2.max_program_size.error_level`.
  */
-const alwaysSet: readonly string[] = [
-  grpcTimeoutHeader,
-  "grpc-status-[a-z-]+",
-  "x-headgate-[a-z]+",
-  "retry-after",
-  "content-type",
-];
+interface MutableHeaders {
+  readonly patterns: readonly string[];
+  readonly lengthMax: number;
+}
 
 /**
- * The length of a pattern that Envoy surely takes. It refuses programs of more than 100 steps, and
- * one of 103 characters has 94. Source: Envoy, `re2.max_program_size.error_level`.
+ * What Headgate sets in every policy, of requests and of refusals: patterns, shorter than the names
+ * `grpc-status-details-bin` and `x-headgate-reason`. 103 characters have 95 steps.
  */
-const patternLengthMax = 104;
+const alwaysSet: MutableHeaders = {
+  patterns: [
+    grpcTimeoutHeader,
+    "grpc-status-[a-z-]+",
+    "x-headgate-[a-z]+",
+    "retry-after",
+    "content-type",
+  ],
+  lengthMax: 104,
+};
+
+/**
+ * The same with waiting rooms, which set headers of pages, tickets and sessions as well. Families,
+ * since all of the names would not fit. 107 characters have 94 steps, and 114 have 102.
+ */
+export const setByRooms: MutableHeaders = {
+  patterns: ["(cache|content|grpc|set|x-(content|headgate))-[a-z-]+", "allow|re[a-z-]+", "vary"],
+  lengthMax: 110,
+};
 
 /**
  * A pattern for the headers that Headgate sets: those of every policy, and the names that a policy
@@ -182,9 +204,12 @@ const patternLengthMax = 104;
  *
  * @param names in lower case; of the letters that header names are made of
  */
-export function mutableHeaderPattern(names: readonly string[]): string | undefined {
+export function mutableHeaderPattern(
+  names: readonly string[],
+  { patterns, lengthMax }: MutableHeaders = alwaysSet,
+): string | undefined {
   const byBeginning = new Map<string, string[]>();
-  for (const name of [...new Set([...alwaysSet, ...names.map(literal)])].sort()) {
+  for (const name of [...new Set([...patterns, ...names.map(literal)])].sort()) {
     const end = name.indexOf("-") + 1;
     const rest = byBeginning.get(name.slice(0, end));
     if (rest === undefined) byBeginning.set(name.slice(0, end), [name.slice(end)]);
@@ -194,7 +219,7 @@ export function mutableHeaderPattern(names: readonly string[]): string | undefin
     rests.length === 1 ? beginning + rests.join("") : `${beginning}(${rests.join("|")})`,
   );
   const pattern = parts.join("|");
-  return pattern.length > patternLengthMax ? undefined : pattern;
+  return pattern.length > lengthMax ? undefined : pattern;
 }
 
 /** Header names may hold a few signs that mean something in a pattern. Source: RFC 9110, token. */

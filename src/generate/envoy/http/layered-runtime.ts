@@ -1,6 +1,7 @@
 import { runtimeLayerName } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { GeneratedPolicy } from "../../base/generator.js";
 import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { usesExtProc } from "./ext-proc.js";
@@ -19,6 +20,14 @@ export function isDriven(service: ServicePolicy): boolean {
   );
 }
 
+/** Whether Headgate drives any proxy: for a service, or at the gate of a waiting room. */
+export function drivesProxies({
+  services,
+  waitingRooms,
+}: Pick<GeneratedPolicy, "services" | "waitingRooms">): boolean {
+  return services.some(isDriven) || waitingRooms.some(({ gate }) => gate !== undefined);
+}
+
 /**
  * Layers of runtime keys, the later ones winning: what a build of Envoy needs, what Headgate sends,
  * and what an operator sets by hand.
@@ -30,14 +39,15 @@ export function layeredRuntime(context: EnvoyContext): TreeMap {
   return {
     layers: [
       { name: "static", static_layer: guards(services, context) },
-      ...(services.some(isDriven) ? [headgateLayer(context)] : []),
+      ...(drivesProxies(context.policy) ? [headgateLayer(context)] : []),
       noted("Values that an operator sets by hand win.", { name: "admin", admin_layer: {} }),
     ],
   };
 }
 
 function guards(services: readonly ServicePolicy[], context: EnvoyContext): TreeMap {
-  if (!services.some(usesExtProc) || !hasFeature(context, "gracefulExtProc")) return {};
+  const isAsking = services.some((service) => usesExtProc(service, context.policy));
+  if (!isAsking || !hasFeature(context, "gracefulExtProc")) return {};
   return {
     "envoy.reloadable_features.ext_proc_graceful_grpc_close": noted(
       "Without it, Envoy resets the stream of every request, which servers treat as an attack.",

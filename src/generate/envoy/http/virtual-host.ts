@@ -14,6 +14,7 @@ import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
 import { rateLimitPerRoute, virtualHostRateLimits } from "./rate-limit.js";
 import { hedgePolicy, retryPolicy } from "./retries.js";
+import { roomRoutes } from "./room-routes.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 
@@ -60,7 +61,7 @@ export function virtualHost(
     hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
     rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
     typed_per_filter_config: perService(service, context, filters),
-    routes,
+    routes: [...roomRoutes(service, context, { filters }), ...routes],
   };
   if (!isShed || leftOut.length === 0) return tree;
   return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
@@ -79,7 +80,8 @@ function neededClasses(
   const isShed = shedsHere(service, context);
   const isUrgent = isHeldHere(service, context) && (isShed || hasCriticalRoutes(service));
   const isCounted = context.policy.quotas.some((quota) => isInQuota(quota, service));
-  const isAskedFor = service.rateLimit !== undefined || usesExtProc(service) || isCounted;
+  const isAskedFor =
+    service.rateLimit !== undefined || usesExtProc(service, context.policy) || isCounted;
   const isAsked = isAskedHere(context) && isAskedFor;
   const treatment = ({ priority, mayShed }: RouteClass): string => {
     if (priority === "bypass") return isAsked || isUrgent ? "bypass" : "plain";

@@ -24,6 +24,7 @@ function rulesPolicy(labels: readonly string[], version = "v1"): Policy {
 const everything = {
   sinceEpochMs: 0,
   service: undefined,
+  room: undefined,
   rules: [],
   domains: undefined,
   isServiceAsked: () => true,
@@ -57,6 +58,7 @@ function start(first: Policy) {
     }),
     isDegraded: () => isDegraded,
     envoyCount: () => 7,
+    rooms: undefined,
   });
   return {
     clock,

@@ -98,6 +98,7 @@ describe("PolicyReloader", () => {
       limitCount: 0,
       domainCount: 0,
       serviceCount: 0,
+      roomCount: 0,
       loadedCount: 0,
       refusedCount: 0,
     });

@@ -107,6 +107,32 @@ describe("parsePolicyInWorker()", () => {
     expect(heavyOne?.classifier.classify({ headers, attributes: new Map() })).toBe("low");
   });
 
+  it("takes waiting rooms over one by one, with the texts of their pages", async () => {
+    const text = `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: a}
+spec:
+  services: [{name: shop, admission: {}}]
+  waitingRooms:
+    - {name: sale, service: shop, match: {paths: [/sale]}, page: {texts: {sv: {full: Fullt}}}}
+    - {name: rest, service: shop, page: {template: "{{position}}"}}
+`;
+    const parsing = await parsePolicyInWorker({
+      input: source(text),
+      version: "v1",
+      clock: realClock,
+    });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    const parsed = parsePolicy([{ file: "policy.yaml", text }]);
+    expect(parsing.policy.waitingRooms).toHaveLength(2);
+    expect(parsing.policy.waitingRooms).toEqual(
+      parsed.kind === "policy" ? parsed.waitingRooms : [],
+    );
+    // Two rooms, and the services.
+    expect(parsing.chunkCount).toBe(3);
+  });
+
   it("hands problems over as the parser found them", async () => {
     const input = source("domain: shop\ndescriptorz: []");
     const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });

@@ -44,6 +44,7 @@ const loadedStatus: PolicyStatus = {
   limitCount: 2,
   domainCount: 1,
   serviceCount: 2,
+  roomCount: 3,
   loadedCount: 1,
   refusedCount: 0,
 };
@@ -165,6 +166,7 @@ describe("health", () => {
       limitCount: 0,
       domainCount: 0,
       serviceCount: 0,
+      roomCount: 0,
       loadedCount: 0,
       refusedCount: 0,
     };
@@ -207,6 +209,7 @@ describe("health", () => {
         rules: 1,
         limits: 2,
         services: 2,
+        waitingRooms: 3,
         loadedAt: "2023-11-14T22:13:20.000Z",
       },
       store: { kind: "redis", state: "ok" },

@@ -157,6 +157,7 @@ describe("headgate check", () => {
       limits: 1,
       services: [],
       quotas: [],
+      waitingRooms: [],
       problems: [],
       warnings: [],
     });

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { bandsOf, FleetHistory, historySeconds } from "../../../../src/console/data/history.js";
@@ -6,6 +6,7 @@ import { judgeFleet } from "../../../../src/console/data/verdict.js";
 import {
   GetHistoryResponseSchema,
   ReplicaHistorySchema,
+  type RoomHistorySchema,
 } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
 
 const startMs = 1_767_600_000_000;
@@ -96,5 +97,41 @@ describe("the verdict on a fleet", () => {
   it("says that it is not us where nothing is wrong, and where nobody asks", () => {
     expect(judgeFleet(calm(100, 0)).headline).toBe("All healthy");
     expect(judgeFleet(calm(0, 0)).headline).toBe("Healthy, no traffic");
+  });
+});
+
+describe("roomTimeline()", () => {
+  it("has the line of all replicas, and adds up waits", () => {
+    const history = new FleetHistory();
+    const start = timestampFromMs(1_000_000_000);
+    const line = { name: "drop", start, active: [9], activeMax: [10], arrivals: [1.5] };
+    const replica = (name: string, room: MessageInitShape<typeof RoomHistorySchema>) => {
+      return { replica: name, start, admitted: [0], rooms: [{ ...line, ...room }] };
+    };
+    const answer = create(GetHistoryResponseSchema, {
+      replicas: [
+        replica("a", { waiting: [400], waits: [2], expectedSeconds: [60], actualSeconds: [70] }),
+        replica("b", { waiting: [410], waits: [1], expectedSeconds: [30], actualSeconds: [20] }),
+      ],
+    });
+    history.add(answer, 1_000_000_000);
+    expect(history.roomTimeline("drop").at(-1)).toEqual({
+      second: 1_000_000,
+      silent: 0,
+      point: {
+        waiting: 410,
+        active: 9,
+        activeMax: 10,
+        arrivals: 1.5,
+        entries: 0,
+        abandoned: 0,
+        estimateLow: 0,
+        estimateHigh: 0,
+        waits: 3,
+        expectedSeconds: 90,
+        actualSeconds: 90,
+      },
+    });
+    expect(history.roomTimeline("other").every(({ point }) => point === undefined)).toBe(true);
   });
 });

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { placeAt, schemasAt } from "../../../../src/console/data/policy-schema.js";
+import { placeAt, type SchemaPart, schemasAt } from "../../../../src/console/data/policy-schema.js";
+import { policyForm } from "../../../../src/policy/policy-form.js";
+import { makeJsonSchema } from "../../../../src/policy/text/json-schema.js";
 
 /** The place of `|` in a text. */
 function place(text: string) {
@@ -53,5 +55,14 @@ describe("a schema", () => {
     const [found] = schemasAt(root, ["many", "[]", "name"]);
     expect(found?.description).toBe("Its name.");
     expect(schemasAt({ $ref: "#/$defs/c", $defs: root.$defs }, [])).toEqual([]);
+  });
+
+  it("is followed through names that are the user's own", () => {
+    const schema = makeJsonSchema(policyForm, { title: "a policy" });
+    const root: SchemaPart = JSON.parse(JSON.stringify(schema));
+    const path = ["spec", "waitingRooms", "[]", "page", "texts", "sv"];
+    const [found] = schemasAt(root, [...path, "leave"]);
+    expect(found?.description).toBe("The button that gives the place up.");
+    expect(schemasAt(root, [...path, "leave", "more"])).toEqual([]);
   });
 });

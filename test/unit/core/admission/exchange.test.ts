@@ -22,6 +22,7 @@ const terms: ForwardingTerms = {
   responseHeaders: undefined,
   isFollowed: true,
 };
+const cookie = { name: "set-cookie", value: "room=1", isAppended: true } as const;
 const refusal: Refusal = {
   status: 429,
   grpcStatus: undefined,
@@ -45,6 +46,14 @@ const events = {
   admitted: { kind: "admitted", terms },
   admittedUnfollowed: { kind: "admitted", terms: { ...terms, isFollowed: false } },
   admittedSkipping: { kind: "admitted", terms: { ...terms, responseHeaders: "skip" } },
+  admittedWithCookie: {
+    kind: "admitted",
+    terms: { ...terms, responseHeaders: "skip", responseSetHeaders: [cookie] },
+  },
+  unfollowedWithCookie: {
+    kind: "admitted",
+    terms: { ...terms, isFollowed: false, responseSetHeaders: [cookie] },
+  },
   refused: { kind: "refused", refusal },
   waiting: { kind: "waiting", timeoutMs: 2_000 },
   tooLarge: { kind: "tooLarge", refusal: { ...refusal, status: 431 } },
@@ -77,7 +86,10 @@ function run(names: readonly EventName[]) {
 }
 
 function wordsOfReply(reply: ExchangeReply): string {
-  if (reply.kind === "continue") return `continue ${reply.part}`;
+  if (reply.kind === "continue") {
+    const isCookieSet = reply.setHeaders.includes(cookie);
+    return `continue ${reply.part}${isCookieSet ? " with a cookie" : ""}`;
+  }
   return reply.kind === "wait" ? `wait ${reply.timeoutMs}` : `immediate ${reply.refusal.status}`;
 }
 
@@ -133,6 +145,34 @@ const rows: readonly Row[] = [
     it: "ends the stream with the answer where nobody needs to know how it ends",
     events: ["requestHeaders", "admittedUnfollowed", "ended"],
     seen: ["begin", "continue requestHeaders", "end completed", "endStream"],
+  },
+  {
+    it: "sets a cookie on the response, also where admission skips responses",
+    events: ["requestHeaders", "admittedWithCookie", "responseHeaders", "ended"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue responseHeaders with a cookie",
+      "responded",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "ends an exchange that nobody follows with the cookie on its response",
+    events: ["requestHeaders", "unfollowedWithCookie", "responseHeaders", "ended"],
+    seen: [
+      "begin",
+      "continue requestHeaders",
+      "continue responseHeaders with a cookie",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "sets no cookie where Envoy only lets it observe",
+    events: ["observedHeaders", "unfollowedWithCookie"],
+    seen: ["begin", "end completed", "endStream"],
   },
   {
     it: "answers a refusal at once, and nothing after it",

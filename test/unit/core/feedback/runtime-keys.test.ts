@@ -4,6 +4,7 @@ import {
   breakerKey,
   localRateLimitKey,
   retryBudgetKey,
+  roomRejectKey,
   shedKey,
 } from "../../../../src/core/feedback/runtime-keys.js";
 
@@ -32,6 +33,12 @@ describe("retryBudgetKey()", () => {
 describe("shedKey()", () => {
   it("names a service and a class", () => {
     expect(shedKey("orders", "low")).toBe("headgate.shed.orders.low");
+  });
+});
+
+describe("roomRejectKey()", () => {
+  it("names a waiting room", () => {
+    expect(roomRejectKey("shop")).toBe("headgate.waiting_room.shop.reject");
   });
 });
 

@@ -173,7 +173,7 @@ describe("RateLimitAsker", () => {
       isCurrent: (prepared: Parameters<Decider["isCurrent"]>[0]) => decider.isCurrent(prepared),
       ask: () => {},
     };
-    const asker = new RateLimitAsker(counting, byUser);
+    const asker = new RateLimitAsker(counting, (request) => rateLimitQuery(byUser, request));
     const ask = (i: number, suffix = ""): void => {
       const headers = new Map([["x-user", `user-${i}${suffix}`]]);
       const attributes = new Map();

@@ -37,7 +37,7 @@ const whole = dashboardsOf(
 );
 
 describe("generateDashboards()", () => {
-  it("draws one page for the fleet, each domain and service, and Envoys", () => {
+  it("draws one page for the fleet, each domain, service and room, and Envoys", () => {
     expect([...whole.keys()]).toEqual([
       "fleet.json",
       "domain-shop.json",
@@ -45,6 +45,7 @@ describe("generateDashboards()", () => {
       "service-orders.json",
       "service-linearizer.json",
       "service-search.json",
+      "room-drop.json",
       "envoy.json",
     ]);
   });

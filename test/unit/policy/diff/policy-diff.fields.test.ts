@@ -8,6 +8,7 @@ import { proxies } from "../../../../src/policy/proxies/proxies.js";
 import { quota } from "../../../../src/policy/quotas/quota-policy.js";
 import { service } from "../../../../src/policy/services/service-form.js";
 import type { Form, MapForm } from "../../../../src/policy/text/form.js";
+import { room } from "../../../../src/policy/waiting-rooms/room-form.js";
 
 const root = "test/golden/policy";
 
@@ -17,6 +18,7 @@ const files = [
   "services-every-name/policy.yaml",
   "envoy-every-name/policy.yaml",
   "quotas-every-name/policy.yaml",
+  "rooms-every-name/policy.yaml",
 ];
 
 /** What cannot be changed alone there, and can here. */
@@ -123,6 +125,9 @@ function placesOf(form: Form, value: unknown, path: Path): readonly Place[] {
   if (form.kind === "list" && Array.isArray(value)) {
     return value.flatMap((item, i) => placesOf(form.item, item, [...path, i]));
   }
+  if (form.kind === "texts" && isMap(value)) {
+    return Object.keys(value).flatMap((key) => placesOf(form.value, value[key], [...path, key]));
+  }
   if (form.kind !== "map" || !isMap(value)) return [];
   const map = form.map();
   return Object.entries(value).flatMap(([name, own]) => {
@@ -137,6 +142,7 @@ function placesOf(form: Form, value: unknown, path: Path): readonly Place[] {
 function allFields(form: Form, seen: Set<MapForm>): readonly string[] {
   if (form.kind === "any") return form.of.flatMap((each) => allFields(each, seen));
   if (form.kind === "list") return allFields(form.item, seen);
+  if (form.kind === "texts") return allFields(form.value, seen);
   if (form.kind !== "map" || seen.has(form.map())) return [];
   const map = form.map();
   seen.add(map);
@@ -155,6 +161,8 @@ const words = ["other", "x-other", "/other", "other.example", "2x", "p50", "10.9
   "%RESPONSE_CODE%",
   "mean",
   "request.path == '/'",
+  "2026-11-28T08:00:00Z",
+  "2028-02-29T12:00:00Z",
 ]);
 
 /** Other values that a field may have, right or wrong beside the rest. */
@@ -216,10 +224,12 @@ function meaningOf({
   rules,
   services,
   quotas,
+  waitingRooms,
   proxies,
 }: NonNullable<ReturnType<typeof read>>) {
-  return JSON.stringify([domains, rules, services, quotas, proxies], (_, part: unknown) =>
-    part instanceof Set ? [...part] : part,
+  const meant = [domains, rules, services, quotas, waitingRooms, proxies];
+  return JSON.stringify(meant, (_, part: unknown) =>
+    part instanceof Set || part instanceof Map ? [...part] : part,
   );
 }
 
@@ -273,6 +283,7 @@ function isNumeric(form: Form): boolean {
 function silentNumbers(form: Form, seen: Set<MapForm>): readonly string[] {
   if (form.kind === "any") return form.of.flatMap((each) => silentNumbers(each, seen));
   if (form.kind === "list") return silentNumbers(form.item, seen);
+  if (form.kind === "texts") return silentNumbers(form.value, seen);
   if (form.kind !== "map" || seen.has(form.map())) return [];
   const map = form.map();
   seen.add(map);
@@ -287,7 +298,7 @@ function silentNumbers(form: Form, seen: Set<MapForm>): readonly string[] {
 describe("larger", () => {
   /** What a change of a number did was guessed from the field's name, and a new name was none. */
   it("is said of every number that is compared by itself", () => {
-    const silent = [service, quota, proxies].flatMap((map) =>
+    const silent = [service, quota, room, proxies].flatMap((map) =>
       silentNumbers({ kind: "map", map: () => map }, new Set()),
     );
     expect(silent).toEqual([]);

@@ -73,6 +73,18 @@ spec:
 `);
   });
 
+  it("orders maps below names that are the user's own, and leaves those as they are", () => {
+    const texts = "{sv: {leave: a, waiting: b}, de: {full: c, waiting: d}}";
+    const text = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: a}
+spec:
+  waitingRooms: [{name: a, service: b, page: {texts: ${texts}}}]
+`;
+    const ordered = "{sv: {waiting: b, leave: a}, de: {waiting: d, full: c}}";
+    expect(format(text)).toContain(`page: {texts: ${ordered}}`);
+  });
+
   it("gives lines of its own to what does not fit, and to what holds comments", () => {
     const names = Array.from({ length: 12 }, (_, i) => `host-${i}.example`).join(", ");
     const text = policy(

@@ -42,6 +42,24 @@ describe("ControlPlane", () => {
     expect(held()).toBe(configured);
   });
 
+  it("tells Envoys which share of a room's visitors to turn away, whatever else it tells", () => {
+    const rig = new ControlRig();
+    const key = "headgate.waiting_room.sale.reject";
+    rig.plane.useRooms(new Map([["sale", 45]]));
+    const layers = rig.subscribed("edge-1");
+    expect(layers.layers.at(-1)?.values).toMatchObject({ [key]: 45 });
+    layers.acknowledge();
+    rig.clock.advance(gapMs);
+    rig.plane.useRooms(new Map([["sale", 45]]));
+    expect(layers.layers).toHaveLength(1);
+    rig.plane.useSnapshot(testSnapshot(1, { orders: { shares: { "edge-1": 8 } } }));
+    expect(layers.layers.at(-1)?.values).toMatchObject({ [key]: 45 });
+    layers.acknowledge();
+    rig.clock.advance(gapMs);
+    rig.plane.useRooms(new Map([["sale", 0]]));
+    expect(layers.layers.at(-1)?.values).toMatchObject({ [key]: 0 });
+  });
+
   it.each([
     ["is lost", (stream: TestStream) => stream.cancel()],
     ["is taken over", (_: TestStream, rig: ControlRig) => rig.subscribed("edge-1")],

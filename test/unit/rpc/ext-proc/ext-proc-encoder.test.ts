@@ -41,7 +41,11 @@ const text = fc.oneof(
   { weight: 2, arbitrary: fc.string({ unit: anyCodePoint, maxLength: 60 }) },
   { weight: 1, arbitrary: fc.string({ unit: anyCodePoint, minLength: 100, maxLength: 400 }) },
 );
-const headers = fc.array(fc.record({ name: text, value: text }), { maxLength: 6 });
+const header: fc.Arbitrary<HeaderField> = fc.record(
+  { name: text, value: text, isAppended: fc.constant(true) },
+  { requiredKeys: ["name", "value"] },
+);
+const headers = fc.array(header, { maxLength: 6 });
 // The object that the other encoder wants has no room for this one name.
 const fieldName = text.filter((name) => name !== "__proto__");
 const fieldValue = fc.oneof(text, fc.double(), fc.boolean());
@@ -79,9 +83,9 @@ const replies: fc.Arbitrary<ExchangeReply> = fc.oneof(
 
 function mutationShape(setHeaders: readonly HeaderField[], removeHeaders: readonly string[]) {
   return {
-    setHeaders: setHeaders.map(({ name, value }) => ({
+    setHeaders: setHeaders.map(({ name, value, isAppended }) => ({
       header: { key: name, rawValue: Buffer.from(value, "utf8") },
-      appendAction: 2,
+      ...(isAppended ? { append: true } : { appendAction: 2 }),
     })),
     removeHeaders: [...removeHeaders],
   };

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { mutableHeaderPattern } from "../../../../../src/generate/envoy/http/ext-proc.js";
+import {
+  mutableHeaderPattern,
+  setByRooms,
+} from "../../../../../src/generate/envoy/http/ext-proc.js";
 
 /** Envoy holds patterns against whole names. */
 function takes(pattern: string | undefined, name: string): boolean {
@@ -16,6 +19,22 @@ describe("mutableHeaderPattern()", () => {
     for (const name of ["authorization", "host", "x-user", ":path", "x-envoy-max-retries"]) {
       expect([name, takes(pattern, name)]).toEqual([name, false]);
     }
+  });
+
+  it("takes what waiting rooms set beside, and nothing that a service trusts", () => {
+    const names = ["x-request-priority", "x-deadline-ms"];
+    const pattern = mutableHeaderPattern(names, setByRooms);
+    const page = ["content-type", "content-security-policy", "referrer-policy", "refresh", "vary"];
+    const others = ["set-cookie", "cache-control", "x-content-type-options", "allow"];
+    const usual = ["grpc-timeout", "grpc-status-details-bin", "retry-after", "x-headgate-reason"];
+    for (const name of [...names, ...page, ...others, ...usual]) {
+      expect([name, takes(pattern, name)]).toEqual([name, true]);
+    }
+    for (const name of ["authorization", "cookie", "host", "x-user", ":path", "x-forwarded-for"]) {
+      expect([name, takes(pattern, name)]).toEqual([name, false]);
+    }
+    expect(pattern).toHaveLength(107);
+    expect(mutableHeaderPattern([...names, "xyzz"], setByRooms)).toBeUndefined();
   });
 
   it("takes signs in names for what they are", () => {

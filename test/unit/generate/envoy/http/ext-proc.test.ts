@@ -166,6 +166,6 @@ describe("usesExtProc()", () => {
     ],
     ["a rate limit in ext_proc", curious, true],
   ])("knows who asks: %s", (_, service, isAsked) => {
-    expect(usesExtProc(service)).toBe(isAsked);
+    expect(usesExtProc(service, { waitingRooms: [] })).toBe(isAsked);
   });
 });

@@ -1,0 +1,58 @@
+import { many } from "../../core/base/many.js";
+import { visibleText } from "../../policy/problems/problem.js";
+import { formatDuration } from "../../policy/text/duration.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
+import { drawTable } from "../terminal/text-table.js";
+
+/** What a policy says of a room, in words: for people, and by the same names for machines. */
+interface RoomSummary {
+  readonly name: string;
+  readonly service: string;
+  /** What it guards: hosts, paths and methods. */
+  readonly guards: string;
+  /** Users at a time, and new ones a minute. */
+  readonly capacity: string;
+  readonly session: string;
+  readonly order: string;
+  /** How many events it has. */
+  readonly events: string;
+}
+
+/** Rooms that the text shows; JSON shows all. */
+const reportRoomsMax = 50;
+
+/** Sums up each waiting room. */
+export function summarizeRooms(rooms: readonly RoomPolicy[]): readonly RoomSummary[] {
+  return rooms.map(({ name, service, match, ...room }) => {
+    const { activeUsersMax, entriesPerMinuteMax, sessionMs, renews, order, events } = room;
+    const parts = [match.methods, match.hosts, match.paths].filter((part) => part.length > 0);
+    const pace = entriesPerMinuteMax === "auto" ? "" : `, ${entriesPerMinuteMax}/min`;
+    return {
+      name: visibleText(name),
+      service: visibleText(service),
+      guards: visibleText(parts.map((part) => part.join(",")).join(" ")) || "all",
+      capacity: `${activeUsersMax}${pace}`,
+      session: `${formatDuration(sessionMs)}${renews ? "" : " at most"}`,
+      order,
+      events: events.length === 0 ? "none" : many(events.length, "event"),
+    };
+  });
+}
+
+/** The waiting rooms as a table; empty where there are none. */
+export function renderRooms(rooms: readonly RoomPolicy[]): string {
+  if (rooms.length === 0) return "";
+  const titles = ["room", "service", "guards", "capacity", "session", "order", "events"];
+  const rows = summarizeRooms(rooms.slice(0, reportRoomsMax)).map(
+    ({ name, service, guards, capacity, session, order, events }) => {
+      return [name, service, guards, capacity, session, order, events];
+    },
+  );
+  const table = drawTable(
+    titles.map((title) => ({ title })),
+    rows,
+  );
+  const moreCount = rooms.length - rows.length;
+  const more = moreCount > 0 ? [`  and ${moreCount} more`] : [];
+  return ["Waiting rooms", ...table.map((line) => `  ${line}`), ...more].join("\n");
+}

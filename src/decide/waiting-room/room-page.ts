@@ -1,0 +1,240 @@
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import {
+  type PageField,
+  type PageText,
+  type TemplatePart,
+  templateParts,
+} from "../../core/waiting-room/page-fields.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
+import { pageScript } from "./page-script.js";
+import { pageTemplate } from "./page-template.js";
+import { englishTexts } from "./page-texts.js";
+import { builtInLanguage, chooseLanguage, directionOf } from "./room-language.js";
+import type { RoomStanding } from "./room-standing.js";
+
+/** What a page is made of. */
+export interface PageFacts {
+  readonly standing: RoomStanding;
+  /** After how many seconds it asks again. */
+  readonly refreshSeconds: number;
+  /** Milliseconds since 1970, to say when an event opens. */
+  readonly nowMs: number;
+  /** Whether the request must not be sent again by the page. */
+  readonly isUnsafe: boolean;
+}
+
+/** What a script of the page shows anew; by the names of `data-field`. */
+export type PageValues = Readonly<Record<PageField | "wait" | "opens" | "refreshText", string>>;
+
+/** Share of ranges that hold. */
+const confidenceRatio = 0.9;
+
+/** The pages of one room: made ready once for each language. */
+export class RoomPages {
+  readonly #policy: RoomPolicy;
+  readonly #byLanguage = new Map<string, PageLanguage>();
+
+  constructor(policy: RoomPolicy) {
+    this.#policy = policy;
+  }
+
+  /** @param accept the header `accept-language` */
+  html(accept: string | undefined, facts: PageFacts): string {
+    return this.#languageOf(accept).html(facts);
+  }
+
+  /** What the script of a page shows, as text. */
+  values(accept: string | undefined, facts: PageFacts): PageValues {
+    return this.#languageOf(accept).values(facts);
+  }
+
+  #languageOf(accept: string | undefined): PageLanguage {
+    const tag = chooseLanguage(accept, this.#policy.page.texts);
+    let language = this.#byLanguage.get(tag);
+    if (language === undefined) {
+      language = new PageLanguage(this.#policy, tag);
+      this.#byLanguage.set(tag, language);
+    }
+    return language;
+  }
+}
+
+/** One language of a room's pages. */
+class PageLanguage {
+  readonly #policy: RoomPolicy;
+  readonly #tag: string;
+  readonly #texts: Readonly<Record<PageText, string>>;
+  readonly #pieces: readonly TemplatePart[];
+  readonly #whole: Intl.NumberFormat;
+  readonly #percent: Intl.NumberFormat;
+  readonly #units: Readonly<Record<TimeUnit, Intl.NumberFormat>>;
+
+  constructor(policy: RoomPolicy, tag: string) {
+    const own = policy.page.texts.get(tag) ?? policy.page.texts.get(builtInLanguage);
+    this.#policy = policy;
+    this.#tag = tag;
+    this.#texts = { ...englishTexts, ...Object.fromEntries(own ?? []) };
+    this.#pieces = templateParts(policy.page.template ?? pageTemplate);
+    const format = (options: Intl.NumberFormatOptions): Intl.NumberFormat =>
+      new Intl.NumberFormat(localeOf(tag), options);
+    const unit = (name: TimeUnit): Intl.NumberFormat =>
+      format({ style: "unit", unit: name, unitDisplay: "long" });
+    this.#whole = format({ maximumFractionDigits: 0 });
+    this.#percent = format({ style: "percent" });
+    this.#units = {
+      second: unit("second"),
+      minute: unit("minute"),
+      hour: unit("hour"),
+      day: unit("day"),
+    };
+  }
+
+  html(facts: PageFacts): string {
+    const values: Readonly<Record<string, string>> = this.values(facts);
+    let html = "";
+    for (const piece of this.#pieces) {
+      html += piece.kind === "text" ? piece.text : this.#escaped(piece.name, values, facts);
+    }
+    const end = html.lastIndexOf("</body>");
+    const script = this.#script(facts);
+    return end === -1 ? html + script : html.slice(0, end) + script + html.slice(end);
+  }
+
+  values(facts: PageFacts): PageValues {
+    const { standing, refreshSeconds, nowMs, isUnsafe } = facts;
+    const { state, aheadCount, estimate, opensInSeconds } = standing;
+    const isLost = isUnsafe && state !== "entered" && state !== "left";
+    const fields: Record<PageField, string> = {
+      lang: this.#tag,
+      dir: directionOf(this.#tag),
+      state,
+      title: this.#texts[`${state}Title`],
+      message: `${isLost ? `${this.#texts.notSent} ` : ""}${this.#texts[state]}`,
+      room: this.#policy.name,
+      position: aheadCount === undefined ? "" : this.#whole.format(aheadCount + 1),
+      ahead: aheadCount === undefined ? "" : this.#whole.format(aheadCount),
+      estimate: estimate === undefined ? "" : this.#range(estimate),
+      confidence: estimate === undefined ? "" : this.#percent.format(confidenceRatio),
+      progress: String(standing.progressPercent),
+      refreshSeconds: this.#whole.format(refreshSeconds),
+      event: eventName(this.#policy, nowMs),
+      opensAt: opensInSeconds === undefined ? "" : opening(nowMs, opensInSeconds),
+      opensIn: opensInSeconds === undefined ? "" : this.#duration(opensInSeconds),
+      endpoint: this.#policy.endpointPath,
+    };
+    const fill = (text: PageText): string => filled(this.#texts[text], fields);
+    const isWaiting = state === "waiting";
+    return {
+      ...fields,
+      title: filled(fields.title, fields),
+      message: filled(fields.message, fields),
+      wait:
+        estimate === undefined
+          ? isWaiting
+            ? fill("estimateUnknown")
+            : ""
+          : `${fields.estimate} ${fill("confidence")}`.trim(),
+      opens: state === "preQueue" && opensInSeconds !== undefined ? fill("opens") : "",
+      refreshText: fill("refresh"),
+    };
+  }
+
+  #escaped(
+    name: string,
+    values: Readonly<Record<string, string>>,
+    { refreshSeconds, isUnsafe }: PageFacts,
+  ): string {
+    if (name === "refreshTag") {
+      const tag = `<noscript><meta http-equiv="refresh" content="${refreshSeconds}"></noscript>\n`;
+      return isUnsafe ? "" : tag;
+    }
+    if (!name.startsWith("text.")) return escapeHtml(valueIn(values, name));
+    return escapeHtml(filled(valueIn(this.#texts, name.slice("text.".length)), values));
+  }
+
+  #script({ refreshSeconds, isUnsafe, standing: { state } }: PageFacts): string {
+    if (state === "entered" || state === "left") return "";
+    const endpoint = escapeHtml(this.#policy.endpointPath);
+    const unsafe = isUnsafe ? " data-unsafe=1" : "";
+    const data = `data-endpoint="${endpoint}" data-refresh="${refreshSeconds}"${unsafe}`;
+    return `<script ${data}>${pageScript}</script>\n`;
+  }
+
+  /** Rounded outwards, so that the range still holds. Example: `9–11 minutes`. */
+  #range({ lowSeconds, highSeconds }: NonNullable<RoomStanding["estimate"]>): string {
+    const unit = unitOf(highSeconds);
+    const low = Math.floor(lowSeconds / secondsIn[unit]);
+    const high = Math.max(low, Math.ceil(highSeconds / secondsIn[unit]));
+    return low === high ? this.#units[unit].format(high) : this.#units[unit].formatRange(low, high);
+  }
+
+  #duration(seconds: number): string {
+    const unit = unitOf(seconds);
+    return this.#units[unit].format(Math.ceil(seconds / secondsIn[unit]));
+  }
+}
+
+/** Fills the fields of a text; the result is text, and escaped where it is put. */
+function filled(text: string, values: Readonly<Record<string, string>>): string {
+  if (!text.includes("{{")) return text;
+  return templateParts(text)
+    .map((part) => (part.kind === "text" ? part.text : valueIn(values, part.name)))
+    .join("");
+}
+
+/** A name may be any text, such as that of a method of all objects. */
+function valueIn(values: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(values, name) ? (values[name] ?? "") : "";
+}
+
+/** Source: HTML Living Standard, section 13.3; quotes as well, for attributes. */
+function escapeHtml(text: string): string {
+  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (sign) => entities[sign] ?? "") : text;
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+type TimeUnit = "second" | "minute" | "hour" | "day";
+
+const secondsIn: Readonly<Record<TimeUnit, number>> = {
+  second: 1,
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+};
+
+/** The unit that gives two digits at most, roughly. */
+function unitOf(seconds: number): TimeUnit {
+  if (seconds < 60) return "second";
+  if (seconds < 2 * 3_600) return "minute";
+  return seconds < 2 * 86_400 ? "hour" : "day";
+}
+
+/** A language that this process knows; what is none is written as English. */
+function localeOf(tag: string): string {
+  try {
+    return Intl.getCanonicalLocales(tag)[0] ?? builtInLanguage;
+  } catch {
+    return builtInLanguage;
+  }
+}
+
+/** The event that is open or opens next; empty where there is none. */
+function eventName({ events }: RoomPolicy, nowMs: number): string {
+  let next: RoomPolicy["events"][number] | undefined;
+  for (const event of events) {
+    if (event.endsAtMs <= nowMs) continue;
+    if (next === undefined || event.startsAtMs < next.startsAtMs) next = event;
+  }
+  return next?.name ?? "";
+}
+
+function opening(nowMs: number, opensInSeconds: number): string {
+  return formatTimestamp(Math.round(nowMs / 1_000 + opensInSeconds) * 1_000_000);
+}

@@ -1,0 +1,102 @@
+import {
+  decodeTicket,
+  encodeTicket,
+  type SessionTicket,
+  type Ticket,
+  type TicketKey,
+  type TicketScope,
+  type WaitingTicket,
+} from "../../core/waiting-room/ticket.js";
+import { addressAttribute } from "../../policy/cel/request-facts.js";
+import { formatIpAddress, parseSourceAddress } from "../../policy/text/network.js";
+import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
+import type { AdmissionRequest } from "../admission/admission-call.js";
+import { cookieValues } from "./room-cookies.js";
+
+/** What a request's cookies say. */
+export interface TicketsRead {
+  /** The one that was used last; undefined: none. */
+  readonly session: SessionTicket | undefined;
+  /** The one with the smallest number, which nobody has to give up; undefined: none. */
+  readonly waiting: WaitingTicket | undefined;
+  /** Whether a cookie of the room's name was none of ours. */
+  readonly isForged: boolean;
+}
+
+const noTickets: TicketsRead = { session: undefined, waiting: undefined, isForged: false };
+
+/** The tickets of one room, from cookies and to them. */
+export class RoomTickets {
+  readonly #policy: Pick<RoomPolicy, "name" | "cookie">;
+  /** The first one signs. */
+  readonly #keys: () => readonly TicketKey[];
+
+  constructor(policy: Pick<RoomPolicy, "name" | "cookie">, keys: () => readonly TicketKey[]) {
+    this.#policy = policy;
+    this.#keys = keys;
+  }
+
+  /** Whether tickets can be given; false until a key is known. */
+  get canSign(): boolean {
+    return this.#keys().length > 0;
+  }
+
+  /** What the cookies of a request say. */
+  ofRequest(request: Pick<AdmissionRequest, "headers" | "attributes">): TicketsRead {
+    const values = cookieValues(request.headers.get("cookie"), this.#policy.cookie.name);
+    if (values.length === 0) return noTickets;
+    const scope = this.scopeOf(request);
+    let session: SessionTicket | undefined;
+    let waiting: WaitingTicket | undefined;
+    let isForged = false;
+    for (const value of values) {
+      const ticket = decodeTicket(value, scope, this.#keys());
+      if (ticket === undefined) {
+        // An empty one was taken back.
+        isForged ||= value !== "" && this.canSign;
+      } else if (ticket.kind === "session") {
+        if (session === undefined || ticket.second > session.second) session = ticket;
+      } else if (waiting === undefined || ticket.number < waiting.number) {
+        waiting = ticket;
+      }
+    }
+    return { session, waiting, isForged };
+  }
+
+  /** What a text says, whoever brings it; undefined: none of ours, or bound to an address. */
+  read(text: string): Ticket | undefined {
+    return decodeTicket(text, { room: this.#policy.name, address: undefined }, this.#keys());
+  }
+
+  /** Undefined while no key is known. */
+  write(ticket: Ticket, scope: TicketScope): string | undefined {
+    const [key] = this.#keys();
+    return key === undefined ? undefined : encodeTicket(ticket, scope, key);
+  }
+
+  /** What a request's tickets are signed for. */
+  scopeOf({ attributes }: Pick<AdmissionRequest, "attributes">): TicketScope {
+    const { name, cookie } = this.#policy;
+    const bits = cookie.addressBits;
+    return {
+      room: name,
+      address:
+        bits === undefined ? undefined : addressPrefix(attributes.get(addressAttribute), bits),
+    };
+  }
+}
+
+/** Example: `203.0.113.77:4242` with 24 bits is `203.0.113.0`; what is no address is empty. */
+export function addressPrefix(
+  source: unknown,
+  { v4, v6 }: { readonly v4: number; readonly v6: number },
+): string {
+  const address = typeof source === "string" ? parseSourceAddress(source) : undefined;
+  if (address === undefined) return "";
+  const bits = address.length === 4 ? v4 : v6;
+  const kept = address.map((byte, i) => {
+    const keptBits = Math.min(8, Math.max(0, bits - i * 8));
+    return byte & (0xff << (8 - keptBits)) & 0xff;
+  });
+  return formatIpAddress(kept);
+}

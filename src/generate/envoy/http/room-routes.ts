@@ -1,0 +1,222 @@
+import { httpStatuses } from "../../../core/base/http-status.js";
+import { roomRejectKey } from "../../../core/feedback/runtime-keys.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
+import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
+import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { GeneratedPolicy } from "../../base/generator.js";
+import type { EnvoyContext } from "../base/context.js";
+import { isAskedHere } from "../base/sides.js";
+import { refusedHeader } from "./local-replies.js";
+import { routeClasses } from "./route-classes.js";
+import { matchesBut, type RouteMatch } from "./route-match.js";
+import { allOff } from "./shed-routes.js";
+
+/** What of a policy says which rooms there are. */
+export type PolicyRooms = Pick<GeneratedPolicy, "waitingRooms">;
+
+/** The waiting rooms in front of a service, in the policy's order. */
+export function roomsOf(
+  { name }: Pick<ServicePolicy, "name">,
+  { waitingRooms }: PolicyRooms,
+): readonly RoomPolicy[] {
+  return waitingRooms.filter(({ service }) => service === name);
+}
+
+/** In front of the external processor, which answers for waiting rooms. */
+const extProcName = "envoy.filters.http.ext_proc";
+
+/** Where routes of rooms stand. */
+interface RoomRoutesPlace {
+  /** Names of the HTTP filters before them. */
+  readonly filters: readonly string[];
+  /** What turns the external processor on for a route; undefined: it is on for the virtual host. */
+  readonly answering?: TreeMap;
+}
+
+/**
+ * Routes of a service's waiting rooms, none of which forwards. They go before all others: the paths
+ * at which pages and applications ask a room, and then what proxies turn away by themselves.
+ */
+export function roomRoutes(
+  service: ServicePolicy,
+  context: EnvoyContext,
+  { filters, answering }: RoomRoutesPlace,
+): readonly Tree[] {
+  const rooms = isAskedHere(context) ? roomsOf(service, context.policy) : [];
+  const others = filters.filter((filter) => filter !== extProcName);
+  const isSaid = others.length > 0 || answering !== undefined;
+  const paths = new Set(rooms.map(({ endpointPath }) => endpointPath));
+  return [
+    ...[...paths].map((path, index) => endpointRoute(path, `${service.name}-room-${index + 1}`)),
+    ...rooms.flatMap((room, index) => {
+      const matches = gateMatches(room, service, rooms.slice(0, index));
+      if (typeof matches === "string") reportGate(room, context, matches);
+      return typeof matches === "string" ? [] : gateRoutes(room, matches);
+    }),
+  ];
+
+  /** Headgate answers before the router does: what stands here is seen without it alone. */
+  function endpointRoute(path: string, name: string): Tree {
+    return noted("Headgate answers here. Without it: 503.", {
+      name,
+      match: { path_separated_prefix: path },
+      direct_response: { status: httpStatuses.serviceUnavailable },
+      response_headers_to_add: unstored(retryLostSeconds),
+      typed_per_filter_config: isSaid ? { ...allOff(others), ...answering } : undefined,
+    });
+  }
+
+  function gateRoutes({ name }: RoomPolicy, matches: readonly RouteMatch[]): readonly Tree[] {
+    const whom = `visitors without a ticket of the waiting room ${name}`;
+    const why = `The share of ${whom} that Headgate tells Envoy to turn away; 0 without Headgate.`;
+    const routes = matches.map((match, way) => ({
+      name: `${service.name}-room-${name}-gate${way === 0 ? "" : `-${way + 1}`}`,
+      match: {
+        ...match,
+        runtime_fraction: {
+          default_value: { numerator: 0, denominator: "HUNDRED" },
+          runtime_key: roomRejectKey(name),
+        },
+      },
+      direct_response: {
+        status: httpStatuses.serviceUnavailable,
+        body: { inline_string: "Too many visitors are waiting. Try again in a minute.\n" },
+      },
+      response_headers_to_add: [...unstored(retryTurnedAwaySeconds), { header: refusedHeader }],
+      typed_per_filter_config: allOff(filters),
+    }));
+    return routes.map((route, way) => (way === 0 ? noted(why, route) : route));
+  }
+}
+
+/** When to ask a room again that Headgate did not answer for, in seconds. */
+const retryLostSeconds = 5;
+
+/** When visitors come back whom a gate has turned away, in seconds. */
+const retryTurnedAwaySeconds = 60;
+
+function unstored(retrySeconds: number): readonly Tree[] {
+  return [
+    { header: { key: "retry-after", value: String(retrySeconds) } },
+    { header: { key: "cache-control", value: "no-store" } },
+  ];
+}
+
+/**
+ * Which visitors a gate may turn away: those whom the room guards, who have not its cookie, and are
+ * certainly not of those who do not wait. None where the room has no gate; a text says why routes
+ * cannot tell them.
+ *
+ * @param before rooms that are asked first
+ */
+function gateMatches(
+  room: RoomPolicy,
+  service: ServicePolicy,
+  before: readonly RoomPolicy[],
+): readonly RouteMatch[] | string {
+  if (room.gate === undefined || room.order === "passthrough") return [];
+  const spared = bypassedMatches(room, service);
+  if (typeof spared === "string") return spared;
+  const former = before.flatMap((other) => guardedMatches(other, service));
+  const others = [...former, ...spared].map(byPathAlone);
+  const ways = guardedMatches(room, service).map((match) => {
+    return matchesBut({ ...match, headers: [...(match.headers ?? []), ...asked(room)] }, others);
+  });
+  const matches = ways.flatMap((way) => way ?? []);
+  if (ways.includes(undefined) || matches.length > gateRoutesMax) return "it has too many paths";
+  return matches;
+}
+
+/** Routes of one gate at most. */
+const gateRoutesMax = 32;
+
+/** As much of what has a path as can be told by it: never too little is left to Headgate. */
+function byPathAlone(match: RouteMatch): RouteMatch {
+  const { headers: _, ...place } = match;
+  return place["prefix"] === "/" ? match : place;
+}
+
+/** Where a room stands: a match for each of its paths and hosts. */
+function guardedMatches({ match }: RoomPolicy, { hosts }: ServicePolicy): readonly RouteMatch[] {
+  const paths = match.paths.length === 0 ? ["/*"] : match.paths;
+  const isPart = match.hosts.length > 0 && !hosts.every((host) => match.hosts.includes(host));
+  // A host may come with its port.
+  const authorities = isPart
+    ? match.hosts.flatMap((host) => [{ exact: host }, { prefix: `${host}:` }])
+    : [undefined];
+  const methods =
+    match.methods.length === 0
+      ? []
+      : [{ name: ":method", string_match: { safe_regex: { regex: match.methods.join("|") } } }];
+  return paths.flatMap((path) =>
+    authorities.map((authority) => ({
+      ...placeOf(path),
+      headers: [
+        ...(authority === undefined
+          ? []
+          : [{ name: ":authority", string_match: { ...authority, ignore_case: true } }]),
+        ...methods,
+      ],
+    })),
+  );
+}
+
+function placeOf(pattern: string): TreeMap {
+  const prefix = pathPrefixOf(pattern);
+  if (prefix === undefined) return { path: pattern };
+  return prefix === "" ? { prefix: "/" } : { path_separated_prefix: prefix };
+}
+
+/**
+ * What of a request's headers says that it has to ask: its room's cookie is not there. Less than
+ * what Headgate guards, never more: see `requestKindOf`.
+ */
+function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
+  return [
+    {
+      name: "cookie",
+      invert_match: true,
+      treat_missing_header_as_empty: true,
+      string_match: { contains: `${cookie.name}=` },
+    },
+    ...(visitors === "navigations"
+      ? [
+          { name: "accept", string_match: { contains: "text/html" } },
+          {
+            name: "sec-fetch-mode",
+            treat_missing_header_as_empty: true,
+            string_match: { safe_regex: { regex: "(navigate)?" } },
+          },
+        ]
+      : [{ name: ":method", invert_match: true, string_match: { exact: "OPTIONS" } }]),
+    // Whatever the value, which may be a secret: Headgate compares it.
+    ...bypass.headers.map(({ name }) => ({ name, present_match: true, invert_match: true })),
+  ];
+}
+
+/** Who of a service's requests does not wait; a text says why routes cannot tell. */
+function bypassedMatches(
+  { bypass }: RoomPolicy,
+  { priority }: ServicePolicy,
+): readonly RouteMatch[] | string {
+  if (bypass.sources.length > 0) return "routes cannot tell the addresses that bypass it";
+  const { classes, leftOut } = routeClasses(priority);
+  const bypassed = classes.filter((one) => {
+    return one.priority === "bypass" || bypass.priorities.includes(one.priority);
+  });
+  const isKnown = bypass.priorities.length === 0 || leftOut.length === 0;
+  if (!isKnown || bypassed.some(({ name }) => name === "rest")) {
+    return "routes cannot tell the classes that bypass it";
+  }
+  return bypassed.map(({ match }) => match);
+}
+
+function reportGate({ name }: RoomPolicy, { report }: EnvoyContext, why: string): void {
+  report({
+    id: "HG325",
+    spot: { service: undefined, path: ["waitingRooms", name, "gate"] },
+    message: `${why}: Headgate alone turns visitors away`,
+    hint: "name fewer paths and hosts, or let visitors bypass by a header alone",
+  });
+}

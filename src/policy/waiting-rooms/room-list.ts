@@ -1,0 +1,213 @@
+import type { ParsedNode } from "yaml";
+import { quoteText, visibleText } from "../problems/problem.js";
+import type { ServicePolicy } from "../services/service-policy.js";
+import type { Block } from "../text/block.js";
+import { findNearestName } from "../text/nearest-name.js";
+import type { NodeReader } from "../text/node-reader.js";
+import { matchesPath, pathPrefixOf } from "../text/path-pattern.js";
+import type { RoomMatch, RoomPolicy } from "./room-policy.js";
+
+/** Waiting rooms of one policy. Each has a leader that counts once a second. */
+export const roomsMax = 128;
+
+/** A room as it was read, and where; other files may say what it is in front of. */
+export interface RoomDraft {
+  readonly room: RoomPolicy;
+  readonly block: Block;
+  readonly nodes: {
+    readonly name: ParsedNode;
+    readonly service: ParsedNode;
+    /** One for each host that it matches. */
+    readonly hosts: readonly ParsedNode[];
+  };
+}
+
+/** What rooms are held against when all files are read. */
+interface RoomContext {
+  /** Names of services, right or wrong for the rest. */
+  readonly names: readonly string[];
+  /** Those that are right; of others nothing is said. */
+  readonly services: readonly ServicePolicy[];
+}
+
+/** The waiting rooms of a policy as they are read, from all its files. */
+export class RoomList {
+  readonly #drafts: RoomDraft[] = [];
+  readonly #namePlaces = new Map<string, string>();
+
+  /** Adds a room at the end; false, and not added, when there are `roomsMax` already. */
+  add(draft: RoomDraft): boolean {
+    if (this.#drafts.length >= roomsMax) return false;
+    this.#drafts.push(draft);
+    return true;
+  }
+
+  /** A name is taken at a place; false, and reported, for one that is taken already. */
+  takeName(name: string, node: ParsedNode, reader: NodeReader): boolean {
+    const known = this.#namePlaces.get(name);
+    if (known !== undefined) {
+      const message = `a waiting room named ${quoteText(name)} is already defined in ${known}`;
+      reader.report(node, { id: "HG270", message });
+      return false;
+    }
+    const { line } = reader.source.position(node.range[0]);
+    this.#namePlaces.set(name, `${visibleText(reader.source.file)}:${line}`);
+    return true;
+  }
+
+  /** The rooms in the order of the files; reports those that fit nothing. */
+  finish({ names, services }: RoomContext): readonly RoomPolicy[] {
+    const byName = new Map(services.map((service) => [service.name, service]));
+    this.#drafts.forEach((draft, index) => {
+      refuseStranger(draft, names);
+      const service = byName.get(draft.room.service);
+      if (service !== undefined) checkService(draft, service);
+      checkEndpoint(draft);
+      refuseNarrowCookie(draft);
+      const former = this.#drafts.slice(0, index).filter(({ room }) => {
+        return room.service === draft.room.service;
+      });
+      for (const { room } of former) refuseCollision(draft, room);
+      refuseIdle(draft, former);
+    });
+    return this.#drafts.map(({ room }) => room);
+  }
+}
+
+function refuseStranger({ room, block, nodes }: RoomDraft, names: readonly string[]): void {
+  if (names.includes(room.service)) return;
+  block.reader.reportContent(nodes.service, {
+    id: "HG271",
+    message: `the policy has no service named ${quoteText(room.service)}`,
+    suggestion: findNearestName(room.service, names),
+  });
+}
+
+function checkService(draft: RoomDraft, service: ServicePolicy): void {
+  const { room, block } = draft;
+  warnOfService(draft, service);
+  refuseForeignDomain(draft, room.match.hosts.length > 0 ? room.match.hosts : service.hosts);
+  const isBounded = service.concurrency !== undefined || service.admission?.maxInFlight;
+  const isAuto = [room, ...room.events].some(({ activeUsersMax }) => activeUsersMax === "auto");
+  if (!isAuto || room.order === "passthrough" || isBounded) return;
+  block.report(room.activeUsersMax === "auto" ? "capacity" : "events", {
+    id: "HG280",
+    message: `the service ${quoteText(service.name)} has no limit to take a capacity from`,
+    expected: "capacity: {activeUsers: 500}, or admission: {} at the service",
+  });
+}
+
+function warnOfService({ room, block, nodes }: RoomDraft, service: ServicePolicy): void {
+  room.match.hosts.forEach((host, index) => {
+    const node = nodes.hosts[index];
+    if (node === undefined || service.hosts.length === 0 || service.hosts.includes(host)) return;
+    block.reader.warn(node, {
+      id: "HG282",
+      message: `${quoteText(host)} is not a host of the service ${quoteText(service.name)}`,
+      expected: "a host of the service, unless its routes name it",
+    });
+  });
+  const { default: most } = service.priority;
+  if (!room.bypass.priorities.includes(most)) return;
+  block.reader.warn(block.field("bypass")?.key ?? block.fields.node, {
+    id: "HG283",
+    message: `requests of the class ${quoteText(most)} do not wait, and most requests have it`,
+    expected: "classes above the service's default class",
+  });
+}
+
+/** A browser keeps no cookie of a domain that it is not in. Source: RFC 6265 section 5.3. */
+function refuseForeignDomain({ room, block }: RoomDraft, hosts: readonly string[]): void {
+  const { domain } = room.cookie;
+  if (domain === undefined) return;
+  const stranger = hosts.find((host) => host !== domain && !host.endsWith(`.${domain}`));
+  if (stranger === undefined) return;
+  block.report("cookie", {
+    id: "HG279",
+    message: `browsers drop a cookie of ${quoteText(domain)} from ${quoteText(stranger)}`,
+    expected: "a domain that all hosts of the room lie in, or none",
+  });
+}
+
+/** A browser that does not send its cookie joins anew with each request. */
+function refuseNarrowCookie({ room, block }: RoomDraft): void {
+  const { path } = room.cookie;
+  const below = path === "/" ? "/*" : `${path}/*`;
+  const paths = [...(room.match.paths.length > 0 ? room.match.paths : ["/*"]), room.endpointPath];
+  const stranger = paths.find((one) => !covers([below], [one]));
+  if (stranger === undefined) return;
+  block.report("cookie", {
+    id: "HG279",
+    message: `browsers do not send a cookie of ${quoteText(path)} to ${quoteText(stranger)}`,
+    expected: "a path that all paths and the endpoint of the room lie below, such as /",
+  });
+}
+
+/** What is below the endpoint is answered by Headgate, and never reaches the service. */
+function checkEndpoint({ room, block }: RoomDraft): void {
+  const hidden = room.match.paths.find((one) => covers([`${room.endpointPath}/*`], [one]));
+  if (hidden === undefined && room.endpointPath !== "/") return;
+  block.report("endpoint", {
+    id: "HG278",
+    message: `the endpoint hides ${quoteText(hidden ?? "/")} of the service`,
+    expected: "a path that the service does not use, such as /.waiting-room/shop",
+  });
+}
+
+/** What both rooms would take for theirs. */
+function refuseCollision({ room, block }: RoomDraft, former: RoomPolicy): void {
+  if (!meets(former.match.hosts, room.match.hosts)) return;
+  const name = quoteText(former.name);
+  const [one, other] = [former.endpointPath, room.endpointPath];
+  if (covers([`${one}/*`], [other]) || covers([`${other}/*`], [one])) {
+    block.report("endpoint", {
+      id: "HG278",
+      message: `the endpoint collides with that of the waiting room ${name}`,
+      expected: "a path of its own",
+    });
+  }
+  if (former.cookie.name === room.cookie.name) {
+    block.report("cookie", {
+      id: "HG279",
+      message: `the waiting room ${name} has a cookie of the same name`,
+      expected: "a name of its own",
+    });
+  }
+}
+
+function refuseIdle({ room, block }: RoomDraft, former: readonly RoomDraft[]): void {
+  const guard = former.find((one) => guards(one.room.match, room.match));
+  if (guard === undefined) return;
+  block.report(block.field("match") === undefined ? "name" : "match", {
+    id: "HG272",
+    message: `the waiting room ${quoteText(guard.room.name)} guards all these requests before`,
+    expected: "the room with the narrower match first, or a different match",
+  });
+}
+
+/** Whether every request of one match is one of the other. */
+function guards(wide: RoomMatch, narrow: RoomMatch): boolean {
+  const isWithin = (all: readonly string[], some: readonly string[]): boolean =>
+    all.length === 0 || (some.length > 0 && some.every((one) => all.includes(one)));
+  return (
+    isWithin(wide.hosts, narrow.hosts) &&
+    isWithin(wide.methods, narrow.methods) &&
+    (wide.paths.length === 0 || covers(wide.paths, narrow.paths.length > 0 ? narrow.paths : ["/*"]))
+  );
+}
+
+function meets(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === 0 || other.length === 0 || one.some((name) => other.includes(name));
+}
+
+/** Whether every path of the one patterns is a path of the others. */
+function covers(wide: readonly string[], narrow: readonly string[]): boolean {
+  return narrow.every((pattern) => {
+    const prefix = pathPrefixOf(pattern);
+    if (prefix === undefined) return matchesPath(wide, pattern);
+    return wide.some((one) => {
+      const outer = pathPrefixOf(one);
+      return outer !== undefined && (prefix === outer || prefix.startsWith(`${outer}/`));
+    });
+  });
+}

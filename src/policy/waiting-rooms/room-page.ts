@@ -1,0 +1,185 @@
+import { httpStatuses } from "../../core/base/http-status.js";
+import {
+  type PageField,
+  pageFields,
+  pageTexts,
+  templateParts,
+} from "../../core/waiting-room/page-fields.js";
+import { quoteText } from "../problems/problem.js";
+import { type FieldType, readBy, ruledText, text, whole } from "../text/form.js";
+import { findNearestName } from "../text/nearest-name.js";
+import type { Field, NodeReader } from "../text/node-reader.js";
+import { field, inner, object } from "../text/object.js";
+import type { TextRule } from "../text/text-rules.js";
+
+/** Longest template, in UTF-16 units. */
+export const templateCharsMax = 65_536;
+
+/** Longest text of a page, in UTF-16 units. */
+export const pageTextCharsMax = 1_024;
+
+/** Languages of one room. */
+export const languagesMax = 64;
+
+const statuses: readonly number[] = [httpStatuses.ok, httpStatuses.serviceUnavailable];
+const statusBounds = { min: httpStatuses.ok, max: httpStatuses.serviceUnavailable };
+
+const status = readBy(whole(statusBounds), (reader, place) => {
+  const read = reader.readWhole(place, statusBounds);
+  if (read === undefined || statuses.includes(read)) return read;
+  const message = `${read} is not a status of a waiting page`;
+  const expected = statuses.join(" or ");
+  return reader.reportContent(place.value ?? place.key, { id: "HG133", message, expected });
+});
+
+const control = /(?![\n\r\t])[\p{Cc}\p{Cs}]/u;
+
+const templateRule: TextRule = {
+  charsMax: templateCharsMax,
+  forbidden: control,
+  expected: `a page in HTML of at most ${templateCharsMax} characters`,
+};
+
+const textRule: TextRule = {
+  charsMax: pageTextCharsMax,
+  forbidden: control,
+  expected: `a text of at most ${pageTextCharsMax} characters`,
+};
+
+/** Wrong fields of one text that are reported: to find the place of each costs a look at it all. */
+const wrongFieldsMax = 8;
+
+/** The fields that a text names; undefined where some are none, and reported. */
+function readFields(
+  reader: NodeReader,
+  place: Field,
+  { written, known }: { readonly written: string; readonly known: readonly string[] },
+): readonly string[] | undefined {
+  const parts = templateParts(written).filter((part) => part.kind === "field");
+  const wrong = parts.filter(({ name }) => !known.includes(name));
+  for (const part of wrong.slice(0, wrongFieldsMax)) {
+    reader.reportPart(place.value ?? place.key, part, {
+      id: "HG275",
+      message: `${quoteText(part.name)} is not a field of a waiting page`,
+      expected: known.join(", "),
+      suggestion: findNearestName(part.name, known),
+    });
+  }
+  return wrong.length > 0 ? undefined : parts.map(({ name }) => name);
+}
+
+const fieldNames: readonly string[] = Object.keys(pageFields);
+
+/** Of these a page that tells a visitor anything has one. */
+const places: readonly PageField[] = ["position", "ahead", "estimate", "message"];
+
+/** A template whose fields are all known, one of which tells the visitor where it stands. */
+const template: FieldType<string> = readBy(text(templateRule), (reader, place) => {
+  const written = reader.readText(place, templateRule);
+  if (written === undefined) return undefined;
+  const named = readFields(reader, place, { written, known: fieldNames });
+  if (named === undefined || places.some((name) => named.includes(name))) return written;
+  return reader.reportContent(place.value ?? place.key, {
+    id: "HG276",
+    message: "the template does not tell visitors their place",
+    expected: `{{${places.join("}}, {{")}}} or several of them`,
+    suggestion: "{{position}}",
+  });
+});
+
+/** Those that are made of texts would hold themselves. */
+const textFields = fieldNames.filter((name) => name !== "title" && name !== "message");
+
+const pageText: FieldType<string> = readBy(text(textRule), (reader, place) => {
+  const written = ruledText(textRule).read(reader, place);
+  if (written !== undefined) readFields(reader, place, { written, known: textFields });
+  return written;
+});
+
+/** The texts of one language. */
+const languageTexts = object(
+  { title: "texts of a page", docs: "Texts of the page in one language." },
+  Object.fromEntries(
+    Object.entries(pageTexts).map(([name, docs]) => [name, field(pageText, docs)]),
+  ),
+  {
+    data: (read): ReadonlyMap<string, string> =>
+      new Map(
+        Object.entries(read).flatMap(([name, said]) =>
+          typeof said === "string" ? [[name, said] as const] : [],
+        ),
+      ),
+  },
+);
+
+/** The form of a language tag, as far as a pattern says it. Source: RFC 5646 section 2.1. */
+const languagePattern = /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$/;
+
+/** A tag as it is best written; undefined for what is none. Example: `PT-br` is `pt-BR`. */
+function canonicalLanguage(tag: string): string | undefined {
+  if (!languagePattern.test(tag)) return undefined;
+  try {
+    return Intl.getCanonicalLocales(tag)[0];
+  } catch {
+    return undefined;
+  }
+}
+
+const textsExpected = "texts by language, such as {sv: {waitingTitle: Du står i kö}}";
+
+const texts = readBy<ReadonlyMap<string, ReadonlyMap<string, string>>>(
+  {
+    kind: "texts",
+    key: languagePattern,
+    value: inner(languageTexts),
+    max: languagesMax,
+  },
+  (reader, place) => {
+    const rows = reader.readTextMap(place, { title: "texts", expected: textsExpected });
+    if (rows === undefined) return undefined;
+    if (rows.length === 0 || rows.length > languagesMax) {
+      const message = `"texts" of ${rows.length} languages`;
+      const expected = `1 to ${languagesMax} languages`;
+      return reader.report(place.key, { id: "HG160", message, expected });
+    }
+    const byLanguage = new Map<string, ReadonlyMap<string, string>>();
+    for (const row of rows) {
+      const language = canonicalLanguage(row.name);
+      if (language === undefined || byLanguage.has(language)) refuseLanguage(reader, row, language);
+      const said = inner(languageTexts, textsExpected).read(reader, row);
+      if (language !== undefined && said !== undefined) byLanguage.set(language, said);
+    }
+    return byLanguage;
+  },
+);
+
+function refuseLanguage(reader: NodeReader, row: Field, language: string | undefined): void {
+  const tag = quoteText(row.name);
+  const message =
+    language === undefined
+      ? `${tag} is not a language`
+      : `the language ${quoteText(language)} is already defined above`;
+  const expected = "a BCP 47 tag, each once: en, sv, pt-BR, zh-Hant";
+  reader.report(row.key, { id: "HG277", message, expected });
+}
+
+/** `page` of a waiting room. */
+export const roomPage = object(
+  { title: "a page", docs: "What a visitor sees." },
+  {
+    status: field(status, "The HTTP status of the page, 200 or 503.", {
+      larger: "different",
+      default: httpStatuses.ok,
+    }),
+    template: field(
+      template,
+      "The page in HTML with `{{fields}}`, whose values are escaped. Default: the built-in page.",
+    ),
+    texts: field(
+      texts,
+      "Texts that replace those of the built-in page, by language. The visitor's " +
+        "`accept-language` selects the language.",
+    ),
+  },
+  { data: ({ texts: byLanguage, ...read }) => ({ ...read, texts: byLanguage ?? new Map() }) },
+);

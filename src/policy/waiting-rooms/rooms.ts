@@ -1,0 +1,55 @@
+import { quoteText } from "../problems/problem.js";
+import { Block } from "../text/block.js";
+import type { Field, NodeReader } from "../text/node-reader.js";
+import { type ReadRoom, room } from "./room-form.js";
+import { type RoomDraft, type RoomList, roomsMax } from "./room-list.js";
+
+/** Reads `waitingRooms` into the list; what is wrong is reported. */
+export function readRooms(reader: NodeReader, written: Field, list: RoomList): void {
+  const nodes = reader.readList(written, "a list of waiting rooms: {name: ..., service: ...}");
+  for (const item of nodes ?? []) {
+    const block = Block.at(reader, item, room.shape);
+    const draft = block && readRoom(block, list);
+    if (draft === undefined || list.add(draft)) continue;
+    const message = `a policy cannot hold more than ${roomsMax} waiting rooms`;
+    reader.report(item, { id: "HG160", message });
+    return;
+  }
+}
+
+/** Undefined where what it is about is not known: its name, which no other has, or its service. */
+function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
+  const { name, service, match, cookie, bypass, endpointPath, ...read } = room.read(block);
+  if (name === undefined) return undefined;
+  const isNew = list.takeName(name.value, name.node, block.reader);
+  for (const header of bypass.headers) warnOfAnyone(block.reader, header);
+  if (service === undefined || !isNew) return undefined;
+  return {
+    room: {
+      ...read,
+      name: name.value,
+      service: service.value,
+      match: { ...match, hosts: match.hosts.map(({ value }) => value) },
+      cookie: { ...cookie, name: cookie.name ?? `headgate-${name.value}` },
+      bypass: {
+        ...bypass,
+        headers: bypass.headers.flatMap((header) => {
+          return header.name === undefined ? [] : [{ ...header, name: header.name.value }];
+        }),
+      },
+      endpointPath: endpointPath ?? `/.waiting-room/${name.value}`,
+    },
+    block,
+    nodes: { name: name.node, service: service.node, hosts: match.hosts.map(({ node }) => node) },
+  };
+}
+
+/** What anybody can send keeps nobody waiting. */
+function warnOfAnyone(reader: NodeReader, { name, values }: ReadRoom["bypass"]["headers"][number]) {
+  if (name === undefined || values.length > 0) return;
+  reader.warn(name.node, {
+    id: "HG281",
+    message: `whoever sends ${quoteText(name.value)} does not wait`,
+    expected: "values that only a few know, or a proxy that removes the header of others",
+  });
+}

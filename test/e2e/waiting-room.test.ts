@@ -1,0 +1,232 @@
+import { describe, expect, it } from "vitest";
+import { navigation, RoomEdge, type Visitor } from "../support/room-edge.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
+
+const stage = useStage("test");
+
+/** One visitor at a time, who may stay for a minute. */
+const oneAtATime = `
+  capacity: {activeUsers: 1}
+  session: {length: 1m}
+  refresh: 1s
+  missedRefreshes: 100
+`;
+
+const often = { everyMs: 200 };
+
+/** A room with one visitor inside, and as many waiting. */
+async function occupied(waitingCount: number, room = oneAtATime) {
+  const edge = await RoomEdge.start(stage, { room });
+  const inside = edge.visitor(stage);
+  await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+  const waiting: Visitor[] = [];
+  for (let i = 0; i < waitingCount; i += 1) {
+    const visitor = edge.visitor(stage);
+    expect(await visitor.go()).toBe("waiting");
+    waiting.push(visitor);
+  }
+  return { edge, inside, waiting };
+}
+
+describe("a waiting room", () => {
+  it("lets visitors in as others leave, in their order, over any replica", async () => {
+    const { inside, waiting, edge } = await occupied(3);
+    const [first, second, third] = waiting;
+    if (first === undefined || second === undefined || third === undefined) throw new Error("few");
+    await waitFor("places are counted", async () => (await third.position())["position"] === 3);
+    expect(edge.upstream.arrivalsMs).toHaveLength(1);
+    expect((await inside.leave()).status).toBe(200);
+    await waitFor("the first one enters", async () => (await first.go()) === "in", often);
+    await waitFor("the place falls", async () => (await third.position())["position"] === 2, often);
+    expect(await second.go()).toBe("waiting");
+    expect(await inside.go()).toBe("waiting");
+    await first.leave();
+    await waitFor("the second one enters", async () => (await second.go()) === "in", often);
+    expect((await third.position())["state"]).toBe("waiting");
+  });
+
+  it("answers forms, programs and preflights as each of them needs", async () => {
+    const { edge, inside } = await occupied(0);
+    const visitor = edge.visitor(stage);
+    const form = await visitor.send("/buy", { method: "POST", body: "item=1" });
+    expect([form.status, form.headers["refresh"]]).toEqual([503, undefined]);
+    expect(form.body).toContain("What you sent was not delivered.");
+    const head = await visitor.send("/", { method: "HEAD" });
+    expect([head.status, head.body, head.headers["cache-control"]]).toEqual([200, "", "no-store"]);
+    const preflight = await edge.visitor(stage).send("/", {
+      method: "OPTIONS",
+      headers: { origin: "https://a.example", "access-control-request-method": "PUT" },
+    });
+    expect(preflight.body).toBe("answer 200\n");
+    const script = await edge.visitor(stage).send("/api", { headers: { accept: "*/*" } });
+    expect(script.body).toBe("answer 200\n");
+    const sneaking = await edge.visitor(stage).go("/static/../cart");
+    expect(sneaking).toBe("waiting");
+    expect(await inside.go("/cart")).toBe("in");
+  });
+
+  it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
+    const room = "{capacity: {activeUsers: 1}, session: {length: 12s}, refresh: 1s}";
+    const edge = await RoomEdge.start(stage, { room: fields(room) });
+    edge.upstream.answer = () => ({ status: 200, headers: { "set-cookie": "shop=1; Path=/" } });
+    const inside = edge.visitor(stage);
+    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    expect([...inside.cookies.keys()].toSorted()).toEqual(["headgate-sale", "shop"]);
+    const first = inside.cookies.get("headgate-sale");
+    const other = edge.visitor(stage);
+    expect(await other.go()).toBe("waiting");
+    const startMs = performance.now();
+    const seen = new Set<string | undefined>();
+    await waitFor(
+      "a session has passed",
+      async () => {
+        expect(await inside.go()).toBe("in");
+        seen.add(inside.cookies.get("headgate-sale"));
+        await other.go();
+        return performance.now() - startMs > 20_000;
+      },
+      { withinMs: 40_000, everyMs: 500 },
+    );
+    expect(seen.size).toBeGreaterThan(3);
+    expect(await other.go()).toBe("waiting");
+    const thief = edge.visitor(stage);
+    thief.cookies.set("headgate-sale", first ?? "");
+    expect(await thief.go()).toBe("waiting");
+    await waitFor("the session ends", async () => (await other.go()) === "in", {
+      ...often,
+      withinMs: 40_000,
+    });
+  });
+
+  it("opens an event to all who came early, in an order that chance gives", async () => {
+    const quiet = "{capacity: {activeUsers: 1}, refresh: 1s, missedRefreshes: 60}";
+    const edge = await RoomEdge.start(stage, { room: fields(quiet) });
+    const startsAt = new Date(Date.now() + 8_000).toISOString();
+    const endsAt = new Date(Date.now() + 3_600_000).toISOString();
+    const event = `{name: drop, start: ${startsAt}, end: ${endsAt}, preQueue: 10m, shuffle: true}`;
+    await edge.change(`${fields(quiet)}\n  events: [${event}]`);
+    await waitFor("the event is near", async () => {
+      return (await edge.visitor(stage).go()) === "preQueue";
+    });
+    const visitors = Array.from({ length: 30 }, () => edge.visitor(stage));
+    for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
+    const early = await visitors[0]?.position();
+    expect(early?.["position"]).toBeUndefined();
+    expect(early?.["opensInSeconds"]).toBeGreaterThan(0);
+    await waitFor(
+      "the event is open",
+      async () => (await visitors[0]?.position())?.["state"] !== "preQueue",
+      often,
+    );
+    const places = await waitFor(
+      "all have a place of their own",
+      async () => {
+        const all = await Promise.all(visitors.map((visitor) => visitor.position()));
+        const known = all.map(({ state, position }) => (state === "entered" ? 0 : position));
+        return new Set(known).size === visitors.length ? known : undefined;
+      },
+      often,
+    );
+    expect(places).not.toEqual(places.toSorted((one, other) => Number(one) - Number(other)));
+    expect(edge.upstream.arrivalsMs.length).toBe(0);
+  });
+});
+
+describe("a waiting room whose parts fail", () => {
+  it("goes on when the replica that leads it is killed", async () => {
+    const { edge, inside, waiting } = await occupied(2);
+    const leading = await waitFor("somebody leads", async () => {
+      for (const headgate of edge.headgates) {
+        if ((await headgate.metric("headgate_waiting_room_leading")) === 1) return headgate;
+      }
+      return undefined;
+    });
+    await leading.process.kill();
+    // Until Envoy knows, it lets pass what it asks the one that is gone.
+    await waitFor("Envoy knows that it is gone", async () => {
+      return (await edge.envoy.stat("cluster.headgate.membership_healthy")) === 1;
+    });
+    await inside.leave();
+    const [first, second] = waiting;
+    await waitFor("the next one enters", async () => (await first?.go()) === "in", often);
+    expect(await second?.go()).toBe("waiting");
+  });
+
+  it("keeps visitors in and out while Redis is away, and their places after it", async () => {
+    const { edge, inside, waiting } = await occupied(2);
+    edge.redis.pause();
+    const [first, second] = waiting;
+    const stranger = edge.visitor(stage);
+    await waitFor("strangers are told", async () => (await stranger.go()) === "unavailable", often);
+    expect(await inside.go()).toBe("in");
+    expect(await first?.go()).toBe("waiting");
+    edge.redis.resume();
+    await edge.known();
+    await waitFor("strangers join", async () => (await stranger.go()) === "waiting", often);
+    await inside.leave();
+    await waitFor("the first one enters", async () => (await first?.go()) === "in", often);
+    expect(await stranger.go()).toBe("waiting");
+    await first?.leave();
+    await waitFor("the second one enters", async () => (await second?.go()) === "in", often);
+    expect(await stranger.go()).toBe("waiting");
+  });
+
+  it("begins a new line when Redis has lost the old one", async () => {
+    const { edge, inside, waiting } = await occupied(1);
+    await edge.redis.kill();
+    await edge.redis.restart();
+    const everybody = [inside, ...waiting];
+    await waitFor(
+      "one of them is in, and the others wait",
+      async () => {
+        const shown = await Promise.all(everybody.map((visitor) => visitor.go()));
+        return shown.toSorted().join() === "in,waiting";
+      },
+      often,
+    );
+  });
+});
+
+describe("hostile visitors of a waiting room", () => {
+  it("get nothing for forged, replayed, shared and swollen cookies", async () => {
+    const { edge, inside, waiting } = await occupied(1);
+    const [victim] = waiting;
+    const ticket = victim?.cookies.get("headgate-sale") ?? "";
+    const session = inside.cookies.get("headgate-sale") ?? "";
+    const try_ = async (cookie: string): Promise<string> => {
+      const { body } = await edge.visitor(stage).send("/", { headers: { ...navigation, cookie } });
+      return /data-state="(\w+)"/.exec(body)?.[1] ?? "in";
+    };
+    const changed = `${session.slice(0, 10)}${session[10] === "A" ? "B" : "A"}${session.slice(11)}`;
+    expect(await try_(`headgate-sale=${changed}`)).toBe("waiting");
+    expect(await try_(`headgate-sale=${"A".repeat(50_000)}`)).toBe("waiting");
+    const bomb = Array.from({ length: 2_000 }, (_, i) => `headgate-sale=${i}`).join("; ");
+    expect(await try_(bomb)).toBe("waiting");
+    // Whoever shares a ticket has the same place, and not another one.
+    const twin = edge.visitor(stage);
+    twin.cookies.set("headgate-sale", ticket);
+    expect((await twin.position())["position"]).toBe((await victim?.position())?.["position"]);
+    await inside.leave();
+    await waitFor("the ticket enters", async () => (await twin.go()) === "in", often);
+    expect(await victim?.go()).toBe("in");
+    // It is one session, and ends for both.
+    await twin.leave();
+    await waitFor(
+      "both tickets are worth nothing",
+      async () => {
+        return (await try_(`headgate-sale=${ticket}`)) === "waiting";
+      },
+      often,
+    );
+  });
+});
+
+/** Fields of a map in braces, as lines. */
+function fields(map: string): string {
+  return map
+    .slice(1, -1)
+    .split(/, (?=\w+:)(?![^{]*\})/)
+    .map((line) => `  ${line}`)
+    .join("\n");
+}

@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { pageTexts } from "../../../../src/core/waiting-room/page-fields.js";
+import { chooseLanguage } from "../../../../src/decide/waiting-room/room-language.js";
+import { type RoomAsking, RoomRig, saleRoom, testStatus } from "../../../support/room-rig.js";
+
+const hash = (text: string): string => createHash("sha256").update(text).digest("base64");
+
+/** A visitor with 639 people ahead, who has waited for two minutes of about ten. */
+function waitingRig(page: Partial<ReturnType<typeof saleRoom>["page"]> = {}): {
+  readonly rig: RoomRig;
+  readonly show: (language?: string) => RoomAsking;
+} {
+  const rig = new RoomRig([saleRoom({ page: { ...saleRoom().page, ...page } })]);
+  rig.line.nextNumber = 639;
+  const liveAtFront = new Uint8Array(128).fill(0xff);
+  const lively = { nextNumber: 640, liveByBlock: [640], liveAtFront, waitingCount: 640 };
+  rig.line.status = testStatus(lively);
+  const { cookie } = rig.browse();
+  rig.line.nowSecond = 220;
+  return {
+    rig,
+    show: (language) =>
+      rig.browse(cookie, language === undefined ? {} : { "accept-language": language }),
+  };
+}
+
+describe("RoomPages", () => {
+  it("tell place, people ahead, and a range with its confidence", () => {
+    const { body } = waitingRig().show().page;
+    expect(body).toContain('<dd data-field="position">640</dd>');
+    expect(body).toContain('<dd data-field="ahead">639</dd>');
+    expect(body).toMatch(/<dd data-field="wait">9–1[12] minutes \(90% confidence\)<\/dd>/);
+    expect(body).toContain('<progress max="100" value="16"');
+  });
+
+  it("are small: a page of at most 3 KB compressed", () => {
+    expect(gzipSync(waitingRig().show().page.body).length).toBeLessThan(3_072);
+  });
+
+  it("are never kept, framed, sniffed, or able to run what is not theirs", () => {
+    const { page, header } = readable(waitingRig().show());
+    expect(header("cache-control")).toBe("no-store");
+    expect(header("vary")).toContain("cookie");
+    expect(header("x-content-type-options")).toBe("nosniff");
+    const script = /<script[^>]*>([\s\S]*?)<\/script>/.exec(page.body)?.[1] ?? "";
+    const style = /<style>([\s\S]*?)<\/style>/.exec(page.body)?.[1] ?? "";
+    const policy = header("content-security-policy");
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain(`script-src 'sha256-${hash(script)}'`);
+    expect(policy).toContain(`style-src 'sha256-${hash(style)}'`);
+    expect(policy).toContain("frame-ancestors 'self'");
+  });
+
+  it("load again without a script, each at its own time around the refresh interval", () => {
+    const { rig, show } = waitingRig();
+    const seconds = [0, 0.5, 0.999].map((draw) => {
+      rig.draw = draw;
+      const { page, header } = readable(show());
+      expect(page.body).toContain(`content="${header("refresh")}"></noscript>`);
+      return Number(header("refresh"));
+    });
+    expect(seconds).toEqual([18, 20, 22]);
+  });
+
+  it("count down to an event, and give no place before it where places are drawn", () => {
+    const { rig, show } = waitingRig();
+    const early = { phase: "preQueue", opensSecond: 220 + 1_800, shufflesNext: true } as const;
+    rig.line.status = testStatus({ ...early, nextNumber: 640 });
+    const { body } = show().page;
+    expect(body).toContain('<p data-field="opens">Starts in 30 minutes.</p>');
+    expect(body).toContain('<dd data-field="position"></dd>');
+    expect(body).not.toContain("not known yet");
+    rig.line.status = testStatus({ ...early, shufflesNext: false, nextNumber: 640 });
+    expect(show().page.body).toContain('<dd data-field="position">1</dd>');
+  });
+
+  it("say that the wait is not known where nobody can enter", () => {
+    const { rig, show } = waitingRig();
+    rig.line.status = testStatus({ nextNumber: 640, entriesPerSecond: undefined });
+    expect(show().page.body).toContain('<dd data-field="wait">not known yet</dd>');
+  });
+
+  it("have the status that the policy says", () => {
+    expect(waitingRig({ status: 503 }).show().page.status).toBe(503);
+  });
+
+  it("speak the visitor's language where the policy has its texts", () => {
+    const texts = new Map([
+      ["de", new Map([["waitingTitle", "Sie sind in der Reihe"]])],
+      ["ar", new Map([["waitingTitle", "أنت في الطابور"]])],
+    ]);
+    const { show } = waitingRig({ texts });
+    const german = show("fr, de-CH;q=0.9, en;q=0.1").page.body;
+    expect(german).toContain('<html lang="de" dir="ltr"');
+    expect(german).toContain("<title>Sie sind in der Reihe</title>");
+    expect(german).toMatch(/9–1[12] Minuten/);
+    expect(german).toContain("Your place");
+    expect(show("ar").page.body).toContain('<html lang="ar" dir="rtl"');
+    expect(show("ja").page.body).toContain('<html lang="en" dir="ltr"');
+    expect(show().page.body).toContain("<title>You are in line</title>");
+  });
+
+  it("escape what texts say, and know no fields that texts make up", () => {
+    const text = `<script>alert("1")</script> & '{{ahead}}' {{constructor}}`;
+    const names = Object.keys(pageTexts).map((name) => [name, text] as const);
+    const { body } = waitingRig({ texts: new Map([["en", new Map(names)]]) }).show().page;
+    expect(body).not.toContain("<script>alert");
+    const escaped = "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; &#39;639&#39; ";
+    expect(body).toContain(`<title>${escaped}</title>`);
+    expect(body).toContain(`<dt>${escaped}</dt>`);
+  });
+
+  it("are the operator's template, with escaped values and the script at its end", () => {
+    const template = '<body class="{{state}}"><b>{{title}}</b>{{ ahead }}{{nothing}}</body>';
+    const texts = new Map([["en", new Map([["waitingTitle", "<i>"]])]]);
+    const { page, header } = readable(waitingRig({ template, texts }).show());
+    expect(page.body).toMatch(/^<body class="waiting"><b>&lt;i&gt;<\/b>639<script data-endpoint=/);
+    expect(page.body.trimEnd()).toMatch(/<\/script>\n<\/body>$/);
+    expect(header("content-security-policy")).not.toContain("script-src");
+  });
+});
+
+describe("chooseLanguage()", () => {
+  const languages = new Map([
+    ["de", ""],
+    ["pt-BR", ""],
+  ]);
+
+  it.each([
+    { accept: undefined, language: "en" },
+    { accept: "de-AT", language: "de" },
+    { accept: "PT-br", language: "pt-BR" },
+    { accept: "pt", language: "en" },
+    { accept: "de;q=0.5, en;q=0.6", language: "en" },
+    { accept: "de;q=0, en", language: "en" },
+    { accept: "de;q=2, pt-BR;q=x", language: "en" },
+    { accept: `${"xx,".repeat(200)}de`, language: "en" },
+    { accept: "-,;;q=1,de", language: "de" },
+  ])("answers $accept in $language", ({ accept, language }) => {
+    expect(chooseLanguage(accept, languages)).toBe(language);
+  });
+});
+
+/** A page and its headers. */
+function readable(asking: RoomAsking) {
+  return { page: asking.page, header: (name: string) => asking.header(name) };
+}
