@@ -369,9 +369,8 @@ export function createDemoLogger({
     info: ({ event, ruleCount }: LogEvent) => {
       if (event === "policyLoaded") loadCount += 1;
       if (event !== "policyLoaded" || loadCount === 1) return;
-      print(
-        `\n  ${style.good("The edited policy is active:")} ${many(Number(ruleCount), "rule")}.\n`,
-      );
+      const rules = ruleCount === 0 ? "" : `: ${many(Number(ruleCount), "rule")}`;
+      print(`\n  ${style.good("The edited policy is active")}${rules}.\n`);
     },
     warn: ({ event }, sentence) => {
       // One process has the demo's rooms to itself.

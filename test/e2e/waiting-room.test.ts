@@ -133,6 +133,38 @@ describe("a waiting room", () => {
   });
 });
 
+describe("the gate of a waiting room", () => {
+  it("has Envoy turn strangers away while the wait is long, and opens again", async () => {
+    const { edge, inside, waiting } = await occupied(
+      1,
+      `${oneAtATime}
+  estimatedWait: {sigmoid: {midpoint: 5s, slope: 5}}
+  gate: {}
+`,
+    );
+    const [first] = waiting;
+    await waitFor("the gate is closed", async () => {
+      return (await edge.headgates[0]?.metric("headgate_waiting_room_gate_reject_ratio")) === 1;
+    });
+    const answer = () => edge.visitor(stage).send("/");
+    const away = await waitFor("Envoy answers by itself", async () => {
+      const { status, body, headers } = await answer();
+      return status === 503 && body.startsWith("Too many visitors") ? headers : undefined;
+    });
+    expect(away["cache-control"]).toBe("no-store");
+    expect(await first?.go()).toBe("waiting");
+    expect(await inside.go()).toBe("in");
+    await inside.leave();
+    await waitFor("the first one enters", async () => (await first?.go()) === "in", often);
+    await first?.leave();
+    await waitFor(
+      "strangers are asked in again",
+      async () => (await answer()).status === 200,
+      often,
+    );
+  });
+});
+
 describe("a waiting room whose parts fail", () => {
   it("goes on when the replica that leads it is killed", async () => {
     const { edge, inside, waiting } = await occupied(2);

@@ -66,17 +66,22 @@ function ticketKeyOf(secret: string | Buffer): TicketKey {
 
 /** The keys that the store keeps, made once for each room. */
 class RoomSecrets implements TicketKeys {
-  readonly #known = new WeakMap<Buffer, readonly TicketKey[]>();
+  readonly #known = new Map<string, readonly TicketKey[]>();
 
   keysOf(secret: Buffer | undefined): readonly TicketKey[] {
     if (secret === undefined) return [];
-    const known = this.#known.get(secret) ?? [ticketKeyOf(secret)];
-    this.#known.set(secret, known);
+    // Each answer of the store has a copy of it.
+    const name = secret.toString("latin1");
+    const known = this.#known.get(name) ?? [ticketKeyOf(secret)];
+    if (this.#known.size < secretsMax) this.#known.set(name, known);
     return known;
   }
 
   close(): void {}
 }
+
+/** Secrets whose keys are kept. */
+const secretsMax = 1_024;
 
 /** The file of keys as it was read last without a fault. */
 class KeysFile {

@@ -1,3 +1,4 @@
+import { GenerationalMap } from "../../core/collections/generational-map.js";
 import {
   decodeTicket,
   encodeTicket,
@@ -5,6 +6,7 @@ import {
   type Ticket,
   type TicketKey,
   type TicketScope,
+  ticketLengthMax,
   type WaitingTicket,
 } from "../../core/waiting-room/ticket.js";
 import { addressAttribute } from "../../policy/cel/request-facts.js";
@@ -23,6 +25,9 @@ export interface TicketsRead {
   readonly isForged: boolean;
 }
 
+/** Verified tickets of one room that are kept, about 300 bytes each. */
+const verifiedMax = 16_384;
+
 const noTickets: TicketsRead = { session: undefined, waiting: undefined, isForged: false };
 
 /** The tickets of one room, from cookies and to them. */
@@ -30,6 +35,9 @@ export class RoomTickets {
   readonly #policy: Pick<RoomPolicy, "name" | "cookie">;
   /** The first one signs. */
   readonly #keys: () => readonly TicketKey[];
+  /** Tickets that were verified, by address and text: a signature takes 5 us for each request. */
+  #verified = new GenerationalMap<string, Ticket>(verifiedMax);
+  #verifiedBy: readonly TicketKey[] = [];
 
   constructor(policy: Pick<RoomPolicy, "name" | "cookie">, keys: () => readonly TicketKey[]) {
     this.#policy = policy;
@@ -50,7 +58,7 @@ export class RoomTickets {
     let waiting: WaitingTicket | undefined;
     let isForged = false;
     for (const value of values) {
-      const ticket = decodeTicket(value, scope, this.#keys());
+      const ticket = this.#read(value, scope);
       if (ticket === undefined) {
         // An empty one was taken back.
         isForged ||= value !== "" && this.canSign;
@@ -61,6 +69,21 @@ export class RoomTickets {
       }
     }
     return { session, waiting, isForged };
+  }
+
+  #read(text: string, scope: TicketScope): Ticket | undefined {
+    if (text.length > ticketLengthMax) return undefined;
+    const keys = this.#keys();
+    if (keys !== this.#verifiedBy) {
+      this.#verified = new GenerationalMap(verifiedMax);
+      this.#verifiedBy = keys;
+    }
+    const name = `${scope.address ?? ""} ${text}`;
+    const known = this.#verified.get(name);
+    if (known !== undefined) return known;
+    const ticket = decodeTicket(text, scope, keys);
+    if (ticket !== undefined && this.#verified.wantsMore()) this.#verified.set(name, ticket);
+    return ticket;
   }
 
   /** What a text says, whoever brings it; undefined: none of ours, or bound to an address. */
