@@ -203,7 +203,7 @@ describe("RedisRooms", () => {
   const sound = [
     `7 1700000000000 1500 9 3 2 6 5 1500 2 4 17 3\na1abcd{"mode":"paused"}xyz`,
     "7 1500 9 3 1 5 2 0 4 1 2 -1 0 -2 0 1 0",
-    "1 0 0",
+    "1 0 0 1500",
     "abcdefgh",
     "abcdefgh",
   ];

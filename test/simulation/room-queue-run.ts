@@ -96,7 +96,8 @@ export class RoomQueueRun {
     }
     const { published, ...decision } = leader.decide(input);
     const whose = { room: rules.name, term: head.term, replicaId: "a", lineId: head.lineId };
-    await this.#rooms.apply({ ...whose, ...decision, published: Buffer.alloc(0) });
+    const afterSecond = head.published?.second;
+    await this.#rooms.apply({ ...whose, afterSecond, ...decision, published: Buffer.alloc(0) });
     this.status = published.status;
     this.queueCounts.push(published.status.waitingCount);
   }

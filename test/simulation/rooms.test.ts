@@ -24,13 +24,13 @@ describe("a waiting room in foul weather", () => {
     });
     // Else nothing was tried.
     const met = sumOf(counts);
-    expect(met.entered).toBeGreaterThan(metCount(8_000));
-    expect(met.full).toBeGreaterThan(metCount(1_500));
-    expect(met.failed).toBeGreaterThan(metCount(3_000));
-    expect(met.lost).toBeGreaterThan(metCount(200));
-    expect(met.leaders).toBeGreaterThan(metCount(800));
-    expect(met.shuffles).toBeGreaterThan(metCount(20));
-    expect(met.spares).toBeGreaterThan(metCount(300));
+    expect(met.entered).toBeGreaterThanOrEqual(Math.floor(metCount(8_000)));
+    expect(met.full).toBeGreaterThanOrEqual(Math.floor(metCount(1_500)));
+    expect(met.failed).toBeGreaterThanOrEqual(Math.floor(metCount(3_000)));
+    expect(met.lost).toBeGreaterThanOrEqual(Math.floor(metCount(200)));
+    expect(met.leaders).toBeGreaterThanOrEqual(Math.floor(metCount(800)));
+    expect(met.shuffles).toBeGreaterThanOrEqual(Math.floor(metCount(20)));
+    expect(met.spares).toBeGreaterThanOrEqual(Math.floor(metCount(300)));
   });
 });
 
@@ -55,7 +55,7 @@ describe("a waiting room in fair weather", () => {
       const killedSecond = run.time.nowMs / 1_000;
       await run.run(1_000);
       expect(run.violations).toEqual([]);
-      // The lease of 3 s and the beat after it; 1.5 s for sessions that end meanwhile.
+      // The lease of 3 s, the beat after it, and a second and a half until a session ends.
       const next = run.called.find(({ second }) => second > killedSecond + 0.1);
       expect((next?.second ?? 0) - killedSecond).toBeLessThan(3 + 1 + 1.5);
     });

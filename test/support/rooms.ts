@@ -44,6 +44,8 @@ export class TestRoom {
   readonly name: string;
   lineId = 0;
   term = 0;
+  /** When a leader published last, as far as this room has been told. */
+  publishedSecond: number | undefined;
 
   constructor({ store, clock }: RoomWorld, name = "sale") {
     this.store = store;
@@ -73,6 +75,7 @@ export class TestRoom {
     );
     this.lineId = head.lineId;
     if (head.term > 0) this.term = head.term;
+    this.publishedSecond = head.published?.second;
     return head;
   }
 
@@ -86,14 +89,17 @@ export class TestRoom {
     return (await this.turn({ visits })).entries;
   }
 
-  apply(fields: Partial<RoomStep> = {}): Promise<RoomStepAnswer> {
+  async apply(fields: Partial<RoomStep> = {}): Promise<RoomStepAnswer> {
     const own = { room: this.name, lineId: this.lineId, term: this.term, replicaId: "a1" };
+    const afterSecond = this.publishedSecond;
     const empty = { frees: [], calls: [], spareSessions: [], extraSessions: [] };
     const step = { lostAfterSeconds: 60, calledPlace: 0, forgottenBelow: 0 };
-    return this.store.apply(
-      { ...own, ...empty, ...step, published: Buffer.alloc(0), ...fields },
+    const answer = await this.store.apply(
+      { ...own, ...empty, ...step, afterSecond, published: Buffer.alloc(0), ...fields },
       soon(),
     );
+    if (answer.kind === "applied") this.publishedSecond = answer.second;
+    return answer;
   }
 
   /** Calls numbers whose places are the same, the first with session `from`. */

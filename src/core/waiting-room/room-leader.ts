@@ -18,7 +18,7 @@ import {
   type RoomRules,
   roomBounds,
 } from "./room-rules.js";
-import { type OverSession, SessionTable } from "./session-table.js";
+import { type OverSession, type SessionCensus, SessionTable } from "./session-table.js";
 
 /** What a leader sees of a room when its step begins. See `RoomHead`. */
 export interface LeaderHead {
@@ -83,9 +83,10 @@ export interface LeaderBounds {
  * - Sessions in use, those of called visitors among them, are at most `activeUsersMax`: each call
  *   takes a session that the store finds free, and there are as many as the bound has left. What is
  *   above it was let in by an operator, or was there before the bound fell.
- * - Visitors are called in the order of their places. Nobody gets a spare session while somebody
- *   waits. So a visitor who is present is overtaken only by those whom an operator lets in, and by
- *   those who ask sooner once both are called: one refresh of its page.
+ * - Visitors are called in the order of their places, which is that of joining but for those who
+ *   were shuffled at the opening of an event (`order: random`, or by the event). Nobody gets a
+ *   spare session while somebody waits. So a visitor who is present is overtaken only by those whom
+ *   an operator lets in, and by those who ask sooner once both are called: one refresh of its page.
  * - Entrances are at most `r t + 2 r + 1` in t seconds, r a second allowed, while nobody joins
  *   between the reads and the step of a room in which nobody waits.
  *
@@ -186,14 +187,17 @@ export class RoomLeader {
     };
   }
 
-  #begin({ rules, head, load, seed }: LeaderInput): Step {
+  #begin(input: LeaderInput): Step {
+    const { rules, head, load } = input;
     const before = this.#last?.memory ?? firstMemory(rules, this.#sessions.end);
     const { second, calledPlace, activeCount } = this.#last?.status ?? { ...head, activeCount: 0 };
     const elapsedSeconds = Math.max(0, head.second - second);
     this.#line.advance(head.calledPlace);
     this.#line.forgetCalled();
     const event = eventState(rules.events, lineMs(head), head.override?.openedEvent);
-    const openedEvent = this.#open({ rules, head, event, seed }, before.openedEvent);
+    const runCount = this.#line.shuffles.length;
+    const openedEvent = this.#open(input, event, before.openedEvent);
+    const isShuffled = this.#line.shuffles.length > runCount;
     const bounds = roomBounds(rules, event, head.override);
     const auto = nextAutoCapacity(before, load, { activeCount, elapsedSeconds });
     const autoMax = Math.floor(auto.autoActiveMax ?? defaultAutoActiveMax);
@@ -212,17 +216,14 @@ export class RoomLeader {
     };
     // By what is called for certain: the store may stop the calls of this step.
     const forgottenBelow = this.#forgottenBelow(head);
-    return { rules, head, event, activeMax, perSecond, elapsedSeconds, memory, forgottenBelow };
+    const times = { elapsedSeconds, isShuffled, forgottenBelow };
+    return { rules, head, event, activeMax, perSecond, memory, ...times };
   }
 
-  /** Shuffles those who wait when an event opens, once. */
+  /** Shuffles those who wait when an event opens, once. @returns the event that was opened last */
   #open(
-    {
-      rules,
-      head,
-      event,
-      seed,
-    }: Pick<Step, "rules" | "head" | "event"> & { readonly seed: number },
+    { rules, head, seed }: LeaderInput,
+    event: EventState,
     openedBefore: string | undefined,
   ): string | undefined {
     if (event.phase !== "open" || event.event === undefined) return openedBefore;
@@ -236,11 +237,41 @@ export class RoomLeader {
     return opened;
   }
 
-  #enter({ rules, head, event, activeMax, perSecond, memory }: Step): Entrances {
+  #enter(step: Step): Entrances {
+    const { rules, head, event, perSecond, memory } = step;
     const mode = head.override?.mode ?? "open";
+    const { activeCount, over, usable, free } = this.#freeSessions(step);
+    // Nobody is called by new places before they are published: a step may be applied in parts.
+    const isOpen = mode !== "paused" && event.phase !== "preQueue" && !step.isShuffled;
+    const rateMax = perSecond === undefined ? usable.length : Math.floor(memory.tokens);
+    const entering = usable.slice(0, isOpen ? Math.max(0, rateMax) : 0);
+    const { calls, calledPlace } = step.isShuffled
+      ? { calls: [], calledPlace: head.calledPlace }
+      : this.#call(head, entering);
+    const givesSpares =
+      mode === "open" && !rules.queueAll && !this.#isFirst && calledPlace === head.nextNumber;
+    const joined = head.nextNumber - (this.#last?.status.nextNumber ?? 0);
+    const spareMax = givesSpares ? Math.max(sparesMin, 2 * joined) : 0;
+    const taken = new Set(usable);
+    const others = free.filter((session) => !taken.has(session) && session < sessionsMax);
+    return {
+      mode,
+      frees: over,
+      calls,
+      calledPlace,
+      spareSessions: entering.slice(calls.length, calls.length + spareMax),
+      extraSessions: others.slice(-extraSessionsMax),
+      activeCount: activeCount - over.length + calls.length,
+    };
+  }
+
+  /** What is active, over and free; and of both the latter what the bound of the room has left. */
+  #freeSessions({ rules, head, activeMax }: Step): SessionCensus & {
+    readonly usable: readonly number[];
+  } {
     const present = presentWord(head);
     const { stepEntriesMax } = this.#bounds;
-    const census = this.#sessions.census({
+    const { activeCount, over, ...census } = this.#sessions.census({
       usedBefore: present - Math.ceil(rules.sessionMs / 1_000) - lateSeconds,
       calledBefore: present - lostAfterSeconds(rules),
       overMax: stepEntriesMax,
@@ -249,31 +280,12 @@ export class RoomLeader {
     // What is free and offered already comes first: somebody may just take it.
     const offered = this.#spares.filter((session) => this.#sessions.isFree(session));
     const free = [...new Set([...offered, ...census.free])];
-    const leftCount = Math.min(stepEntriesMax, Math.max(0, activeMax - census.activeCount));
-    // A session that is over makes room for one alone that takes just that session, since a
-    // renewal may still come before this step.
-    const usable = [...free.slice(0, leftCount), ...census.over.map(({ session }) => session)];
-    const room = Math.min(stepEntriesMax, activeMax - census.activeCount + census.over.length);
-    const isOpen = mode !== "paused" && event.phase !== "preQueue";
-    const allowed = Math.min(room, perSecond === undefined ? room : Math.floor(memory.tokens));
-    const entering = usable.slice(0, isOpen ? Math.max(0, allowed) : 0);
-    const { calls, calledPlace } = this.#call(head, entering);
-    const givesSpares =
-      mode === "open" && !rules.queueAll && !this.#isFirst && calledPlace === head.nextNumber;
-    const joined = head.nextNumber - (this.#last?.status.nextNumber ?? 0);
-    const spareMax = givesSpares ? Math.max(sparesMin, 2 * joined) : 0;
-    const spareSessions = entering.slice(calls.length, calls.length + spareMax);
-    const taken = new Set([...usable, ...spareSessions]);
-    const others = free.filter((session) => !taken.has(session) && session < sessionsMax);
-    return {
-      mode,
-      frees: census.over,
-      calls,
-      calledPlace,
-      spareSessions,
-      extraSessions: others.slice(-extraSessionsMax),
-      activeCount: census.activeCount - census.over.length + calls.length,
-    };
+    const leftCount = Math.min(stepEntriesMax, Math.max(0, activeMax - activeCount));
+    // A session that is over makes room for one visitor who takes just that session, since it may
+    // be renewed before this step is applied.
+    const usable = [...free.slice(0, leftCount), ...over.map(({ session }) => session)];
+    const usableMax = Math.min(stepEntriesMax, activeMax - activeCount + over.length);
+    return { activeCount, over, free, usable: usable.slice(0, Math.max(0, usableMax)) };
   }
 
   /** As many visitors as there are sessions, in the order of their places. */
@@ -375,6 +387,8 @@ interface Step {
   readonly perSecond: number | undefined;
   readonly elapsedSeconds: number;
   readonly memory: LeaderMemory;
+  /** Whether places were given anew. */
+  readonly isShuffled: boolean;
   readonly forgottenBelow: number;
 }
 

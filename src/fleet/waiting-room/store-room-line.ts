@@ -227,7 +227,8 @@ export class StoreRoomLine implements RoomLine {
     const { published, ...decision } = leader.decide(input);
     const bytes = Buffer.from(encodePublishedRoom(published));
     const { lineId, term } = head;
-    const step = { room, term, replicaId, lineId, ...decision, published: bytes };
+    const afterSecond = head.published?.second;
+    const step = { room, term, replicaId, lineId, afterSecond, ...decision, published: bytes };
     const answer = await store.apply(step, clock.monotonicMs() + beatTimeoutMs);
     if (answer.kind === "outranked") this.#leader = undefined;
   }

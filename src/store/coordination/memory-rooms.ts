@@ -203,7 +203,8 @@ class MemoryRoom {
   apply(step: RoomStep, nowMs: number): RoomStepAnswer {
     const atMs = this.#lineMs(nowMs);
     const isLeader = this.#term === step.term && this.#leaderId === step.replicaId;
-    if (!isLeader || this.#lineId !== step.lineId || this.#leaseUntilMs <= atMs) {
+    const isLate = this.#published?.second !== step.afterSecond;
+    if (!isLeader || isLate || this.#lineId !== step.lineId || this.#leaseUntilMs <= atMs) {
       return { kind: "outranked" };
     }
     let freedCount = 0;
@@ -221,7 +222,7 @@ class MemoryRoom {
     this.#extra = step.extraSessions;
     this.line.forgetBelow(Math.min(step.forgottenBelow, this.#nextNumber));
     this.#published = { bytes: step.published, second: atMs / 1_000 };
-    return { kind: "applied", calledCount, freedCount };
+    return { kind: "applied", calledCount, freedCount, second: atMs / 1_000 };
   }
 
   #call(

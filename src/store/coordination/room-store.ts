@@ -45,7 +45,8 @@ export interface RoomStore {
     deadlineMs: number,
   ): Promise<Uint32Array>;
   /**
-   * What the leader decided. Changes nothing where another term has begun. A large one may be
+   * What the leader decided. Changes nothing where another term has begun, or where another step
+   * was applied since the head that it was decided from, as when it comes late. A large one may be
    * applied in parts, one after the other, each of them whole.
    */
   apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer>;
@@ -175,6 +176,8 @@ export interface RoomStep {
   readonly term: number;
   readonly replicaId: string;
   readonly lineId: number;
+  /** `RoomHead.published.second` that it was decided from; undefined: nothing was published. */
+  readonly afterSecond: number | undefined;
   readonly lostAfterSeconds: number;
   /** Sessions to free, if they are exactly as they were read. */
   readonly frees: readonly {
@@ -211,7 +214,13 @@ export interface RoomStep {
 /** What came of a step; `outranked`: it changed nothing. */
 export type RoomStepAnswer =
   /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
-  | { readonly kind: "applied"; readonly calledCount: number; readonly freedCount: number }
+  | {
+      readonly kind: "applied";
+      readonly calledCount: number;
+      readonly freedCount: number;
+      /** As `RoomHead.published.second` will be. */
+      readonly second: number;
+    }
   | { readonly kind: "outranked" };
 
 /** Numbers of one line are below it. */

@@ -132,6 +132,7 @@ export class RedisRooms implements RoomStore {
     assertStep(step);
     let calledCount = 0;
     let freedCount = 0;
+    let second = 0;
     let isStopped = false;
     for (const part of partsOf(step)) {
       if (isStopped && !part.isLast) continue;
@@ -142,9 +143,10 @@ export class RedisRooms implements RoomStore {
       calledCount += counts.take(0, calls.length);
       freedCount += counts.take(0, part.frees.length);
       if (counts.take(0, 1) === 1) isStopped = true;
+      second = counts.take(0, Number.MAX_SAFE_INTEGER) / 1_000;
       counts.end();
     }
-    return { kind: "applied", calledCount, freedCount };
+    return { kind: "applied", calledCount, freedCount, second };
   }
 
   async #applyPart(
@@ -153,7 +155,9 @@ export class RedisRooms implements RoomStore {
     deadlineMs: number,
   ): Promise<ReplyNumbers | undefined> {
     const { room, term, replicaId, lineId, lostAfterSeconds, forgottenBelow } = step;
-    const numbers = [lineId, lostAfterSeconds, calledPlace, forgottenBelow].map(String);
+    const { afterSecond } = step;
+    const afterMs = afterSecond === undefined ? -1 : Math.round(1_000 * afterSecond);
+    const numbers = [lineId, afterMs, lostAfterSeconds, calledPlace, forgottenBelow].map(String);
     const args = [String(term), replicaId, ...numbers, packStep(frees, calls), isLast ? "1" : "0"];
     const last = [packSessions(step.spareSessions), packSessions(step.extraSessions)];
     const reply = await this.#run(this.#parts.bulk, applyScript, {

@@ -61,28 +61,30 @@ return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override 
 };
 
 /**
- * A part of a step. ARGV: the term, the replica, the line, after how many seconds a place is lost,
+ * A part of a step. ARGV: the term, the replica, the line, the `statusMs` that it was decided from
+ * or -1, after how many seconds a place is lost,
  * the called place, the number below which chunks are forgotten; a packed list: how many frees
  * follow (session, number, word), and how many calls (number, place, session); 1 with the last
  * part, and with that one alone: the spare sessions and the extra ones, a word each; what is
- * published. Answers three numbers, of calls, of frees, and 1 where the calls ended at a session
- * that is not free; nothing to one who does not lead.
+ * published. Answers numbers: of calls, of frees, 1 where the calls ended at a session that is not
+ * free, and ms of the line; nothing to one who does not lead, or is late.
  */
 export const applyScript: StoreScript = {
   name: "room-apply",
   text: `
 ${commonText}
 ${wordsText}
-local room = readHead('term', 'leader', 'until')
+local room = readHead('term', 'leader', 'until', 'statusMs')
 if not room then return 0 end
 local ms = lineMs(room)
 local isLeader = room.term == ARGV[1] and room.leader == ARGV[2] and room.line == ARGV[3]
-if not isLeader or tonumber(room['until']) <= ms then return false end
+local isLate = (room.statusMs or '-1') ~= ARGV[4]
+if not isLeader or isLate or tonumber(room['until']) <= ms then return false end
 local present = floor(ms / 1000) + 1
-local lowest = math.max(1, present - tonumber(ARGV[4]))
+local lowest = math.max(1, present - tonumber(ARGV[5]))
 
-local list, at = cmsgpack.unpack(ARGV[7]), 2
-local freedCount, calledCount, stopped, place = 0, 0, 0, tonumber(ARGV[5])
+local list, at = cmsgpack.unpack(ARGV[8]), 2
+local freedCount, calledCount, stopped, place = 0, 0, 0, tonumber(ARGV[6])
 for i = 1, list[1] do
   local session, number, word = list[at], list[at + 1], list[at + 2]
   if word > 0 and getSession(room, session, number) == word then
@@ -106,16 +108,16 @@ for i = 1, list[at] do
 end
 
 place = math.max(room.called, math.min(place, room.next))
-local answer = calledCount .. ' ' .. freedCount .. ' ' .. stopped
+local answer = calledCount .. ' ' .. freedCount .. ' ' .. stopped .. ' ' .. text(ms)
 call('HSET', head, 'called', text(place))
 call('PEXPIRE', room.sessions, ${roomKeptMs})
-if ARGV[8] == '0' then return answer end
-local forgotten = floor(math.min(tonumber(ARGV[6]), room.next) / chunkSize)
+if ARGV[9] == '0' then return answer end
+local forgotten = floor(math.min(tonumber(ARGV[7]), room.next) / chunkSize)
 for chunk = room.forgotten, forgotten - 1 do call('UNLINK', chunkKey(room, chunk)) end
-call('SET', room.base .. 'spare', ARGV[9], 'PX', ${roomKeptMs})
-call('SET', room.base .. 'extra', ARGV[10], 'PX', ${roomKeptMs})
+call('SET', room.base .. 'spare', ARGV[10], 'PX', ${roomKeptMs})
+call('SET', room.base .. 'extra', ARGV[11], 'PX', ${roomKeptMs})
 call('HSET', head, 'forgotten', math.max(forgotten, room.forgotten),
-  'spare', 0, 'spares', #ARGV[9] / 4, 'extra', 0, 'status', ARGV[11], 'statusMs', text(ms))
+  'spare', 0, 'spares', #ARGV[10] / 4, 'extra', 0, 'status', ARGV[12], 'statusMs', text(ms))
 return answer
 `,
 };
