@@ -49,6 +49,8 @@ const bundler = await context({
   format: "esm",
   platform: "node",
   target: "node20.19",
+  // A fifteenth less to install; names and lines stay, so that a stack can be read.
+  minifySyntax: true,
   sourcemap: true,
   sourcesContent: false,
   metafile: true,

@@ -24,6 +24,7 @@ const views: readonly (readonly [name: string, hash: string, says: string | RegE
   ["service", "#/service/upstream", "edge-1"],
   ["signal", "#/service/ledger", /all requests\s*7\.25/],
   ["signal-missing", "#/service/search", /search signal missing.*missing SIGNAL_/s],
+  ["no-rooms", "#/rooms", "no waiting rooms"],
   ["quotas", "#/quotas", "edge-3"],
   ["policy", "#/policy", "as active"],
   ["replay", "#/policy?tab=replay", "Drop an access log"],

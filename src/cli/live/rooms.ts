@@ -19,7 +19,7 @@ import {
   type ReasonFlags,
   runAdmin,
 } from "../admin/admin-command.js";
-import { isRedrawn, readEvery, watch } from "../admin/live-command.js";
+import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readWhole } from "../input/number-flags.js";
 import { readSmallFile, readSmallInput } from "../input/small-file.js";
 import { usageFailure } from "../terminal/command-failure.js";
@@ -84,7 +84,8 @@ async function list(flags: ListFlags, call: AdminCommandParts): Promise<void> {
   if (flags.watch === true && isRedrawn(call, {})) {
     const draw = async () => {
       const drawing = printer.drawing();
-      return [...drawRooms(await ask(), drawing), "", drawing.style.dim("q quit")];
+      const lines = drawRooms(await ask(), drawing).slice(0, roomBeside(2, call));
+      return [...lines, "", drawing.style.dim("q quit")];
     };
     return watch({ everyMs: readEvery(flags.every), draw }, call);
   }

@@ -7,6 +7,7 @@ import { busyScript } from "../../../support/admin-script.js";
 import { AdminServer } from "../../../support/admin-server.js";
 import { CliFolder, captureCli } from "../../../support/cli.js";
 import { FakeTerminal } from "../../../support/fake-terminal.js";
+import { waitFor } from "../../../support/wait.js";
 
 let server: AdminServer;
 let folder: CliFolder;
@@ -52,6 +53,18 @@ room  state            waiting      active    join  enter            wait    hel
 drop  open, pre-queue   12,345  490 of 500  12.5/s  2.4/s  1h15m to 1h37m  90.6 %
 drop: the store does not answer 1 replica.`,
     ]);
+  });
+
+  it("is drawn again with --watch, until q", async () => {
+    const terminal = new FakeTerminal({ columns: 100, rows: 5 });
+    const running = run(["--watch", "--every", "100ms"], terminal);
+    const drawn = () => terminal.written.split("drop: the store does not answer").length - 1;
+    await waitFor("it is drawn twice", async () => drawn() >= 2);
+    terminal.type("q");
+    expect((await running).code).toBe(0);
+    expect(terminal.isHeld).toBe(false);
+    const wrong = await run(["--watch", "--every", "1ms"]);
+    expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining("--every")]);
   });
 
   it("shows one room, and what each replica has counted", async () => {
