@@ -11,6 +11,7 @@ import type {
 } from "../../src/core/waiting-room/room-line.js";
 import type { TicketKey } from "../../src/core/waiting-room/ticket.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { RoomAdmission } from "../../src/decide/waiting-room/room-admission.js";
 import type {
   RoomAccess,
@@ -157,6 +158,9 @@ export class RoomRig {
   readonly line = new ScriptedLine();
   readonly admission: AdmissionRig;
   readonly rooms: RoomAdmission;
+  readonly counters = new DecisionCounters();
+  /** What limits in front of joining are asked of. */
+  readonly decider: Decider;
   keys: readonly TicketKey[] = [testKey("first")];
   /** What chance says. */
   draw = 0.5;
@@ -173,10 +177,11 @@ export class RoomRig {
     const { clock } = this.admission;
     const scripted = (): RoomAccess => ({ line: this.line, keys: () => this.keys });
     const policies = { current: () => this.admission.policy };
+    this.decider = createTestDecider({ clock, policies, counters: this.counters });
     this.rooms = new RoomAdmission({
       policies,
       inner: this.admission.admission,
-      decider: createTestDecider({ clock, policies, counters: new DecisionCounters() }),
+      decider: this.decider,
       access: accessAt?.(clock) ?? scripted,
       gateSettings: (_, own) => this.gateSettings ?? own,
       draw: () => this.draw,
