@@ -33,7 +33,7 @@ const entryPoints = [
   "src/app/operator/policy-trial-worker.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
-  "src/app/base/collector.ts",
+  "src/app/base/v8-flags.ts",
   "src/app/config/config.ts",
   "src/app/base/logger.ts",
 ];

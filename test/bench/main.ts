@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";

@@ -1,4 +1,4 @@
-import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import { readScenario } from "../../src/cli/simulate/scenario-input.js";
 import { processOutput } from "../../src/cli/terminal/context.js";

@@ -6,7 +6,7 @@ import { openSync } from "node:fs";
 
 const built = new URL("../../dist/app/", import.meta.url);
 const { startApp } = await import(new URL("app.js", built).href);
-const { keepNewObjectsYoung } = await import(new URL("base/collector.js", built).href);
+const { keepNewObjectsYoung } = await import(new URL("base/v8-flags.js", built).href);
 const { loadConfig } = await import(new URL("config/config.js", built).href);
 const { createLogger } = await import(new URL("base/logger.js", built).href);
 
