@@ -17,7 +17,10 @@ const apps = new Map();
 async function start({ name, env, logPath }) {
   const loaded = loadConfig({ flags: {}, env });
   if (loaded.kind === "problems") return { exitCode: 2, message: loaded.problems.join("\n") };
-  const logger = createLogger(loaded.config, { fd: openSync(logPath, "a"), isTerminal: false });
+  const logger = await createLogger(loaded.config, {
+    fd: openSync(logPath, "a"),
+    isTerminal: false,
+  });
   try {
     apps.set(name, await startApp(loaded.config, { logger }));
     return {};
