@@ -78,7 +78,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
-  --light         instead of all this: the CPU of each start, next to a bare node
+  --light         instead of all this: the CPU of each start, the time of an end, and the memory of
+                  idle services, next to a bare node
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
