@@ -87,7 +87,7 @@ writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
 
-/** What processes and threads load when they start; the service counts most. */
+/** What processes and threads load when they start; the service counts as all commands together. */
 function startsOf(outputs) {
   const outputOf = (source) =>
     Object.keys(outputs).find((path) => outputs[path].entryPoint === source);
@@ -97,8 +97,8 @@ function startsOf(outputs) {
   const service = ["src/cli/serve.ts", "src/app/service-process.ts", "src/app/base/logger.ts"];
   return [
     ...commands.map(({ path }) => ({ entries: [...main, path], weight: 1 })),
-    { entries: [...main, ...service.map(outputOf)], weight: 5 },
-    { entries: [outputOf("src/app/policy/policy-worker.ts")], weight: 5 },
+    { entries: [...main, ...service.map(outputOf)], weight: 20 },
+    { entries: [outputOf("src/app/policy/policy-worker.ts")], weight: 20 },
     { entries: [outputOf("src/app/operator/policy-trial-worker.ts")], weight: 1 },
   ];
 }

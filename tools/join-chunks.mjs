@@ -11,7 +11,7 @@ import { build } from "esbuild";
 const fileMs = 0.5;
 
 /** CPU of loading a byte more of code that is not called, in milliseconds. */
-const byteMs = 1e-5;
+const byteMs = 2e-5;
 
 /**
  * @typedef {object} Start what one process loads
@@ -83,41 +83,75 @@ function createGroups(outputs, starts) {
 
 /** Joins the two with the largest gain, again and again. @returns {Group[]} */
 function joinGroups(groups, starts, outputs) {
-  const groupOf = groupsByChunk(groups);
-  const next = (group) =>
-    group.chunks
-      .flatMap((path) => importsOf(outputs, path))
-      .map((path) => groupOf.get(path))
-      .filter((found) => found !== undefined && found !== group);
+  const next = nextGroups(groups, outputs);
+  const needs = new Map(groups.map((group) => [group, neededBy(group, next)]));
   let best = { gain: 0 };
   for (const [index, one] of groups.entries()) {
     for (const other of groups.slice(index + 1)) {
-      const gain = gainOf(one, other, starts);
+      const gain = gainOf([one, other], starts, needs);
       if (gain <= best.gain || leadsAround(one, other, next)) continue;
       if (!leadsAround(other, one, next)) best = { gain, one, other };
     }
   }
   if (best.gain === 0) return groups;
   const { one, other } = best;
+  const loaders = new Set([...one.loaders, ...other.loaders]);
   const whole = {
     chunks: [...one.chunks, ...other.chunks],
     bytes: one.bytes + other.bytes,
-    loaders: new Set([...one.loaders, ...other.loaders]),
+    loaders,
   };
-  const others = groups.filter((group) => group !== one && group !== other);
+  const needed = new Set([...needs.get(one), ...needs.get(other)]);
+  const others = groups
+    .filter((group) => group !== one && group !== other)
+    .map((group) => {
+      if (!needed.has(group)) return group;
+      return { ...group, loaders: new Set([...group.loaders, ...loaders]) };
+    });
   return joinGroups([...others, whole], starts, outputs);
 }
 
 /** What the starts gain when two groups are one file, in milliseconds of CPU. */
-function gainOf(one, other, starts) {
+function gainOf([one, other], starts, needs) {
   let gainMs = 0;
   for (const start of starts) {
-    const [hasOne, hasOther] = [one.loaders.has(start), other.loaders.has(start)];
-    if (hasOne && hasOther) gainMs += start.weight * fileMs;
-    else if (hasOne) gainMs -= start.weight * byteMs * other.bytes;
-    else if (hasOther) gainMs -= start.weight * byteMs * one.bytes;
+    const hasOne = one.loaders.has(start);
+    if (hasOne && other.loaders.has(start)) gainMs += start.weight * fileMs;
+    else if (hasOne || other.loaders.has(start)) {
+      // With the other come all that it needs.
+      for (const group of needs.get(hasOne ? other : one)) {
+        if (!group.loaders.has(start)) gainMs -= start.weight * byteMs * group.bytes;
+      }
+    }
   }
   return gainMs;
+}
+
+/** Answers the groups that a group imports. */
+function nextGroups(groups, outputs) {
+  const groupOf = groupsByChunk(groups);
+  const next = new Map(
+    groups.map((group) => {
+      const paths = group.chunks.flatMap((path) => importsOf(outputs, path));
+      const found = new Set(paths.map((path) => groupOf.get(path)));
+      found.delete(undefined);
+      found.delete(group);
+      return [group, [...found]];
+    }),
+  );
+  return (group) => next.get(group);
+}
+
+/** A group and all that is loaded with it. */
+function neededBy(group, next) {
+  const seen = new Set();
+  const open = [group];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    if (seen.has(one)) continue;
+    seen.add(one);
+    open.push(...next(one));
+  }
+  return seen;
 }
 
 /** Whether a group leads to another over a third: joined, they would import it in a circle. */
