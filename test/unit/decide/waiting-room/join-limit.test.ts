@@ -34,7 +34,7 @@ describe("the limit in front of joining", () => {
     expect(rig.rooms.requestHeaderNames.has("x-user")).toBe(true);
   });
 
-  it("counts no calls of callers with limits of their own, and needs no domain of the policy", () => {
+  it("is no limit of a caller, and needs no domain of the policy", () => {
     const joinLimit = {
       per: { kind: "remoteAddress" } as const,
       requests: 1,
