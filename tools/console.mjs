@@ -152,8 +152,8 @@ function slimSchema(part) {
 }
 
 /**
- * Writes both compressed forms beside a file, or instead of it: every browser takes scripts so. The
- * size of the larger one.
+ * Writes both compressed forms instead of a file, which every browser takes; the page itself stays,
+ * for people who look at it by hand. The size of the larger one.
  */
 function compress(file) {
   const content = readFileSync(file);
@@ -161,6 +161,6 @@ function compress(file) {
   const params = { [constants.BROTLI_PARAM_QUALITY]: 9 };
   writeFileSync(`${file}.gz`, zipped);
   writeFileSync(`${file}.br`, brotliCompressSync(content, { params }));
-  if (file.endsWith(".js")) rmSync(file);
+  if (!file.endsWith(".html")) rmSync(file);
   return zipped.length;
 }

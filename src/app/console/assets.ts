@@ -31,7 +31,7 @@ interface Asset {
   readonly type: string;
   readonly etag: string;
   readonly isHashed: boolean;
-  /** By encoding; scripts are only there as they were compressed. */
+  /** By encoding; most files are only there as they were compressed. */
   readonly bodies: ReadonlyMap<string, Buffer>;
 }
 
