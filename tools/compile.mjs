@@ -20,6 +20,7 @@ import { argv, execPath } from "node:process";
 import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
 import { buildConsole } from "./console.mjs";
+import { joinChunks } from "./join-chunks.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -32,20 +33,12 @@ const entryPoints = [
   "src/app/operator/policy-trial-worker.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
-  "src/app/base/collector.ts",
+  "src/app/base/v8-flags.ts",
   "src/app/config/config.ts",
   "src/app/base/logger.ts",
 ];
 
-rmSync(dist, { recursive: true, force: true });
-const bundler = await context({
-  absWorkingDir: root,
-  entryPoints,
-  outdir: dist,
-  outbase: join(root, "src"),
-  chunkNames: "chunks/[name]-[hash]",
-  bundle: true,
-  splitting: true,
+const options = {
   format: "esm",
   platform: "node",
   target: "node20.19",
@@ -53,8 +46,20 @@ const bundler = await context({
   minifySyntax: true,
   sourcemap: true,
   sourcesContent: false,
-  metafile: true,
   logLevel: "warning",
+};
+
+rmSync(dist, { recursive: true, force: true });
+const bundler = await context({
+  ...options,
+  absWorkingDir: root,
+  entryPoints,
+  outdir: dist,
+  outbase: join(root, "src"),
+  chunkNames: "chunks/[name]-[hash]",
+  bundle: true,
+  splitting: true,
+  metafile: true,
   // Packages that are no ES modules ask for Node's own by `require`.
   banner: {
     js: [
@@ -64,6 +69,11 @@ const bundler = await context({
   },
 });
 const { metafile } = await bundler.rebuild();
+// While it watches, the bundler writes the chunks that changed, and counts on the others.
+if (!argv.includes("--watch")) {
+  const { outputs } = metafile;
+  await joinChunks({ root, dist: "dist", outputs, starts: startsOf(outputs), options });
+}
 copyData();
 // npm makes it executable when it installs, a build must too.
 chmodSync(program, 0o755);
@@ -78,6 +88,22 @@ const inputs = [...Object.keys(metafile.inputs), ...consoleInputs];
 writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
+
+/** What processes and threads load when they start; the service counts as all commands together. */
+function startsOf(outputs) {
+  const outputOf = (source) =>
+    Object.keys(outputs).find((path) => outputs[path].entryPoint === source);
+  const main = ["src/cli/main.ts", "src/cli/program.ts"].map(outputOf);
+  const imports = outputs[main[1]].imports.filter(({ external }) => external !== true);
+  const commands = imports.filter(({ kind }) => kind === "dynamic-import");
+  const service = ["src/cli/serve.ts", "src/app/service-process.ts", "src/app/base/logger.ts"];
+  return [
+    ...commands.map(({ path }) => ({ entries: [...main, path], weight: 1 })),
+    { entries: [...main, ...service.map(outputOf)], weight: 20 },
+    { entries: [outputOf("src/app/policy/policy-worker.ts")], weight: 20 },
+    { entries: [outputOf("src/app/operator/policy-trial-worker.ts")], weight: 1 },
+  ];
+}
 
 /** What `headgate generate` and `headgate check` hold configuration and objects against. */
 function copyData() {

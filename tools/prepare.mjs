@@ -28,7 +28,13 @@ const buildSteps = [
   {
     name: "build",
     args: ["run", "--silent", "compile"],
-    inputs: ["src", "tools/compile.mjs", "tsconfig.json", "package-lock.json"],
+    inputs: [
+      "src",
+      "tools/compile.mjs",
+      "tools/join-chunks.mjs",
+      "tsconfig.json",
+      "package-lock.json",
+    ],
     output: "dist",
   },
 ];

@@ -1,5 +1,4 @@
 import { type App, startApp } from "./app.js";
-import { keepNewObjectsYoung } from "./base/collector.js";
 import { bugTrace, exitCodes, StartFailure } from "./base/failure.js";
 import type { Logger } from "./base/logger.js";
 import type { Config } from "./config/config.js";
@@ -22,7 +21,6 @@ export async function runServiceProcess(
   { logger, complain }: ServiceProcessParts,
 ): Promise<number> {
   exitOnBug(logger);
-  keepNewObjectsYoung();
   // While nothing listens yet, nothing else keeps the process alive during waits.
   const alive = setInterval(() => {}, 60_000);
   try {

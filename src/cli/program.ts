@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { exitCodes } from "../app/base/failure.js";
+import { optimizeLater } from "../app/base/v8-flags.js";
 import { readVersion } from "../app/base/version.js";
 import { addCommands } from "./commands.js";
 import { CommandFailure } from "./terminal/command-failure.js";
@@ -8,6 +9,9 @@ import { processTerminal } from "./terminal/terminal.js";
 
 /** What a command line finds around it. */
 export type ProgramEnvironment = Pick<CommandContext, "env" | "terminal" | "envoyApi">;
+
+/** Commands that have yet to load most of the program. It optimizes later once it has. */
+const services: readonly string[] = ["serve", "demo"];
 
 /**
  * Runs the command line and answers the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4
@@ -26,6 +30,7 @@ export async function runCli(
   let running = "";
   program.hook("preAction", (_program, command) => {
     running = commandPath(command);
+    if (!services.includes(running)) optimizeLater();
   });
   try {
     await program.parseAsync([...args], { from: "user" });

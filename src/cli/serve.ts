@@ -61,7 +61,7 @@ async function serve(
   // The service is most of this program: no other command waits until it is read.
   const { createLogger } = await import("../app/base/logger.js");
   const { runServiceProcess } = await import("../app/service-process.js");
-  const logger = createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
+  const logger = await createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
   return runServiceProcess(config, { logger, complain: output.err });
 }
 

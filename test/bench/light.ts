@@ -3,10 +3,16 @@ import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { performance } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { serving, servingMark, tellMemory } from "./light-memory.js";
 import { layOut } from "./report.js";
 
 /** Turns in which each start is measured once; the least CPU counts. */
 const turnCount = 8;
+
+/** Time in which a service that has just started settles, in milliseconds. */
+const settleMs = 1_500;
 
 /** Where the process tells its CPU: behind standard error. */
 const tellFd = 3;
@@ -36,8 +42,10 @@ interface Start {
 
 const program = "dist/cli/main.js";
 const policy = "envoy/demo/policy.yaml";
+const serve = [program, "serve"];
 const ports = ["--grpc-port", "0", "--port", "0", "--debug-port", "0"];
 const addresses = ["--control-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"];
+const served = [...serve, "--policy", policy, "--log-format", "json", ...ports, ...addresses];
 const request = ["demo", "remote_address=192.0.2.1"];
 
 const starts: readonly Start[] = [
@@ -51,42 +59,71 @@ const starts: readonly Start[] = [
   },
   {
     name: "headgate serve, until it serves",
-    args: [program, "serve", "--policy", policy, "--log-format", "json", ...ports, ...addresses],
+    args: served,
     targetMs: 400,
-    until: '"event":"serving"',
+    until: servingMark,
   },
 ];
 
-/** Starts each program in turn and tells the CPU of all its threads, next to its target. */
+/** What the program costs before it decides anything, next to a bare node and to targets. */
 export async function tellLight(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "headgate-light-"));
   try {
-    const hookFile = join(directory, "hook.cjs");
-    await writeFile(hookFile, hook);
-    const least = new Map<Start, number>();
-    for (let turn = 1; turn <= turnCount; turn += 1) {
-      process.stderr.write(`starts, turn ${turn} of ${turnCount} ...\n`);
-      for (const start of starts) {
-        const cpuMs = await measureStart(start, hookFile);
-        least.set(start, Math.min(cpuMs, least.get(start) ?? cpuMs));
-      }
-    }
-    const [bare = 0] = least.values();
-    const cells = [...least].map(([{ name, targetMs }, cpuMs]) => [
-      name,
-      cpuMs.toFixed(0),
-      (cpuMs / bare).toFixed(1),
-      targetMs === undefined ? "" : `at most ${targetMs}`,
-    ]);
-    return layOut([["start", "CPU ms", "x node", "target"], ...cells]);
+    const starting = await tellStarts(directory);
+    process.stderr.write("drain ...\n");
+    const ending = await tellDrain();
+    process.stderr.write("memory, a minute and a half ...\n");
+    return [starting, ending, await tellMemory(directory, serve)].join("\n\n");
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
+/** Starts each program in turn and tells the CPU of all its threads. */
+async function tellStarts(directory: string): Promise<string> {
+  const hookFile = join(directory, "hook.cjs");
+  await writeFile(hookFile, hook);
+  const least = new Map<Start, number>();
+  for (let turn = 1; turn <= turnCount; turn += 1) {
+    process.stderr.write(`starts, turn ${turn} of ${turnCount} ...\n`);
+    for (const start of starts) {
+      const cpuMs = await measureStart(start, hookFile);
+      least.set(start, Math.min(cpuMs, least.get(start) ?? cpuMs));
+    }
+  }
+  const [bare = 0] = least.values();
+  const cells = [...least].map(([{ name, targetMs }, cpuMs]) => [
+    name,
+    cpuMs.toFixed(0),
+    (cpuMs / bare).toFixed(1),
+    targetMs === undefined ? "" : `at most ${targetMs}`,
+  ]);
+  return layOut([["start", "CPU ms", "x node", "target"], ...cells]);
+}
+
+/** Time from a signal to the end of a service that nobody is connected to, the least of all turns. */
+async function tellDrain(): Promise<string> {
+  let leastMs = Number.POSITIVE_INFINITY;
+  for (let turn = 1; turn <= turnCount; turn += 1) {
+    const args = [...served, "--drain-delay-ms", "0"];
+    const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
+    await serving(child.stdout);
+    // What is loaded after it serves would be in the way.
+    await sleep(settleMs);
+    const startMs = performance.now();
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    leastMs = Math.min(leastMs, performance.now() - startMs);
+  }
+  const titles = ["end", "ms", "target"];
+  return layOut([titles, ["drain to exit, nothing open", leastMs.toFixed(0), "at most 50"]]);
+}
+
 /** CPU of one start in milliseconds. */
 async function measureStart({ name, args, until }: Start, hookFile: string): Promise<number> {
   const child = spawn(process.execPath, ["--require", hookFile, ...args], {
+    // Node reads certificates of NODE_EXTRA_CA_CERTS at each start.
+    env: {},
     stdio: ["ignore", "pipe", "inherit", "pipe"],
   });
   let said = "";

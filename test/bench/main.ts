@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
@@ -81,7 +81,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
-  --light         instead of all this: the CPU of each start, next to a bare node
+  --light         instead of all this: the CPU of each start, the time of an end, and the memory of
+                  idle services, next to a bare node
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost

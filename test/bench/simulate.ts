@@ -1,5 +1,5 @@
-import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
 import { sha256 } from "../../src/app/base/sha256.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { readScenario } from "../../src/cli/simulate/scenario-input.js";
 import { processOutput } from "../../src/cli/terminal/context.js";
 import { runScenario } from "../../src/simulate/report/run-summary.js";

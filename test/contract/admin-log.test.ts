@@ -122,7 +122,7 @@ describe("the log of the admin API", () => {
     expect(entries[1]?.["after"]).toContain('"kind":"frozen"');
     const path = join(stage.folder, "log");
     const target = { fd: openSync(path, "w"), isTerminal: false };
-    const logger = createLogger({ logLevel: "info", logFormat: "json" }, target);
+    const logger = await createLogger({ logLevel: "info", logFormat: "json" }, target);
     for (const entry of entries) logger.info(entry, "For the audit log.");
     const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
     expect(lines).toHaveLength(entries.length);

@@ -6,7 +6,7 @@ import { openSync } from "node:fs";
 
 const built = new URL("../../dist/app/", import.meta.url);
 const { startApp } = await import(new URL("app.js", built).href);
-const { keepNewObjectsYoung } = await import(new URL("base/collector.js", built).href);
+const { keepNewObjectsYoung } = await import(new URL("base/v8-flags.js", built).href);
 const { loadConfig } = await import(new URL("config/config.js", built).href);
 const { createLogger } = await import(new URL("base/logger.js", built).href);
 
@@ -17,7 +17,10 @@ const apps = new Map();
 async function start({ name, env, logPath }) {
   const loaded = loadConfig({ flags: {}, env });
   if (loaded.kind === "problems") return { exitCode: 2, message: loaded.problems.join("\n") };
-  const logger = createLogger(loaded.config, { fd: openSync(logPath, "a"), isTerminal: false });
+  const logger = await createLogger(loaded.config, {
+    fd: openSync(logPath, "a"),
+    isTerminal: false,
+  });
   try {
     apps.set(name, await startApp(loaded.config, { logger }));
     return {};

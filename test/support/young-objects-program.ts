@@ -1,6 +1,11 @@
-/** Makes objects that live on for a while, and tells how many bytes of the next ones are young. */
+/**
+ * Makes objects that live on for a while, and tells how many bytes of the next ones are young: after
+ * the call itself, or after a policy was parsed in its thread, which does it.
+ */
 import { getHeapSpaceStatistics } from "node:v8";
-import { keepNewObjectsYoung } from "../../src/app/base/collector.js";
+import { systemClock } from "../../src/app/base/clock.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
+import { parsePolicyInWorker } from "../../src/app/policy/policy-parsing.js";
 
 interface Made {
   readonly i: number;
@@ -10,7 +15,10 @@ interface Made {
 /** Three objects each. */
 const makeCount = 2_000;
 
-keepNewObjectsYoung();
+if (process.argv[2] === "policy") {
+  const input = { kind: "texts", sources: [] } as const;
+  await parsePolicyInWorker({ input, version: "1", clock: systemClock });
+} else keepNewObjectsYoung();
 const make = (i: number): Made => ({ i, of: { i, of: { i } } });
 const kept = new Array<Made>(200_000);
 for (let i = 0; i < 2_000_000; i += 1) kept[i % kept.length] = make(i);

@@ -1,5 +1,4 @@
 import { type DestinationStream, destination, type Logger as PinoLogger, pino } from "pino";
-import pretty from "pino-pretty";
 
 /** What happened, under a stable name, with its facts; never keys, values or credentials. */
 export interface LogEvent {
@@ -61,7 +60,7 @@ const fieldNames = {
 } as const;
 
 /** A pino logger: one JSON object a line, or text for people on a terminal. */
-export function createLogger(config: LogSettings, target: LogTarget): Logger {
+export async function createLogger(config: LogSettings, target: LogTarget): Promise<Logger> {
   const isText = config.logFormat === "text" || (config.logFormat === "auto" && target.isTerminal);
   const logger: PinoLogger = pino(
     {
@@ -71,7 +70,7 @@ export function createLogger(config: LogSettings, target: LogTarget): Logger {
       formatters: { level: (level) => ({ level }) },
       redact: { paths: redactedFacts, censor: "[redacted]" },
     },
-    isText ? textStream(target) : jsonStream(target),
+    isText ? await textStream(target) : jsonStream(target),
   );
   return {
     debug: (event, sentence) => logger.debug(event, sentence),
@@ -88,7 +87,9 @@ function jsonStream({ fd }: LogTarget): DestinationStream {
   return stream;
 }
 
-function textStream({ fd, isTerminal }: LogTarget): DestinationStream {
+/** Few read logs as text: its library is loaded for them alone. */
+async function textStream({ fd, isTerminal }: LogTarget): Promise<DestinationStream> {
+  const { default: pretty } = await import("pino-pretty");
   const stream = pretty({
     destination: fd,
     sync: true,

@@ -4,6 +4,7 @@ import type {
   DiscoveredResource,
   RateLimitConfigTexts,
 } from "../../rpc/policy-xds/rate-limit-config.js";
+import { keepNewObjectsYoung, optimizeLater } from "../base/v8-flags.js";
 import {
   chunkRulesMax,
   countChunkServices,
@@ -15,6 +16,9 @@ import {
  * Runs in a worker thread: parses a policy and hands it over in chunks, each when asked for, so
  * that copying them never holds the event loop that decides.
  */
+// Flags of V8 are for the whole process: now its modules are loaded, and nothing is decided yet.
+optimizeLater();
+keepNewObjectsYoung();
 const { policy, options } = workerData as WorkerInput;
 const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
-import { keepNewObjectsYoung } from "../../app/base/collector.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
+import { keepNewObjectsYoung } from "../../app/base/v8-flags.js";
 import { defaultDefaults } from "../../core/limits/limit.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { Replay } from "../../simulate/replay.js";

@@ -105,7 +105,7 @@ describe("startApp()", () => {
   ])("warns of ports that strangers may reach before it opens them: %j", async (env, names) => {
     const path = join(folder, "log");
     const log = await open(path, "w");
-    const logger = createLogger(
+    const logger = await createLogger(
       { logLevel: "info", logFormat: "json" },
       { fd: log.fd, isTerminal: false },
     );

@@ -22,8 +22,11 @@ function written(): string {
 }
 
 describe("createLogger()", () => {
-  it("writes an object a line, with the event's name and the level's word", () => {
-    const logger = createLogger({ logLevel: "info", logFormat: "json" }, { fd, isTerminal: false });
+  it("writes an object a line, with the event's name and the level's word", async () => {
+    const logger = await createLogger(
+      { logLevel: "info", logFormat: "json" },
+      { fd, isTerminal: false },
+    );
     logger.info({ event: "policyLoaded", version: "v1" }, "A policy.");
     const line: unknown = JSON.parse(written());
     expect(line).toMatchObject({
@@ -39,8 +42,8 @@ describe("createLogger()", () => {
     { logLevel: "warning", levels: ["warn", "error"] },
     { logLevel: "debug", levels: ["debug", "info", "warn", "error"] },
     { logLevel: "panic", levels: [] },
-  ] as const)("writes $levels at level $logLevel", ({ logLevel, levels }) => {
-    const logger = createLogger({ logLevel, logFormat: "json" }, { fd, isTerminal: false });
+  ] as const)("writes $levels at level $logLevel", async ({ logLevel, levels }) => {
+    const logger = await createLogger({ logLevel, logFormat: "json" }, { fd, isTerminal: false });
     for (const level of ["debug", "info", "warn", "error"] as const) {
       logger[level]({ event: level }, level);
     }
@@ -48,20 +51,26 @@ describe("createLogger()", () => {
     expect(found.map((line) => JSON.parse(line).level)).toEqual(levels);
   });
 
-  it("writes text for people when asked to", () => {
-    const logger = createLogger({ logLevel: "info", logFormat: "text" }, { fd, isTerminal: false });
+  it("writes text for people when asked to", async () => {
+    const logger = await createLogger(
+      { logLevel: "info", logFormat: "text" },
+      { fd, isTerminal: false },
+    );
     logger.info({ event: "serving", port: 8081 }, "Serving.");
     expect(written()).toMatch(/^\[.*\] INFO: Serving\. \{"port":8081\}\n$/);
   });
 
-  it.each([true, false])("chooses by the terminal (%s) when it may", (isTerminal) => {
-    const logger = createLogger({ logLevel: "info", logFormat: "auto" }, { fd, isTerminal });
+  it.each([true, false])("chooses by the terminal (%s) when it may", async (isTerminal) => {
+    const logger = await createLogger({ logLevel: "info", logFormat: "auto" }, { fd, isTerminal });
     logger.info({ event: "serving" }, "Serving.");
     expect(written().startsWith("{")).toBe(!isTerminal);
   });
 
-  it("blanks what must never be written", () => {
-    const logger = createLogger({ logLevel: "info", logFormat: "json" }, { fd, isTerminal: false });
+  it("blanks what must never be written", async () => {
+    const logger = await createLogger(
+      { logLevel: "info", logFormat: "json" },
+      { fd, isTerminal: false },
+    );
     logger.info({ event: "x", password: "secret-73", target: { auth: "secret-73" } }, "x");
     expect(written()).not.toContain("secret-73");
   });

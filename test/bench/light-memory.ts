@@ -1,0 +1,143 @@
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../support/free-port.js";
+import { layOut } from "./report.js";
+import { measureLoad } from "./run-load.js";
+import { rateLimitCalls } from "./scenario.js";
+
+/** When idle processes are looked at, in milliseconds after they serve. */
+const looksMs = [5_000, 60_000] as const;
+
+/** What a program that serves has logged. */
+export const servingMark = '"event":"serving"';
+
+/** How long a million keys are asked for, in milliseconds: each is used several times. */
+const loadMs = 30_000;
+
+/** A process, and what it may hold. */
+interface Held {
+  readonly name: string;
+  /** Arguments of Node. */
+  readonly args: readonly string[];
+  /** Where it is asked for a million keys; absent: it idles. */
+  readonly loadedPort?: number;
+  readonly target?: string;
+}
+
+/** Resident memory of a process, in megabytes. Source: proc(5), status. */
+interface Resident {
+  readonly whole: number;
+  /** Of it, what is mapped from files: the pages of Node's own program. */
+  readonly file: number;
+}
+
+/** What processes of the program hold while they idle, beside a bare node, and with many keys. */
+export async function tellMemory(directory: string, serve: readonly string[]): Promise<string> {
+  const policyOf = async (ruleCount: number): Promise<string> => {
+    const path = join(directory, `${ruleCount}-rules.yaml`);
+    await writeFile(path, policyText(ruleCount));
+    return path;
+  };
+  const [few, many] = [await policyOf(100), await policyOf(10_000)];
+  const loadedPort = await freePort();
+  const ports = ["--port", "0", "--debug-port", "0", "--log-format", "json"];
+  const own = [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "127.0.0.1:0"];
+  const keys = ["--new-keys-per-second-max", "1000000000", "--memory-keys-max", "2000000"];
+  const loaded = [...serve, ...ports, "--grpc-port", String(loadedPort), ...keys];
+  const processes: readonly Held[] = [
+    { name: "node, idle", args: ["-e", "setInterval(() => {}, 1e9)"] },
+    { name: "serve, 100 rules", args: [...own, "--policy", few], target: "at most 70" },
+    {
+      name: "serve, 10,000 rules",
+      args: [...own, "--policy", many],
+      target: "40 more",
+    },
+    {
+      name: "serve, 100 rules, no admin API",
+      args: [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "", "--policy", few],
+      target: "at most 55",
+    },
+    {
+      name: "serve, 1,000,000 live keys",
+      args: [...loaded, "--policy", few],
+      loadedPort,
+      target: "120 more",
+    },
+  ];
+  // Side by side: what one holds does not depend on the others.
+  const rows = await Promise.all(processes.map(measureHeld));
+  const titles = ["resident memory", "MB after 5 s", "after 60 s", "of it files", "target"];
+  return layOut([titles, ...rows]);
+}
+
+async function measureHeld({ name, args, loadedPort, target = "" }: Held): Promise<string[]> {
+  const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
+  try {
+    if (name !== "node, idle") await serving(child.stdout);
+    if (loadedPort !== undefined) await useKeys(loadedPort);
+    const looks: Resident[] = [];
+    let sinceMs = 0;
+    for (const lookMs of looksMs) {
+      await sleep(lookMs - sinceMs);
+      sinceMs = lookMs;
+      looks.push(readResident(child.pid ?? 0));
+    }
+    const files = looks.at(-1)?.file ?? 0;
+    return [name, ...looks.map(({ whole }) => whole.toFixed(0)), files.toFixed(0), target];
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/** Resolves when a program serves; whatever it says afterwards is read, and dropped. */
+export function serving(output: NodeJS.ReadableStream): Promise<void> {
+  return new Promise((resolve) => {
+    let said = "";
+    output.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+      if (said.includes(servingMark)) resolve();
+    });
+  });
+}
+
+async function useKeys(port: number): Promise<void> {
+  process.stderr.write("a million keys ...\n");
+  const order = {
+    port,
+    calls: rateLimitCalls(1_000_000),
+    connectionCount: 4,
+    pace: { kind: "closed", inFlightPerConnection: 50 },
+    warmUpMs: 0,
+    durationMs: loadMs,
+  } as const;
+  const { report } = await measureLoad(order, []);
+  if (report.callCount < 1_000_000) throw new Error(`only ${report.callCount} calls were made`);
+}
+
+function readResident(pid: number): Resident {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  const megabytes = (name: string): number => {
+    const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(status) ?? [];
+    return Number(kilobytes) / 1_024;
+  };
+  return { whole: megabytes("VmRSS"), file: megabytes("RssFile") };
+}
+
+/** Rules for keys of their own, and the one for what the load asks. */
+function policyText(ruleCount: number): string {
+  const rules = Array.from({ length: ruleCount - 1 }, (_, i) => [
+    `  - key: key-${i}`,
+    `    rate_limit: { unit: minute, requests_per_unit: ${i + 1} }`,
+  ]);
+  return [
+    "domain: bench",
+    "descriptors:",
+    "  - key: user",
+    "    rate_limit: { unit: day, requests_per_unit: 1000000 }",
+    ...rules.flat(),
+    "",
+  ].join("\n");
+}
