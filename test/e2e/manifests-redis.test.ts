@@ -1,8 +1,10 @@
+import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { redisUserCommand } from "../../src/generate/kubernetes/kubernetes.js";
 import { policyNeeds } from "../../src/generate/kubernetes/policy-needs.js";
 import { adminClients } from "../support/admin.js";
 import { markedBlock, signalKeyRights } from "../support/docs.js";
+import { openExchange, requestHeaders } from "../support/ext-proc.js";
 import { freePort } from "../support/free-port.js";
 import { policyOf } from "../support/generated.js";
 import { HostedHeadgate } from "../support/hosted-headgate.js";
@@ -12,7 +14,10 @@ import { waitFor } from "../support/wait.js";
 
 const stage = useStage("test");
 
-/** Everything that replicas keep in Redis: limits, permits, one loop for a fleet, a reading. */
+/**
+ * Everything that replicas keep in Redis: limits, permits, one loop for a fleet, a reading, a
+ * waiting room.
+ */
 const policyText = `
 apiVersion: headgate.dev/v1alpha1
 kind: Policy
@@ -48,6 +53,8 @@ spec:
         limits: {min: 10, max: 1000}
         signal: {redis: "lag-hash", target: 10, critical: 100, every: 1s}
         per: {header: x-database, names: [orders]}
+  waitingRooms:
+    - {name: lobby, service: orders, capacity: {activeUsers: 1}, queueAll: true}
 `;
 
 /** A text, a list and a hash; the first would mean more keys if it were a pattern. */
@@ -59,6 +66,8 @@ const unseen = [
   "ping",
   // Which of ten thousand records that were taken away was so first.
   "zrange",
+  // Parts of a line, after millions of visitors.
+  "unlink",
 ];
 
 /** What the test itself sends, and every login. */
@@ -78,6 +87,28 @@ async function overrideOnce(adminPort: number): Promise<void> {
   const { id = "", version: expectedVersion = 0n } = override ?? {};
   await limits.deleteOverride({ id, domain: "shop", expectedVersion, reason: "a test" });
   expect((await fleet.listAudit({})).entries).toHaveLength(2);
+}
+
+/** A visitor comes to the waiting room, and asks once more. */
+async function waitInRoom({ grpcPort }: HostedHeadgate): Promise<void> {
+  const client = new Client(`127.0.0.1:${grpcPort}`, credentials.createInsecure());
+  stage.atEnd(() => client.close());
+  const visit = async (cookie: string): Promise<string> => {
+    const exchange = openExchange({ client }, { "x-headgate-service": "orders" });
+    const browser = { ":path": "/", ":method": "GET", accept: "text/html" };
+    exchange.send(requestHeaders({ ...browser, cookie }));
+    const [answer] = await exchange.answered(1);
+    exchange.end();
+    if (answer?.response.case !== "immediateResponse") throw new Error("the room did not answer");
+    const set = answer.response.value.headers?.setHeaders ?? [];
+    const found = set.find(({ header }) => header?.key === "set-cookie")?.header?.rawValue;
+    return Buffer.from(found ?? []).toString();
+  };
+  const [ticket = ""] = await waitFor("a visitor gets a ticket", async () => {
+    const cookie = await visit("");
+    return cookie === "" ? undefined : cookie.split(";");
+  });
+  await visit(ticket);
 }
 
 describe("the user of Redis in redis-user.txt", () => {
@@ -115,6 +146,7 @@ describe("the user of Redis in redis-user.txt", () => {
       const seen = await Promise.all(replicas.map((one) => one.metric("headgate_live_replicas")));
       return seen.every((count) => count === 2);
     });
+    for (const replica of replicas) await waitInRoom(replica);
     await waitFor("readings of each kind are there", async () => {
       const commands = await used(control);
       return ["get", "llen", "hlen"].every((name) => commands.has(name));

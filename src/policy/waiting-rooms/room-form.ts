@@ -228,7 +228,7 @@ export const room = object(
     ),
     maxWaiting: field(
       whole({ min: 1, max: waitingMax }),
-      "Visitors who may wait at a time. Others see that the room is full.",
+      "Visitors who may wait at a time. Further visitors get the page of a full room.",
       { larger: "looser", as: "waitingMax", default: 1_000_000 },
     ),
     refresh: field(
