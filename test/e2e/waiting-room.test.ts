@@ -101,6 +101,15 @@ describe("a waiting room", () => {
     });
   });
 
+  it("sets its cookie also where admission asks for few responses", async () => {
+    const admission = "{maxInFlight: 100, sampleRatio: 0.01}";
+    const edge = await RoomEdge.start(stage, { room: oneAtATime, admission });
+    const inside = edge.visitor(stage);
+    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    expect(inside.cookies.has("headgate-sale")).toBe(true);
+    for (let i = 0; i < 20; i += 1) expect(await inside.go()).toBe("in");
+  });
+
   it("opens an event to all who came early, in an order that chance gives", async () => {
     const quiet = "{capacity: {activeUsers: 1}, refresh: 1s, missedRefreshes: 60}";
     const edge = await RoomEdge.start(stage, { room: fields(quiet) });
