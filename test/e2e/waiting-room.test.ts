@@ -71,9 +71,18 @@ describe("a waiting room", () => {
   it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
     const room = "{capacity: {activeUsers: 1}, session: {length: 12s}, refresh: 1s}";
     const edge = await RoomEdge.start(stage, { room: fields(room) });
-    edge.upstream.answer = () => ({ status: 200, headers: { "set-cookie": "shop=1; Path=/" } });
+    const headers = { "set-cookie": "shop=1; Path=/", "cache-control": "public, max-age=60" };
+    edge.upstream.answer = () => ({ status: 200, headers });
     const inside = edge.visitor(stage);
-    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    const entered = await waitFor(
+      "a session is spare",
+      async () => {
+        const answer = await inside.send("/");
+        return answer.body.startsWith("answer") ? answer : undefined;
+      },
+      often,
+    );
+    expect(entered.headers["cache-control"]).toBe("public, max-age=60,private");
     expect([...inside.cookies.keys()].toSorted()).toEqual(["headgate-sale", "shop"]);
     const first = inside.cookies.get("headgate-sale");
     const other = edge.visitor(stage);
