@@ -1,4 +1,5 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
 import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
@@ -15,6 +16,8 @@ export interface RoomEdgeWish {
   readonly env?: Readonly<Record<string, string>>;
   /** Default 2. */
   readonly headgateCount?: number;
+  /** HTML files beside the policy, by name; then all Headgates read one folder. */
+  readonly pages?: Readonly<Record<string, string>>;
 }
 
 /** A browser that goes to a page. */
@@ -46,7 +49,8 @@ export class RoomEdge {
     stage.atEnd(() => redis.stop());
     const more = roomLines(wish.room);
     const services = serviceLines(upstream.port);
-    const policy = policyText(wish.room, upstream.port);
+    const text = policyText(wish.room, upstream.port);
+    const policy = wish.pages ? await policyFolder(stage, text, wish.pages) : text;
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
     const headgates: HeadgateProcess[] = [];
     for (let i = 0; i < (wish.headgateCount ?? 2); i += 1) {
@@ -179,6 +183,19 @@ function policyText(room: string, port: number): string {
     ...indented(serviceLines(port), 4),
     "",
   ].join("\n");
+}
+
+async function policyFolder(
+  { folder }: Stage,
+  policy: string,
+  pages: NonNullable<RoomEdgeWish["pages"]>,
+): Promise<{ readonly path: string }> {
+  const path = join(folder, "policy");
+  await mkdir(path);
+  for (const [name, text] of Object.entries({ ...pages, "policy.yaml": policy })) {
+    await writeFile(join(path, name), text);
+  }
+  return { path };
 }
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */

@@ -35,7 +35,9 @@ export function configMapBytes(files: Readonly<Record<string, string>>): number 
 
 /** The last part of a path, as a name: `policies/Shop 1.yml` is `Shop-1.yml`. */
 function fileName(file: string): string {
-  const plain = baseName(file).replaceAll(/[^-._A-Za-z0-9]/g, "-").replace(/^\.+/, "");
+  const plain = baseName(file)
+    .replaceAll(/[^-._A-Za-z0-9]/g, "-")
+    .replace(/^\.+/, "");
   const isYaml = /.\.ya?ml$/.test(plain);
   const named = isYaml ? plain : `${plain === "" ? "policy" : plain}.yaml`;
   return named.slice(-fileNameCharsMax);

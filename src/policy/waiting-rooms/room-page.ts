@@ -208,7 +208,8 @@ export const roomPage = object(
     ),
     templateFile: field(
       placed(ruledText(fileRule, pageFilePattern)),
-      "The same in an HTML file among those of the policy, by its name without the path.",
+      "The template in a file of its own: the name of an HTML file beside the policy, without its " +
+        "path.",
     ),
     texts: field(
       texts,
