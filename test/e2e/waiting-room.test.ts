@@ -74,7 +74,7 @@ describe("a waiting room", () => {
     const edge = await RoomEdge.start(stage, {
       headgateCount: 1,
       room: `${oneAtATime}\n  page: {templateFile: lobby.html}`,
-      pages: { "lobby.html": page("Your place is") },
+      pages: [{ file: "lobby.html", text: page("Your place is") }],
     });
     const inside = edge.visitor(stage);
     await waitFor("a session is spare", async () => (await inside.go()) === "in", often);

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { PolicyText } from "../../src/policy/parse.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
 import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
@@ -16,8 +17,8 @@ export interface RoomEdgeWish {
   readonly env?: Readonly<Record<string, string>>;
   /** Default 2. */
   readonly headgateCount?: number;
-  /** HTML files beside the policy, by name; then all Headgates read one folder. */
-  readonly pages?: Readonly<Record<string, string>>;
+  /** HTML files beside the policy; then all Headgates read one folder. */
+  readonly pages?: readonly PolicyText[];
 }
 
 /** A browser that goes to a page. */
@@ -64,6 +65,7 @@ export class RoomEdge {
       proxies: `headgate: {address: 127.0.0.1, port: ${grpcPort}, controlPort: ${controlPort}}`,
       services,
       more: more.join("\n"),
+      pages: wish.pages ?? [],
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
         withEndpoints(text, grpcPort, others).replace(
@@ -188,12 +190,12 @@ function policyText(room: string, port: number): string {
 async function policyFolder(
   { folder }: Stage,
   policy: string,
-  pages: NonNullable<RoomEdgeWish["pages"]>,
+  pages: readonly PolicyText[],
 ): Promise<{ readonly path: string }> {
   const path = join(folder, "policy");
   await mkdir(path);
-  for (const [name, text] of Object.entries({ ...pages, "policy.yaml": policy })) {
-    await writeFile(join(path, name), text);
+  for (const { file, text } of [...pages, { file: "policy.yaml", text: policy }]) {
+    await writeFile(join(path, file), text);
   }
   return { path };
 }
