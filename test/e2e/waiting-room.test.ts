@@ -68,7 +68,7 @@ describe("a waiting room", () => {
     expect(await inside.go("/cart")).toBe("in");
   });
 
-  it("shows the page of a file beside the policy, also after an edit of that file alone", async () => {
+  it("shows the page of a file beside the policy, and follows its edits", async () => {
     const page = (words: string): string =>
       `<!doctype html>\n<p data-state="{{state}}">${words} {{position}}</p>\n`;
     const edge = await RoomEdge.start(stage, {

@@ -11,8 +11,9 @@ import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-t
 import { templateCharsMax } from "../../src/policy/waiting-rooms/room-page.js";
 
 /**
- * Each folder is a policy: its `*.yaml`, its `*.html` also of folders in it, and in `expected` the rules or the problems they give. The
- * files of a folder that begins with `merged-` may add to each other's domains.
+ * Each folder is a policy: its `*.yaml`, its `*.html` also of folders in it, and in `expected` the
+ * rules or the problems they give. The files of a folder that begins with `merged-` may add to each
+ * other's domains.
  */
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";

@@ -86,14 +86,11 @@ function reportedEvent(event: RoomEvent): object {
   };
 }
 
-/**
- * Values of headers let their callers pass, so nobody else is told them; the beginnings of two
- * pages tell nobody anything.
- */
+/** Values of headers let their callers pass, so nobody sees them; a page has too many lines. */
 function wordsOf({ name, was, is, words }: FieldChange): string {
   const isEdited = was !== undefined && is !== undefined;
-  const isUntold = name === "bypass.headers" || (name === "page.template" && isEdited);
-  return isUntold ? `${name} changes` : words;
+  const isBrief = name === "bypass.headers" || (name === "page.template" && isEdited);
+  return isBrief ? `${name} changes` : words;
 }
 
 /** Whoever is let pass is a looser change, and the other way round. */

@@ -208,8 +208,7 @@ export const roomPage = object(
     ),
     templateFile: field(
       placed(ruledText(fileRule, pageFilePattern)),
-      "The template in a file of its own: the name of an HTML file beside the policy, without its " +
-        "path.",
+      "The template in a file of its own: an HTML file beside the policy, by name without path.",
     ),
     texts: field(
       texts,
