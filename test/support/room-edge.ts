@@ -15,6 +15,8 @@ export interface RoomEdgeWish {
   /** Lines of the room beside its name and service, from the margin. */
   readonly room: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** `admission` of the service, in braces. Default: none. */
+  readonly admission?: string;
   /** Default 2. */
   readonly headgateCount?: number;
   /** HTML files beside the policy; then all Headgates read one folder. */
@@ -49,8 +51,8 @@ export class RoomEdge {
     const redis = await RedisServer.start({ engine: "redis" });
     stage.atEnd(() => redis.stop());
     const more = roomLines(wish.room);
-    const services = serviceLines(upstream.port);
-    const text = policyText(wish.room, upstream.port);
+    const services = serviceLines(upstream.port, wish.admission);
+    const text = policyText(wish.room, services);
     const policy = wish.pages ? await policyFolder(stage, text, wish.pages) : text;
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
     const headgates: HeadgateProcess[] = [];
@@ -88,7 +90,7 @@ export class RoomEdge {
       const loads = (): Promise<number> =>
         headgate.metric("headgate_policy_loads_total", { result: "loaded" });
       const before = await loads();
-      await writeFile(headgate.policyPath, policyText(room, this.upstream.port));
+      await writeFile(headgate.policyPath, policyText(room, serviceLines(this.upstream.port)));
       await waitFor("the policy is read", async () => (await loads()) > before);
     }
   }
@@ -160,11 +162,12 @@ export class Visitor {
   }
 }
 
-function serviceLines(port: number): string {
+function serviceLines(port: number, admission?: string): string {
   return `
     - name: shop
       upstream: {address: 127.0.0.1, port: ${port}}
       priority: {bypassPaths: [/healthz]}
+      ${admission === undefined ? "" : `admission: ${admission}`}
   `;
 }
 
@@ -174,7 +177,7 @@ function roomLines(room: string): readonly string[] {
   return ["waitingRooms:", `  - ${first}`, ...others.map((line) => `    ${line}`)];
 }
 
-function policyText(room: string, port: number): string {
+function policyText(room: string, services: string): string {
   return [
     "apiVersion: headgate.dev/v1alpha1",
     "kind: Policy",
@@ -182,7 +185,7 @@ function policyText(room: string, port: number): string {
     "spec:",
     ...roomLines(room).map((line) => `  ${line}`),
     "  services:",
-    ...indented(serviceLines(port), 4),
+    ...indented(services, 4),
     "",
   ].join("\n");
 }

@@ -4,7 +4,7 @@ import type {
   DiscoveredResource,
   RateLimitConfigTexts,
 } from "../../rpc/policy-xds/rate-limit-config.js";
-import { keepNewObjectsYoung, optimizeLater } from "../base/v8-flags.js";
+import { keepNewObjectsYoung, optimizeAsUsual, optimizeLater } from "../base/v8-flags.js";
 import {
   chunkRulesMax,
   countChunkServices,
@@ -24,6 +24,7 @@ const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources)
 // A control plane names its resources as it likes: none of them is a page.
 const parse = policy.kind === "texts" ? options : { ...options, onlyDialect: "ratelimit" as const };
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, parse) : texts;
+optimizeAsUsual();
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
