@@ -42,7 +42,7 @@ const sizes = [16, 128] as const;
 const pageBytesMax = 12_288;
 
 /** Sessions whose requests are measured, and keys of the decisions beside. */
-const [sessionCount, keyCount] = [10_000, 20_000];
+const [sessionCount, keyCount] = [8_000, 20_000];
 
 const room: RoomPolicy = saleRoom({
   name: "path",

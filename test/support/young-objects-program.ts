@@ -1,6 +1,6 @@
 /**
- * Makes objects that live on for a while, and tells how many bytes of the next ones are young: after
- * the call itself, or after a policy was parsed in its thread, which does it.
+ * Makes objects that live on for a while, and tells how many bytes of the next ones are young:
+ * after the call itself, or after a policy was parsed in its thread, which does it.
  */
 import { getHeapSpaceStatistics } from "node:v8";
 import { systemClock } from "../../src/app/base/clock.js";
