@@ -15,6 +15,8 @@ import { openTestStore, type TestRedisStore } from "../support/redis-store.js";
 import { TestRoom } from "../support/rooms.js";
 import { processCpuUs } from "./process-cpu.js";
 import { layOut } from "./report.js";
+import { type Cost, type CostWorld, measure } from "./room-cost.js";
+import { tellRoomPath } from "./room-path.js";
 
 /** Who waits while rows are measured. */
 const waitingCount = 1_000_000;
@@ -22,28 +24,17 @@ const waitingCount = 1_000_000;
 /** Each of them asks once in it: as pages do by default. */
 const refreshSeconds = 20;
 
-/** Calls that are sent before the first of them is answered, as a busy replica has it. */
-const callsInFlight = 4;
-
 /** Longer than all rows take. */
 const [leaseMs, lostAfterSeconds] = [3_600_000, 3_600];
 
 /** Keys of limits that the decisions beside are on. */
 const keyCount = 20_000;
 
-/** CPU of one of so many things, in microseconds. */
-interface Cost {
-  readonly redisUs: number;
-  readonly ownUs: number;
-}
-
-interface Bench {
-  readonly server: RedisServer;
+interface Bench extends CostWorld {
   readonly opened: TestRedisStore;
   readonly room: TestRoom;
   /** Nobody waits there: who joins enters. */
   readonly openRoom: TestRoom;
-  readonly measureMs: number;
   nextVisit: number;
   nextSession: number;
   spareCount: number;
@@ -68,7 +59,8 @@ export async function tellRooms(measureMs: number): Promise<string> {
     const bytesBefore = await usedBytes(server, "*:line:*");
     await fill(room);
     const bytes = (await usedBytes(server, "*:line:*")) - bytesBefore;
-    const text = await tellRows(bench, bytes / waitingCount);
+    const rows = await tellRows(bench, bytes / waitingCount);
+    const text = `${rows}\n\n${await tellRoomPath(bench, store)}`;
     await opened.store.close();
     return text;
   } finally {
@@ -225,36 +217,6 @@ async function decide(bench: Bench, size: number): Promise<void> {
     return { charges: [charge], multiplicity: 1 };
   });
   await bench.opened.store.take(batch, systemClock.monotonicMs() + 20_000);
-}
-
-/** What each of `size` things costs that one call does. */
-async function measure(
-  { server, measureMs }: Bench,
-  size: number,
-  call: () => Promise<void>,
-): Promise<Cost> {
-  await callFor(measureMs / 4, call);
-  const [redisBeforeUs, before] = [processCpuUs(server.pid), process.cpuUsage()];
-  const count = size * (await callFor(measureMs, call));
-  const { user, system } = process.cpuUsage(before);
-  return {
-    redisUs: (processCpuUs(server.pid) - redisBeforeUs) / count,
-    ownUs: (user + system) / count,
-  };
-}
-
-/** Makes calls for so long, and says how many. */
-async function callFor(forMs: number, call: () => Promise<void>): Promise<number> {
-  const endMs = systemClock.monotonicMs() + forMs;
-  let count = 0;
-  const worker = async (): Promise<void> => {
-    while (systemClock.monotonicMs() < endMs) {
-      await call();
-      count += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: callsInFlight }, worker));
-  return count;
 }
 
 /** Of the keys that match. Source: MEMORY USAGE. */

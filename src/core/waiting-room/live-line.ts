@@ -134,9 +134,11 @@ export class LiveLine {
     const blocks = Math.min(this.#counts.length, (8 * frontBytesMax) / liveBlockSize);
     const bits = new Uint8Array((blocks * liveBlockSize) / 8);
     const from = blockOf(this.#calledPlace) * liveBlockSize;
-    for (let i = this.#calledPlace - from; i < 8 * bits.length; i += 1) {
-      if (this.presentAt(from + i) !== undefined)
-        bits[i >> 3] = (bits[i >> 3] ?? 0) | (1 << (i & 7));
+    let left = this.#counts.slice(0, blocks).reduce((sum, count) => sum + count, 0);
+    for (let i = this.#calledPlace - from; left > 0 && i < 8 * bits.length; i += 1) {
+      if (this.presentAt(from + i) === undefined) continue;
+      bits[i >> 3] = (bits[i >> 3] ?? 0) | (1 << (i & 7));
+      left -= 1;
     }
     return bits;
   }

@@ -69,8 +69,10 @@ class PageLanguage {
   readonly #texts: Readonly<Record<PageText, string>>;
   readonly #pieces: readonly TemplatePart[];
   readonly #whole: Intl.NumberFormat;
-  readonly #percent: Intl.NumberFormat;
+  readonly #confidence: string;
   readonly #units: Readonly<Record<TimeUnit, Intl.NumberFormat>>;
+  /** The parts of texts, which are those of the policy: each is parsed once. */
+  readonly #parts = new Map<string, readonly TemplatePart[]>();
   /** To format one takes 35 us, and many visitors are given the same. */
   readonly #ranges = new GenerationalMap<string, string>(rangesKept);
 
@@ -85,7 +87,7 @@ class PageLanguage {
     const unit = (name: TimeUnit): Intl.NumberFormat =>
       format({ style: "unit", unit: name, unitDisplay: "long" });
     this.#whole = format({ maximumFractionDigits: 0 });
-    this.#percent = format({ style: "percent" });
+    this.#confidence = format({ style: "percent" }).format(confidenceRatio);
     this.#units = {
       second: unit("second"),
       minute: unit("minute"),
@@ -119,7 +121,7 @@ class PageLanguage {
       position: aheadCount === undefined ? "" : this.#whole.format(aheadCount + 1),
       ahead: aheadCount === undefined ? "" : this.#whole.format(aheadCount),
       estimate: estimate === undefined ? "" : this.#range(estimate),
-      confidence: estimate === undefined ? "" : this.#percent.format(confidenceRatio),
+      confidence: estimate === undefined ? "" : this.#confidence,
       progress: String(standing.progressPercent),
       refreshSeconds: this.#whole.format(refreshSeconds),
       event: eventName(this.#policy, nowMs),
@@ -127,12 +129,12 @@ class PageLanguage {
       opensIn: opensInSeconds === undefined ? "" : this.#duration(opensInSeconds),
       endpoint: this.#policy.endpointPath,
     };
-    const fill = (text: PageText): string => filled(this.#texts[text], fields);
+    const fill = (text: PageText): string => this.#filled(this.#texts[text], fields);
     const isWaiting = state === "waiting";
     return {
       ...fields,
-      title: filled(fields.title, fields),
-      message: filled(fields.message, fields),
+      title: this.#filled(fields.title, fields),
+      message: this.#filled(fields.message, fields),
       wait:
         estimate === undefined
           ? isWaiting
@@ -154,7 +156,7 @@ class PageLanguage {
       return isUnsafe ? "" : tag;
     }
     if (!name.startsWith("text.")) return escapeHtml(valueIn(values, name));
-    return escapeHtml(filled(valueIn(this.#texts, name.slice("text.".length)), values));
+    return escapeHtml(this.#filled(valueIn(this.#texts, name.slice("text.".length)), values));
   }
 
   #script({ refreshSeconds, isUnsafe, standing: { state } }: PageFacts): string {
@@ -178,18 +180,20 @@ class PageLanguage {
     return range;
   }
 
+  /** Fills the fields of a text; the result is text, and escaped where it is put. */
+  #filled(text: string, values: Readonly<Record<string, string>>): string {
+    if (!text.includes("{{")) return text;
+    const parts = this.#parts.get(text) ?? templateParts(text);
+    this.#parts.set(text, parts);
+    return parts
+      .map((part) => (part.kind === "text" ? part.text : valueIn(values, part.name)))
+      .join("");
+  }
+
   #duration(seconds: number): string {
     const unit = unitOf(seconds);
     return this.#units[unit].format(Math.ceil(seconds / secondsIn[unit]));
   }
-}
-
-/** Fills the fields of a text; the result is text, and escaped where it is put. */
-function filled(text: string, values: Readonly<Record<string, string>>): string {
-  if (!text.includes("{{")) return text;
-  return templateParts(text)
-    .map((part) => (part.kind === "text" ? part.text : valueIn(values, part.name)))
-    .join("");
 }
 
 /** A name may be any text, such as that of a method of all objects. */

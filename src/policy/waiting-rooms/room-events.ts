@@ -60,7 +60,7 @@ const event = object(
     shuffle: field(
       flag,
       "Whether those who came before the start get places by chance. Otherwise they keep the " +
-        "order in which they came.",
+        "order in which they came, unless the room's `order` is `random`.",
       { as: "shuffles", default: true },
     ),
     capacity: field(inner(eventCapacity), "While the event is open. Default: the room's."),

@@ -216,9 +216,10 @@ export const room = object(
     }),
     order: field(
       words("fifo", "random", "reject", "passthrough"),
-      "`fifo`: who came first enters first. `random`: as well, but all who came before an event " +
-        "opens get places by chance. `reject`: nobody waits, and visitors are turned away while " +
-        "no session is free. `passthrough`: everybody enters.",
+      "`fifo`: who came first enters first. `random`: when an event opens, all who wait get " +
+        "places by chance, whatever the event's `shuffle` says. Those who come later wait behind " +
+        "them in order, and without events it is the same as `fifo`. `reject`: nobody waits, and " +
+        "visitors are turned away while no session is free. `passthrough`: everybody enters.",
       { default: "fifo" },
     ),
     queueAll: field(
