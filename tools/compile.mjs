@@ -42,7 +42,7 @@ const options = {
   format: "esm",
   platform: "node",
   target: "node20.19",
-  // A fifteenth less to install; names and lines stay, so that a stack can be read.
+  // A fifteenth less to install; names stay, so that a stack can be read.
   minifySyntax: true,
   sourcemap: true,
   sourcesContent: false,

@@ -101,9 +101,7 @@ async function tellStarts(directory: string): Promise<string> {
   return layOut([["start", "CPU ms", "x node", "target"], ...cells]);
 }
 
-/**
- * Time from a signal to the end of a service that nobody is connected to, the least of all turns.
- */
+/** Time from a signal to the end of a service without connections, the least of all turns. */
 async function tellDrain(): Promise<string> {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let turn = 1; turn <= turnCount; turn += 1) {

@@ -96,7 +96,7 @@ describe("the page of a waiting room in a browser", () => {
     const url = `http://127.0.0.1:${edge.envoy.port}/`;
     await tab.goto(url);
     expect(await tab.textContent("h1")).toBe("Sie sind <b>dran</b> & bald hier");
-    expect(await tab.locator("dd").first().textContent()).toBe("1");
+    await seesPlace(tab, "1");
     await tab.click("text=Leave the line");
     expect(await tab.textContent("h1")).toBe("You have left the line");
     await tab.goto(url);

@@ -13,6 +13,8 @@ const oneAtATime = `
   missedRefreshes: 100
 `;
 
+const phaseMetric = "headgate_waiting_room_phase";
+
 const often = { everyMs: 200 };
 
 /** A room with one visitor inside, and as many waiting. */
@@ -69,9 +71,18 @@ describe("a waiting room", () => {
   it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
     const room = "{capacity: {activeUsers: 1}, session: {length: 10s}, refresh: 1s}";
     const edge = await RoomEdge.start(stage, { room: fields(room) });
-    edge.upstream.answer = () => ({ status: 200, headers: { "set-cookie": "shop=1; Path=/" } });
+    const headers = { "set-cookie": "shop=1; Path=/", "cache-control": "public, max-age=60" };
+    edge.upstream.answer = () => ({ status: 200, headers });
     const inside = edge.visitor(stage);
-    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    const entered = await waitFor(
+      "a session is spare",
+      async () => {
+        const answer = await inside.send("/");
+        return answer.body.startsWith("answer") ? answer : undefined;
+      },
+      often,
+    );
+    expect(entered.headers["cache-control"]).toBe("public, max-age=60,private");
     expect([...inside.cookies.keys()].toSorted()).toEqual(["headgate-sale", "shop"]);
     const first = inside.cookies.get("headgate-sale");
     const other = edge.visitor(stage);
@@ -99,16 +110,27 @@ describe("a waiting room", () => {
     });
   });
 
+  it("sets its cookie also where admission asks for few responses", async () => {
+    const admission = "{maxInFlight: 100, sampleRatio: 0.01}";
+    const edge = await RoomEdge.start(stage, { room: oneAtATime, admission });
+    const inside = edge.visitor(stage);
+    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    expect(inside.cookies.has("headgate-sale")).toBe(true);
+    for (let i = 0; i < 20; i += 1) expect(await inside.go()).toBe("in");
+  });
+
   it("opens an event to all who came early, in an order that chance gives", async () => {
     const quiet = "{capacity: {activeUsers: 1}, refresh: 1s, missedRefreshes: 60}";
     const edge = await RoomEdge.start(stage, { room: fields(quiet) });
-    const startsAt = new Date(Date.now() + 8_000).toISOString();
+    const startsAt = new Date(Date.now() + 15_000).toISOString();
     const endsAt = new Date(Date.now() + 3_600_000).toISOString();
     const event = `{name: drop, start: ${startsAt}, end: ${endsAt}, preQueue: 10m, shuffle: true}`;
     await edge.change(`${fields(quiet)}\n  events: [${event}]`);
-    await waitFor("the event is near", async () => {
-      return (await edge.visitor(stage).go()) === "preQueue";
-    });
+    for (const headgate of edge.headgates) {
+      await waitFor("each replica knows that the event is near", async () => {
+        return (await headgate.metric(phaseMetric, { phase: "pre_queue" })) === 1;
+      });
+    }
     const visitors = Array.from({ length: 30 }, () => edge.visitor(stage));
     for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
     const early = await visitors[0]?.position();

@@ -1,15 +1,11 @@
 import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { Random } from "../../src/core/base/clock.js";
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
-import {
-  type DrawMs,
-  exponentialMs,
-  fixedMs,
-  heavyTailedMs,
-} from "../../src/simulate/engine/distributions.js";
+import { type DrawMs, exponentialMs, fixedMs } from "../../src/simulate/engine/distributions.js";
 import { Station, type StationCall, type StationJob } from "../../src/simulate/engine/station.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { quantile, startArrivals } from "../support/station.js";
+import { heavyTailedMs } from "./heavy-tailed.js";
 
 /** How service times are distributed; see `workDraw`. */
 export const serviceKinds = [

@@ -12,11 +12,11 @@ import {
   type DrawMs,
   exponentialMs,
   fixedMs,
-  heavyTailedMs,
 } from "../../src/simulate/engine/distributions.js";
 import { Station } from "../../src/simulate/engine/station.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { quantile, startArrivals } from "../support/station.js";
+import { heavyTailedMs } from "./heavy-tailed.js";
 
 /** One service behind one law, and who wants something of it. Times in milliseconds. */
 export interface LawScenario {

@@ -13,6 +13,8 @@ export interface RoomEdgeWish {
   /** Lines of the room beside its name and service, from the margin. */
   readonly room: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** `admission` of the service, in braces. Default: none. */
+  readonly admission?: string;
   /** Default 2. */
   readonly headgateCount?: number;
 }
@@ -45,8 +47,8 @@ export class RoomEdge {
     const redis = await RedisServer.start({ engine: "redis" });
     stage.atEnd(() => redis.stop());
     const more = roomLines(wish.room);
-    const services = serviceLines(upstream.port);
-    const policy = policyText(wish.room, upstream.port);
+    const services = serviceLines(upstream.port, wish.admission);
+    const policy = policyText(wish.room, services);
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
     const headgates: HeadgateProcess[] = [];
     for (let i = 0; i < (wish.headgateCount ?? 2); i += 1) {
@@ -82,7 +84,7 @@ export class RoomEdge {
       const loads = (): Promise<number> =>
         headgate.metric("headgate_policy_loads_total", { result: "loaded" });
       const before = await loads();
-      await writeFile(headgate.policyPath, policyText(room, this.upstream.port));
+      await writeFile(headgate.policyPath, policyText(room, serviceLines(this.upstream.port)));
       await waitFor("the policy is read", async () => (await loads()) > before);
     }
   }
@@ -154,11 +156,12 @@ export class Visitor {
   }
 }
 
-function serviceLines(port: number): string {
+function serviceLines(port: number, admission?: string): string {
   return `
     - name: shop
       upstream: {address: 127.0.0.1, port: ${port}}
       priority: {bypassPaths: [/healthz]}
+      ${admission === undefined ? "" : `admission: ${admission}`}
   `;
 }
 
@@ -168,7 +171,7 @@ function roomLines(room: string): readonly string[] {
   return ["waitingRooms:", `  - ${first}`, ...others.map((line) => `    ${line}`)];
 }
 
-function policyText(room: string, port: number): string {
+function policyText(room: string, services: string): string {
   return [
     "apiVersion: headgate.dev/v1alpha1",
     "kind: Policy",
@@ -176,7 +179,7 @@ function policyText(room: string, port: number): string {
     "spec:",
     ...roomLines(room).map((line) => `  ${line}`),
     "  services:",
-    ...indented(serviceLines(port), 4),
+    ...indented(services, 4),
     "",
   ].join("\n");
 }

@@ -1,26 +1,35 @@
 import { setFlagsFromString } from "node:v8";
 
-/** Flags for four times as much of a function before V8 optimizes it, by V8's major version. */
-const laterFlags: Readonly<Record<string, string>> = {
-  // Node 20: bytes of bytecode, by default 67,584.
-  11: "--interrupt-budget=270336",
-  // Node 22 and 24: calls, by default 3,000.
-  12: "--invocation-count-for-turbofan=12000",
-  13: "--invocation-count-for-turbofan=12000",
+/** How much of a function runs before V8 optimizes it, by V8's major version. */
+const optimizing: Readonly<Record<string, { readonly flag: string; readonly amount: number }>> = {
+  // Node 20: bytes of bytecode.
+  11: { flag: "--interrupt-budget", amount: 67_584 },
+  // Node 22 and 24: calls.
+  12: { flag: "--invocation-count-for-turbofan", amount: 3_000 },
+  13: { flag: "--invocation-count-for-turbofan", amount: 3_000 },
 };
 
 /**
- * Makes V8 optimize later. A start runs much code for some milliseconds, and to optimize it in
- * other threads takes a quarter of all CPU until it is no longer needed. Decisions are optimized
- * after some thousand, as before; until then they take less.
+ * Makes V8 optimize after four times as much of a function. A command, or the thread that parses a
+ * policy, runs much code for some milliseconds, and to optimize it in other threads takes a quarter
+ * of all its CPU. `optimizeAsUsual` is for what decides afterwards.
  *
  * To be called when Node's own modules are loaded: it compiles those that come later, since it
  * takes what was compiled when Node was built only under the flags of that time.
  */
 export function optimizeLater(): void {
+  optimizeAfter(4);
+}
+
+/** Ends `optimizeLater`. */
+export function optimizeAsUsual(): void {
+  optimizeAfter(1);
+}
+
+function optimizeAfter(times: number): void {
   const [major = ""] = process.versions.v8.split(".");
-  const flag = laterFlags[major];
-  if (flag !== undefined) setFlagsFromString(flag);
+  const known = optimizing[major];
+  if (known !== undefined) setFlagsFromString(`${known.flag}=${known.amount * times}`);
 }
 
 /**

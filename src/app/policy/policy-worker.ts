@@ -4,7 +4,7 @@ import type {
   DiscoveredResource,
   RateLimitConfigTexts,
 } from "../../rpc/policy-xds/rate-limit-config.js";
-import { keepNewObjectsYoung, optimizeLater } from "../base/v8-flags.js";
+import { keepNewObjectsYoung, optimizeAsUsual, optimizeLater } from "../base/v8-flags.js";
 import {
   chunkRulesMax,
   countChunkServices,
@@ -22,6 +22,7 @@ keepNewObjectsYoung();
 const { policy, options } = workerData as WorkerInput;
 const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;
+optimizeAsUsual();
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {

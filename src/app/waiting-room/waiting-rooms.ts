@@ -47,7 +47,7 @@ const turnTimeoutMs = 150;
 
 /**
  * Opens waiting rooms in front of admission. Without a shared store each process has lines of its
- * own.
+ * own. Resolves when the store has been asked for each room, whether it answered or not.
  *
  * @throws StartFailure for a file of keys that is wrong
  */
@@ -62,6 +62,7 @@ export async function openWaitingRooms(
   const path = config.waitingRoomKeysFile;
   const keys = stack.keep(await openTicketKeys({ path, clock, logger }));
   const lines = stack.keep(openLines(runtime, parts));
+  await lines.known;
   const access = (room: string): RoomAccess => {
     const line = lines.lineOf(room);
     return { line, keys: () => keys.keysOf(line.head?.secret) };
@@ -116,7 +117,14 @@ function openLines(runtime: Runtime, parts: WaitingRoomsParts) {
   };
   follow();
   const stopFollowing = policies.feed.onLoaded(follow);
+  const known = (policies.feed.current()?.waitingRooms ?? []).map(async ({ name }) => {
+    const line = lines.line(name);
+    await line?.beat();
+    // Whoever begins to lead hears of its own first step a beat later.
+    if (line?.status === undefined) await line?.beat();
+  });
   return {
+    known: Promise.all(known),
     lineOf: (room: string): StoreRoomLine => {
       const line = lines.line(room);
       assert(line !== undefined, "each room of the active policy has a line");

@@ -21,7 +21,7 @@ export const englishTexts: Readonly<Record<PageText, string>> = {
   ahead: "People ahead of you",
   estimate: "Expected wait",
   estimateUnknown: "not known yet",
-  confidence: "({{confidence}} confidence)",
+  confidence: "({{confidence}} sure)",
   opens: "Starts in {{opensIn}}.",
   refresh: "This page updates itself every {{refreshSeconds}} seconds.",
   leave: "Leave the line",

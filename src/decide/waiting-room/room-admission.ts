@@ -118,6 +118,12 @@ export class RoomAdmission implements AdmissionDecider {
 const noDoors: ReadonlyMap<string, RoomDoor> = new Map();
 
 /**
+ * A response with a session is nobody else's, whatever the upstream says of it: of several
+ * directives the strictest one counts. Source: RFC 9111, sections 4.2.1 and 5.2.2.7.
+ */
+const uncached: HeaderField = { name: "cache-control", value: "private", isAppended: true };
+
+/**
  * A request that its room has to decide on first. Whoever asked is told as admission tells it, and
  * never after its exchange has ended.
  */
@@ -163,8 +169,8 @@ class GuardedRequest implements AdmissionCall, AdmissionTicket {
       this.#tell({ ...verdict, ticket: this });
     } else if (verdict.kind === "admitted") {
       const { terms } = verdict;
-      const cookies = this.#cookie === undefined ? [] : [this.#cookie];
-      this.#tell({ ...verdict, terms: { ...terms, responseSetHeaders: cookies }, ticket: this });
+      const responseSetHeaders = this.#cookie === undefined ? [] : [this.#cookie, uncached];
+      this.#tell({ ...verdict, terms: { ...terms, responseSetHeaders }, ticket: this });
     } else {
       // The session is the visitor's, even if the service has no room for this request.
       const { refusal } = verdict;

@@ -74,7 +74,7 @@ type Answered = (answer: DoorAnswer) => void;
 type Resulted = (result: DoorResult) => void;
 
 /** Visits and renewals of a room that are remembered, so that the store is asked once for them. */
-const rememberedMax = 131_072;
+const rememberedMax = 65_536;
 
 /** A session is renewed when this part of its length has passed. */
 const renewAfterRatio = 0.25;
@@ -237,7 +237,8 @@ export class RoomDoor {
     const isInSession = this.#isInSession(session);
     const known = this.#renewed.get(session.number) ?? 0;
     if (isInSession || known > session.second) {
-      const cookie = isInSession ? undefined : this.#sessionCookie(visit, session, known);
+      const renewed = { ...session, second: known };
+      const cookie = isInSession ? undefined : this.#sessionCookie(visit, renewed);
       resulted({ kind: "in", outcome: "session", cookie });
       return;
     }
@@ -246,7 +247,7 @@ export class RoomDoor {
       else if (!exists) this.#join(visit, resulted);
       else {
         this.#renewed.set(session.number, nowSecond);
-        const cookie = this.#sessionCookie(visit, session, nowSecond);
+        const cookie = this.#sessionCookie(visit, { ...session, second: nowSecond });
         resulted({ kind: "in", outcome: "session", cookie });
       }
     });
@@ -278,7 +279,7 @@ export class RoomDoor {
           session: entry.session,
           second: entry.usedSecond,
         };
-        const cookie = this.#sessionCookie(visit, session, entry.usedSecond);
+        const cookie = this.#sessionCookie(visit, session);
         resulted({ kind: "in", outcome: "entered", cookie });
       }
     });
@@ -327,7 +328,7 @@ export class RoomDoor {
       else {
         const { lineId, number, second, session } = answer;
         const ticket: SessionTicket = { kind: "session", lineId, number, session, second };
-        const cookie = this.#sessionCookie(visit, ticket, second);
+        const cookie = this.#sessionCookie(visit, ticket);
         resulted({ kind: "in", outcome: "entered", cookie });
       }
     });
@@ -376,12 +377,8 @@ export class RoomDoor {
     return this.line.status === undefined || this.#ageRatioOf(session) !== undefined;
   }
 
-  #sessionCookie(
-    visit: DoorVisit,
-    session: SessionTicket,
-    second: number,
-  ): HeaderField | undefined {
-    const text = this.#sign(visit, { ...session, second });
+  #sessionCookie(visit: DoorVisit, session: SessionTicket): HeaderField | undefined {
+    const text = this.#sign(visit, session);
     if (text === undefined) return undefined;
     return sessionCookie(this.policy.cookie, text, this.policy.sessionMs);
   }

@@ -169,9 +169,10 @@ class PageLanguage {
 
   /** Rounded outwards, so that the range still holds. Example: `9–11 minutes`. */
   #range({ lowSeconds, highSeconds }: NonNullable<RoomStanding["estimate"]>): string {
-    const unit = unitOf(highSeconds);
-    const low = Math.floor(lowSeconds / secondsIn[unit]);
-    const high = Math.max(low, Math.ceil(highSeconds / secondsIn[unit]));
+    const unit = highSeconds <= secondsRangeMax ? "second" : unitOf(highSeconds);
+    const step = unit === "second" ? secondsRangeStep : 1;
+    const low = step * Math.floor(lowSeconds / secondsIn[unit] / step);
+    const high = Math.max(low, step * Math.ceil(highSeconds / secondsIn[unit] / step));
     if (low === high) return this.#units[unit].format(high);
     const name = `${low} ${high} ${unit}`;
     const range = this.#ranges.get(name) ?? this.#units[unit].formatRange(low, high);
@@ -221,6 +222,12 @@ const secondsIn: Readonly<Record<TimeUnit, number>> = {
   hour: 3_600,
   day: 86_400,
 };
+
+/** Ranges that end before are in seconds: `0–2 minutes` says nothing. */
+const secondsRangeMax = 120;
+
+/** What seconds of a range are rounded to; nobody knows them better. */
+const secondsRangeStep = 5;
 
 /** The unit that gives two digits at most, roughly. */
 function unitOf(seconds: number): TimeUnit {

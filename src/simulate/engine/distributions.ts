@@ -16,30 +16,6 @@ export function exponentialMs(random: Random, meanMs: number): DrawMs {
 }
 
 /**
- * Heavy-tailed: Pareto of that shape, cut off at `cutRatio` times its least value, moved so that
- * `meanMs` is its mean after the cut. Shape 1.5 has no variance without the cut.
- */
-export function heavyTailedMs(
-  random: Random,
-  { meanMs, shape = 1.5, cutRatio = 1_000 }: HeavyTail,
-): DrawMs {
-  const cutTail = power(cutRatio, -shape);
-  // Mean of a Pareto from 1 to cutRatio: the integral of x f(x), over what the cut leaves.
-  const unitMean = (shape / (shape - 1)) * ((1 - power(cutRatio, 1 - shape)) / (1 - cutTail));
-  const leastMs = meanMs / unitMean;
-  return () => leastMs * power(1 - random.next() * (1 - cutTail), -1 / shape);
-}
-
-/** What `heavyTailedMs` takes. */
-export interface HeavyTail {
-  readonly meanMs: number;
-  /** More than 1; the smaller, the heavier. Default 1.5. */
-  readonly shape?: number;
-  /** The largest value over the least. Default 1,000. */
-  readonly cutRatio?: number;
-}
-
-/**
  * Gaps of bursts: a random number of arrivals (geometric, `burstCount` in the mean) at a tenth of
  * the mean gap, then a pause that makes up for it, so that the mean gap is `meanMs`.
  */

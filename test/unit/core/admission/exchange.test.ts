@@ -344,6 +344,25 @@ describe("stepExchange()", () => {
   const names = Object.keys(events).filter((name): name is EventName => name in events);
   const histories = array(constantFrom(...names), { maxLength: 12 });
 
+  it("asks for the response on which it sets a cookie", () => {
+    const responsesOf = (...names: readonly EventName[]) => {
+      let state: ExchangeState = newExchange;
+      const asked: (string | undefined)[] = [];
+      for (const name of names) {
+        const step = stepExchange(state, events[name]);
+        state = step.state;
+        for (const reply of step.replies) {
+          asked.push(reply.kind === "continue" ? reply.responseHeaders : reply.kind);
+        }
+      }
+      return asked;
+    };
+    expect(responsesOf("requestHeaders", "admittedSkipping")).toEqual(["skip"]);
+    expect(responsesOf("requestHeaders", "admittedWithCookie")).toEqual(["send"]);
+    expect(responsesOf("requestHeaders", "unfollowedWithCookie")).toEqual(["send"]);
+    expect(responsesOf("requestHeaders", "admittedUnfollowed")).toEqual([undefined]);
+  });
+
   it("gives every place back exactly once, in any order of events", () => {
     check((seen, history) => {
       const begun = seen.filter((word) => word === "begin").length;

@@ -108,6 +108,8 @@ describe("RoomAdmission", () => {
     first.complete();
     expect(second.shown).toBe("admitted");
     expect(second.cookie).toMatch(/^headgate-sale=/);
+    const isPrivate = { name: "cache-control", value: "private", isAppended: true };
+    expect(second.terms[0]?.responseSetHeaders).toContainEqual(isPrivate);
     second.complete();
     expect(rig.admission.service().pools.whole.inUseCount()).toBe(0);
   });

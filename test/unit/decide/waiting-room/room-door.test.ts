@@ -135,6 +135,13 @@ describe("RoomDoor: sessions", () => {
     expect(rig.browse(cookie).shown).toBe("waiting");
   });
 
+  it("ends with its line, as when the store has lost it", () => {
+    const { rig, cookie } = inside();
+    rig.line.status = testStatus({ lineId: 8 });
+    expect(rig.browse(cookie).shown).toBe("waiting");
+    expect(rig.line.renewed).toEqual([]);
+  });
+
   it("never makes a session longer where the policy does not renew", () => {
     const rig = new RoomRig([saleRoom({ sessionMs: 100_000, renews: false })]);
     rig.line.spareCount = 1;
@@ -299,6 +306,7 @@ describe("RoomDoor: hostile cookies", () => {
     ];
     for (const cookie of forgeries) expect(rig.browse(cookie).shown).toBe("waiting");
     expect(rig.count("forged")).toBe(forgeries.length);
+    expect(rig.browse(own).shown).toBe("admitted");
     rig.keys = [testKey("second")];
     expect(rig.browse(own).shown).toBe("waiting");
     rig.keys = [testKey("second"), testKey("first")];

@@ -7,15 +7,24 @@ import { type RoomAsking, RoomRig, saleRoom, testStatus } from "../../../support
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("base64");
 
-/** A visitor with 639 people ahead, who has waited for two minutes of about ten. */
-function waitingRig(page: Partial<ReturnType<typeof saleRoom>["page"]> = {}): {
+/** A visitor with 639 people ahead, or as many, who waits for two minutes. */
+function waitingRig(
+  page: Partial<ReturnType<typeof saleRoom>["page"]> = {},
+  aheadCount = 639,
+): {
   readonly rig: RoomRig;
   readonly show: (language?: string) => RoomAsking;
 } {
   const rig = new RoomRig([saleRoom({ page: { ...saleRoom().page, ...page } })]);
-  rig.line.nextNumber = 639;
+  rig.line.nextNumber = aheadCount;
   const liveAtFront = new Uint8Array(128).fill(0xff);
-  const lively = { nextNumber: 640, liveByBlock: [640], liveAtFront, waitingCount: 640 };
+  const waitingCount = aheadCount + 1;
+  const lively = {
+    nextNumber: waitingCount,
+    liveByBlock: [waitingCount],
+    liveAtFront,
+    waitingCount,
+  };
   rig.line.status = testStatus(lively);
   const { cookie } = rig.browse();
   rig.line.nowSecond = 220;
@@ -31,8 +40,15 @@ describe("RoomPages", () => {
     const { body } = waitingRig().show().page;
     expect(body).toContain('<dd data-field="position">640</dd>');
     expect(body).toContain('<dd data-field="ahead">639</dd>');
-    expect(body).toMatch(/<dd data-field="wait">9–1[12] minutes \(90% confidence\)<\/dd>/);
+    expect(body).toMatch(/<dd data-field="wait">9–1[12] minutes \(90% sure\)<\/dd>/);
     expect(body).toContain('<progress max="100" value="16"');
+  });
+
+  it("tell a short wait in seconds, rounded outwards to fives", () => {
+    const { body } = waitingRig({}, 49).show().page;
+    const [, low, high] = /data-field="wait">(\d+)–(\d+) seconds/.exec(body) ?? [];
+    expect([Number(low) % 5, Number(high) % 5]).toEqual([0, 0]);
+    expect([Number(low) < 50, Number(high) > 50]).toEqual([true, true]);
   });
 
   it("are small: a page of at most 3 KB compressed", () => {
