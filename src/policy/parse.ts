@@ -26,11 +26,16 @@ import { NodeReader } from "./text/node-reader.js";
 import { readField } from "./text/object.js";
 import type { Dialect } from "./text/shapes.js";
 import { readYaml } from "./text/yaml-text.js";
+import { isPageFile } from "./waiting-rooms/page-file.js";
+import { PageTemplates } from "./waiting-rooms/page-templates.js";
 import { RoomList } from "./waiting-rooms/room-list.js";
 import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 import { readRooms } from "./waiting-rooms/rooms.js";
 
-/** One file's text, and what to call it in problems. */
+/**
+ * One file's text, and what to call it in problems. One whose name ends in `.html` is the template
+ * of a waiting room's page.
+ */
 export interface PolicyText {
   readonly file: string;
   readonly text: string;
@@ -86,17 +91,22 @@ export function parsePolicy(
   const proxies = new ProxiesReader();
   const quotas = new QuotaList(names);
   const rooms = new RoomList();
+  const templates = new PageTemplates(log);
   const policyNames: string[] = [];
   const places = new PolicyPlaces();
   const own = { proxies, quotas, rooms, policyNames, places };
   const reading: Reading = { log, names, rules, services, domains: new Map(), options, ...own };
+  const isTemplate = ({ file }: PolicyText): boolean =>
+    options.onlyDialect !== "ratelimit" && isPageFile(file);
   let charCount = 0;
   sources.forEach((given, order) => {
     charCount += given.text.length;
     const isTooLong = given.text.length > fileCharsMax || charCount > policyCharsMax;
     const source = new SourceText(isTooLong ? { ...given, text: "" } : given, order);
     if (isTooLong) reportSize(source, log);
-    else readSource(source, reading);
+    if (isTemplate(given)) templates.add(source, isTooLong);
+    else if (!isTooLong) readSource(source, reading);
+    if (order === 0 && sources.every(isTemplate)) reportNothing(source, log);
   });
   names.reportMissing();
   const domains = [...reading.domains.keys()];
@@ -111,7 +121,8 @@ export function parsePolicy(
   });
   // Of a service that has problems it is not known what a room could take from it.
   const right = log.count === 0 ? finished : [];
-  const waitingRooms = rooms.finish({ names: services.names, services: right });
+  const waitingRooms = rooms.finish({ names: services.names, services: right, templates });
+  templates.warnOfUnused();
   if (log.count > 0) return { kind: "problems", ...log.found() };
   return {
     kind: "policy",
@@ -156,6 +167,11 @@ function reportSize(source: SourceText, log: ProblemLog): void {
   });
 }
 
+function reportNothing(source: SourceText, log: ProblemLog): void {
+  const message = "the file contains no policy";
+  log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
+}
+
 const firstCharacter = { start: 0, end: 1 };
 
 const expectedTop = "`domain:`, or `apiVersion:` and `kind: Policy`";
@@ -164,8 +180,7 @@ function readSource(source: SourceText, reading: Reading): void {
   const yaml = readYaml(source, reading.log);
   if (yaml.kind === "unreadable") return;
   if (yaml.kind === "empty" || (isScalar(yaml.node) && yaml.node.value === null)) {
-    const message = "the file contains no policy";
-    reading.log.report(source, firstCharacter, { id: "HG110", message, expected: expectedTop });
+    reportNothing(source, reading.log);
     return;
   }
   const targets = yaml.hasAliases ? findAliasTargets(yaml.node, source, reading.log) : noTargets;

@@ -104,6 +104,23 @@ describe("headgate apply", () => {
     expect(JSON.parse(asJson.out)).toMatchObject({ problems: [{ id: "HG142", line: 8 }] });
   });
 
+  it("takes the pages of waiting rooms from files beside the policy", async () => {
+    const rooms = "[{name: lobby, service: checkout, page: {templateFile: lobby.html}}]";
+    const text = policyOf(10).replace("spec:", `spec:\n  waitingRooms: ${rooms}`);
+    const path = await file("room.yaml", text);
+    expect(await run("apply", path, ...because)).toMatchObject({
+      code: 3,
+      out: expect.stringContaining("HG284"),
+    });
+    const page = await file("lobby.html", "<p>{{position}}");
+    const applied = await run("apply", path, page, ...because);
+    expect([applied.code, applied.err]).toEqual([0, ""]);
+    expect(applied.out).toContain("a new waiting room in front of checkout");
+    await file("lobby.html", "<p>{{ahead}}");
+    const { changes } = await json("apply", path, page, "--dry-run");
+    expect(changes).toEqual([expect.stringContaining("page.template changes")]);
+  });
+
   it("puts an active policy, of which callers know at once", async () => {
     const path = await file("two.yaml", policyOf(2));
     const asked = { domain: "shop", descriptors: [{ entries: [{ key: "user", value: "eve" }] }] };

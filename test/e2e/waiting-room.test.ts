@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { navigation, RoomEdge, type Visitor } from "../support/room-edge.js";
 import { useStage } from "../support/stage.js";
@@ -66,6 +68,24 @@ describe("a waiting room", () => {
     const sneaking = await edge.visitor(stage).go("/static/../cart");
     expect(sneaking).toBe("waiting");
     expect(await inside.go("/cart")).toBe("in");
+  });
+
+  it("shows the page of a file beside the policy, and follows its edits", async () => {
+    const page = (words: string): string =>
+      `<!doctype html>\n<p data-state="{{state}}">${words} {{position}}</p>\n`;
+    const edge = await RoomEdge.start(stage, {
+      headgateCount: 1,
+      room: `${oneAtATime}\n  page: {templateFile: lobby.html}`,
+      pages: [{ file: "lobby.html", text: page("Your place is") }],
+    });
+    const inside = edge.visitor(stage);
+    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
+    const visitor = edge.visitor(stage);
+    const shown = async () => (await visitor.send("/")).body;
+    await waitFor("the place is known", async () => (await shown()).includes("is 1</p>"), often);
+    const [headgate] = edge.headgates;
+    await writeFile(join(headgate?.policyPath ?? "", "lobby.html"), page("Soon:"));
+    await waitFor("the page changes", async () => (await shown()).includes(">Soon: 1</p>"), often);
   });
 
   it("keeps the upstream's cookies, and renews sessions while they are used", async () => {

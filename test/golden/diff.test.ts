@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/program.js";
 
@@ -15,7 +15,10 @@ describe("headgate diff", () => {
       },
       err: (text: string) => expect.fail(text),
     };
-    const code = await runCli(["diff", `${folder}/old.yaml`, `${folder}/new.yaml`], output);
+    // A policy of several files is a folder.
+    const ending = existsSync(`${folder}/old.yaml`) ? ".yaml" : "";
+    const paths = ["old", "new"].map((one) => `${folder}/${one}${ending}`);
+    const code = await runCli(["diff", ...paths], output);
     const path = `${folder}/expected.txt`;
     if (process.env["UPDATE_GOLDEN"] === "1") writeFileSync(path, said);
     expect(said).toBe(readFileSync(path, "utf8"));

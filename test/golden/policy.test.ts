@@ -8,10 +8,12 @@ import { fileCharsMax } from "../../src/policy/policy-size.js";
 import { formatProblems, problemRows } from "../../src/policy/problems/problem.js";
 import { defaultProxies } from "../../src/policy/proxies/default-proxies.js";
 import { aliasesMax, lexemesMax, nestingMax } from "../../src/policy/text/yaml-text.js";
+import { templateCharsMax } from "../../src/policy/waiting-rooms/room-page.js";
 
 /**
- * Each folder is a policy: its `*.yaml`, and in `expected` the rules or the problems they give. The
- * files of a folder that begins with `merged-` may add to each other's domains.
+ * Each folder is a policy: its `*.yaml`, its `*.html` also of folders in it, and in `expected` the
+ * rules or the problems they give. The files of a folder that begins with `merged-` may add to each
+ * other's domains.
  */
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
@@ -62,12 +64,30 @@ const generatedCases: Readonly<Record<string, () => readonly PolicyText[]>> = {
     { file: "large.yaml", text: `domain: shop\n#${"x".repeat(fileCharsMax)}` },
     { file: "small.yaml", text: "domain: shop\nunit: day\n" },
   ],
+  "generated-templates": () => [
+    {
+      file: "policy.yaml",
+      text: [
+        "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\nspec:",
+        "  services: [{name: shop, admission: {}}]\n  waitingRooms:",
+        ...["bell", "huge", "long"].map((name) => {
+          const page = `{templateFile: ${name}.html}`;
+          return `    - {name: ${name}, service: shop, match: {paths: [/${name}]}, page: ${page}}`;
+        }),
+      ].join("\n"),
+    },
+    { file: "bell.html", text: "<p>{{position}}\n<p>\u0007" },
+    { file: "huge.html", text: "x".repeat(fileCharsMax + 1) },
+    { file: "long.html", text: "x".repeat(templateCharsMax + 1) },
+  ],
+  "generated-templates-alone": () => [{ file: "lobby.html", text: "<p>{{position}}" }],
   "generated-too-many-parts": () => [{ file: "parts.yaml", text: `[${",".repeat(lexemesMax)}` }],
 };
 
 function storedCase(name: string): readonly PolicyText[] {
   const folder = join(root, name);
-  const files = readdirSync(folder).filter((file) => file.endsWith(".yaml"));
+  const found = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const files = found.filter((file) => /^[^/]+\.yaml$|\.html$/.test(file));
   return files.sort().map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") }));
 }
 

@@ -20,14 +20,10 @@ import {
 } from "../../src/core/admission/request-queue.js";
 import { ServiceTime } from "../../src/core/concurrency/service-time.js";
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
-import {
-  burstyMs,
-  type DrawMs,
-  exponentialMs,
-  heavyTailedMs,
-} from "../../src/simulate/engine/distributions.js";
+import { burstyMs, type DrawMs, exponentialMs } from "../../src/simulate/engine/distributions.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { startArrivals } from "../support/station.js";
+import { heavyTailedMs } from "./heavy-tailed.js";
 
 /** A service with as many permits as servers, the laws in front of it, and who comes. */
 export interface QueueScenario {

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
+import type { PolicyText } from "../../src/policy/parse.js";
 import { Envoy } from "./envoy.js";
 import { freePort } from "./free-port.js";
 import { policyOf } from "./generated.js";
@@ -26,6 +27,8 @@ export interface GeneratedWish {
   readonly listener?: Readonly<Record<string, unknown>>;
   /** More lines of `spec`, from the margin. */
   readonly more?: string;
+  /** Pages that the policy names. */
+  readonly pages?: readonly PolicyText[];
   /** Which of its documents runs. Default `edge/envoy.yaml`. */
   readonly document?: string;
   /** Changes the text before it runs: what no policy can say. */
@@ -67,11 +70,12 @@ export async function startPolicyEnvoy(
     policy,
     ports: { port, adminPort },
     document = "edge/envoy.yaml",
+    pages = [],
     edit = (text) => text,
-  }: Pick<GeneratedWish, "document" | "edit"> & Pick<GeneratedEnvoy, "policy" | "ports">,
+  }: Pick<GeneratedWish, "document" | "pages" | "edit"> & Pick<GeneratedEnvoy, "policy" | "ports">,
 ): Promise<Envoy> {
   const path = join(stage.folder, `proxy-${port}`, document);
-  const texts = generatedTexts(policy, document);
+  const texts = generatedTexts([{ file: "policy.yaml", text: policy }, ...pages], document);
   const secrets = `${dirname(document)}/secrets/`;
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, edit(texts.get(document) ?? ""));
@@ -107,8 +111,11 @@ export function indented(text: string, margin: number): readonly string[] {
 }
 
 /** The texts of all documents, this one among them; throws where there is a problem. */
-function generatedTexts(policy: string, document: string): ReadonlyMap<string, string> {
-  const made = policyOf([{ file: "policy.yaml", text: policy }]);
+function generatedTexts(
+  texts: readonly PolicyText[],
+  document: string,
+): ReadonlyMap<string, string> {
+  const made = policyOf(texts);
   const wish = { target: "envoy", policy: made, options: defaultGenerateOptions } as const;
   const { documents, problems } = generate(wish, []);
   const errors = problems.filter(({ severity }) => severity === "error");

@@ -1,4 +1,6 @@
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { PolicyText } from "../../src/policy/parse.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
 import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
@@ -17,6 +19,8 @@ export interface RoomEdgeWish {
   readonly admission?: string;
   /** Default 2. */
   readonly headgateCount?: number;
+  /** HTML files beside the policy; then all Headgates read one folder. */
+  readonly pages?: readonly PolicyText[];
 }
 
 /** A browser that goes to a page. */
@@ -48,7 +52,8 @@ export class RoomEdge {
     stage.atEnd(() => redis.stop());
     const more = roomLines(wish.room);
     const services = serviceLines(upstream.port, wish.admission);
-    const policy = policyText(wish.room, services);
+    const text = policyText(wish.room, services);
+    const policy = wish.pages ? await policyFolder(stage, text, wish.pages) : text;
     const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
     const headgates: HeadgateProcess[] = [];
     for (let i = 0; i < (wish.headgateCount ?? 2); i += 1) {
@@ -62,6 +67,7 @@ export class RoomEdge {
       proxies: `headgate: {address: 127.0.0.1, port: ${grpcPort}, controlPort: ${controlPort}}`,
       services,
       more: more.join("\n"),
+      pages: wish.pages ?? [],
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
         withEndpoints(text, grpcPort, others).replace(
@@ -182,6 +188,19 @@ function policyText(room: string, services: string): string {
     ...indented(services, 4),
     "",
   ].join("\n");
+}
+
+async function policyFolder(
+  { folder }: Stage,
+  policy: string,
+  pages: readonly PolicyText[],
+): Promise<{ readonly path: string }> {
+  const path = join(folder, "policy");
+  await mkdir(path);
+  for (const { file, text } of [...pages, { file: "policy.yaml", text: policy }]) {
+    await writeFile(join(path, file), text);
+  }
+  return { path };
 }
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */

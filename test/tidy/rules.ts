@@ -141,6 +141,7 @@ export const importRows: readonly ImportRow[] = [
       "src/core/base/{http-status,timestamp}.ts",
       "src/core/limits/{descriptor-text,key}.ts",
       "src/policy/parse.ts",
+      "src/policy/waiting-rooms/page-file.ts",
       "src/simulate/log-reader.ts",
       "src/simulate/report/{markup,report-style}.ts",
       "npm:@bufbuild/protobuf",

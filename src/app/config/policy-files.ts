@@ -4,6 +4,7 @@ import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { PolicyText } from "../../policy/parse.js";
 import { fileCharsMax } from "../../policy/policy-size.js";
+import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 
 /** The texts of a policy, or why there are none. */
 export type ReadPolicy =
@@ -23,7 +24,7 @@ interface UnreadablePolicy {
 
 /** Which files of a directory make the policy; names that begin with two dots never do. */
 export type PolicyFileStyle =
-  /** Its `*.yaml` and `*.yml` files, without dot files. */
+  /** Its `*.yaml` and `*.yml` files, and `*.html` for pages, without dot files. */
   | "yamlFiles"
   /** All files in it and below it, as envoyproxy/ratelimit reads them; dot files too. */
   | "allFiles"
@@ -50,7 +51,7 @@ export async function readPolicyFiles(
   try {
     const isDirectory = (await stat(path)).isDirectory();
     const files = isDirectory ? await listFiles(path, style) : [path];
-    if (files.length === 0) {
+    if (files.every(isPageFile) && isDirectory) {
       const what = style === "yamlFiles" ? "*.yaml or *.yml file" : "policy file";
       return unreadable(`there is no ${what} in ${path}`);
     }
@@ -141,7 +142,7 @@ function isWanted({ name }: Dirent, style: PolicyFileStyle): boolean {
   // Kubernetes keeps each version of a ConfigMap in a directory beside the links to it.
   if (name.startsWith("..")) return false;
   if (name.startsWith(".")) return style === "allFiles";
-  return style !== "yamlFiles" || /\.ya?ml$/.test(name);
+  return style !== "yamlFiles" || /\.ya?ml$/.test(name) || isPageFile(name);
 }
 
 /** A link counts as what it leads to; one that leads nowhere is left out. */

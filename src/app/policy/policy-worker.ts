@@ -21,7 +21,9 @@ optimizeLater();
 keepNewObjectsYoung();
 const { policy, options } = workerData as WorkerInput;
 const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
-const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, options) : texts;
+// A control plane names its resources as it likes: none of them is a page.
+const parse = policy.kind === "texts" ? options : { ...options, onlyDialect: "ratelimit" as const };
+const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, parse) : texts;
 optimizeAsUsual();
 if (parsed.kind !== "policy") {
   send(parsed);

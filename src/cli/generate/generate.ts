@@ -20,6 +20,7 @@ import { type Target, targetNames } from "../../generate/targets.js";
 import { parsePolicy } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import type { ParseProblems } from "../../policy/problems/problem-log.js";
+import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 import { envoyTool } from "../../programs/install.js";
 import { lookUp, thisMachine } from "../../programs/provision.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
@@ -304,7 +305,8 @@ type ReadObjects =
 
 /** Reads files of objects, or all YAML files of folders; each once. */
 async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
-  const { objects, problems } = readExisting((await readPolicyTexts(paths)).sources);
+  const { sources } = await readPolicyTexts(paths);
+  const { objects, problems } = readExisting(sources.filter(({ file }) => !isPageFile(file)));
   if (problems.length === 0) return { kind: "read", objects };
   return { kind: "problems", problems: problems.map(located) };
 }

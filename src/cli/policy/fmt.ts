@@ -3,6 +3,7 @@ import { exitCodes } from "../../app/base/failure.js";
 import { formatPolicy } from "../../policy/format/format-policy.js";
 import type { PolicyText } from "../../policy/parse.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
+import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import { writeWholeFile } from "../input/whole-file.js";
 import { CommandFailure } from "../terminal/command-failure.js";
@@ -53,7 +54,7 @@ async function readAll(paths: readonly string[]): Promise<readonly PolicyText[]>
     if (read.kind === "unreadable") {
       throw new CommandFailure(exitCodes.failure, visibleText(read.message));
     }
-    sources.push(...read.sources);
+    sources.push(...read.sources.filter(({ file }) => !isPageFile(file)));
   }
   return sources;
 }

@@ -71,10 +71,8 @@ export function scenarioPath(named: string): string {
 export async function readScenarioTexts(path: string, output: Output): Promise<ScenarioTexts> {
   const scenario = await readOne(path);
   const { policy } = parseOrFail(scenario, output);
-  return {
-    scenario,
-    policies: policy === undefined ? [] : [await readOne(resolve(dirname(path), policy))],
-  };
+  const paths = policy === undefined ? [] : [resolve(dirname(path), policy)];
+  return { scenario, policies: (await readPolicyTexts(paths)).sources };
 }
 
 async function readOne(path: string): Promise<PolicyText> {

@@ -4,6 +4,7 @@ import type {
   PolicyVersion,
   ValidatePolicyResponse,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 import { formatRoute } from "../data/route.js";
 import { goTo } from "./location.js";
 
@@ -25,7 +26,7 @@ export const judgement = signal<ValidatePolicyResponse | undefined>(undefined);
 
 /** Whether a file holds tests of a policy, and no part of it. */
 export function isTestFile({ file, text }: DraftFile): boolean {
-  return /\btests?\.ya?ml$/.test(file) || /^tests:/m.test(text);
+  return /\btests?\.ya?ml$/.test(file) || (!isPageFile(file) && /^tests:/m.test(text));
 }
 
 /** The files of a policy without what only its messages have. */

@@ -160,7 +160,7 @@ function FileTabs({
         <input
           class="unseen"
           type="file"
-          accept=".yaml,.yml"
+          accept=".yaml,.yml,.html"
           aria-label="Add a file to the draft"
           onChange={async (event) => {
             const file = event.currentTarget.files?.[0];

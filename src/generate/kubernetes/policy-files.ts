@@ -1,4 +1,5 @@
 import type { PolicyText } from "../../policy/parse.js";
+import { baseName, isPageFile, pageFilePattern } from "../../policy/waiting-rooms/page-file.js";
 
 /** Longest name of a ConfigMap's file, in characters. Source: Kubernetes, ConfigMap, `data`. */
 const fileNameCharsMax = 253;
@@ -10,6 +11,11 @@ export const configMapBytesMax = 1_048_576;
 export function policyFiles(texts: readonly PolicyText[]): Readonly<Record<string, string>> {
   const files = new Map<string, string>();
   for (const { file, text } of texts) {
+    if (isPageFile(file)) {
+      // Another name is one that no room can use.
+      if (pageFilePattern.test(baseName(file))) files.set(baseName(file), text);
+      continue;
+    }
     const name = fileName(file);
     let free = name;
     for (let number = 2; files.has(free); number += 1) {
@@ -29,8 +35,9 @@ export function configMapBytes(files: Readonly<Record<string, string>>): number 
 
 /** The last part of a path, as a name: `policies/Shop 1.yml` is `Shop-1.yml`. */
 function fileName(file: string): string {
-  const last = file.split("/").at(-1) ?? "";
-  const plain = last.replaceAll(/[^-._A-Za-z0-9]/g, "-").replace(/^\.+/, "");
+  const plain = baseName(file)
+    .replaceAll(/[^-._A-Za-z0-9]/g, "-")
+    .replace(/^\.+/, "");
   const isYaml = /.\.ya?ml$/.test(plain);
   const named = isYaml ? plain : `${plain === "" ? "policy" : plain}.yaml`;
   return named.slice(-fileNameCharsMax);

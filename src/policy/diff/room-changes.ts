@@ -86,9 +86,11 @@ function reportedEvent(event: RoomEvent): object {
   };
 }
 
-/** Values of headers let their callers pass, so nobody else is told them. */
-function wordsOf({ name, words }: FieldChange): string {
-  return name === "bypass.headers" ? "bypass.headers changes" : words;
+/** Values of headers let their callers pass, so nobody sees them; a page has too many lines. */
+function wordsOf({ name, was, is, words }: FieldChange): string {
+  const isEdited = was !== undefined && is !== undefined;
+  const isBrief = name === "bypass.headers" || (name === "page.template" && isEdited);
+  return isBrief ? `${name} changes` : words;
 }
 
 /** Whoever is let pass is a looser change, and the other way round. */

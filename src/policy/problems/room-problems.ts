@@ -61,4 +61,17 @@ export const roomProblemRows = {
     remedy: "List higher classes only, or give the service another default class.",
     severity: "warning",
   },
+  HG284: {
+    title: "The policy has no file of the name that a waiting room has as its `templateFile`.",
+    remedy: "Put the HTML file beside the policy, pass both, or write the page as `template`.",
+  },
+  HG285: {
+    title: "Two HTML files of a policy have the same name.",
+    remedy: "Rename one of them. Waiting rooms name a file without its path.",
+  },
+  HG286: {
+    title: "No waiting room uses an HTML file of the policy.",
+    remedy: "Name it as the `templateFile` of a room's `page`, or remove it.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;

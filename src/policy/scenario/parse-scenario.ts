@@ -93,7 +93,7 @@ export const scenarioForm = object(
     description: field(sentence, "What the scenario shows."),
     policy: field(
       scenarioFile,
-      "The policy's file, relative to the scenario. Default: nothing is limited.",
+      "The policy's file or folder, relative to the scenario. Default: nothing is limited.",
     ),
     duration: field(duration({ minMs: 1_000, maxMs: scenarioMsMax }), "How long it lasts.", {
       default: 60_000,

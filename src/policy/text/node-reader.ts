@@ -13,7 +13,7 @@ import {
   wrongWhole,
 } from "./scalars.js";
 import type { Dialect, Shape } from "./shapes.js";
-import type { TextRule } from "./text-rules.js";
+import { type TextRule, textFault } from "./text-rules.js";
 
 /**
  * One name of a map and its value as it is written, be it an alias; `value` is undefined when
@@ -183,7 +183,8 @@ export class NodeReader extends NodeLog {
     if (place === undefined || node === undefined) return undefined;
     const text = scalarText(node);
     if (text === undefined) return this.#wrongText(place, rule);
-    return this.#checkText(place, text, rule);
+    const fault = textFault(text, rule);
+    return fault === undefined ? text : this.reportContent(place, fault);
   }
 
   /** A whole number within bounds, written in digits without quotes. */
@@ -239,20 +240,6 @@ export class NodeReader extends NodeLog {
     const suggestion = findNearestName(written, choices);
     const message = `${quoteText(written)} is not ${finding.what}`;
     return this.reportContent(place, { id: finding.id, message, expected, suggestion });
-  }
-
-  #checkText(place: ParsedNode, text: string, rule: TextRule): string | undefined {
-    const { expected } = rule;
-    if (text.length > rule.charsMax) {
-      const message = `the text has ${text.length} characters, which is too long`;
-      return this.reportContent(place, { id: "HG131", message, expected });
-    }
-    if (rule.forbidden.test(text)) {
-      const message = `${quoteText(text)} contains a character that is not allowed`;
-      return this.reportContent(place, { id: "HG132", message, expected });
-    }
-    if (text !== "") return text;
-    return this.reportContent(place, { id: "HG130", message: "a text is empty", expected });
   }
 
   /** Reports a name that is not among the shape's, and answers the one that was probably meant. */

@@ -1,3 +1,6 @@
+import { quoteText } from "../problems/problem.js";
+import type { Finding } from "../problems/problem-log.js";
+
 /** What a text may be. */
 export interface TextRule {
   readonly charsMax: number;
@@ -5,6 +8,20 @@ export interface TextRule {
   readonly forbidden: RegExp;
   /** What is right, for messages. */
   readonly expected: string;
+}
+
+/** What is wrong with a text by a rule; undefined: nothing. */
+export function textFault(text: string, rule: TextRule): Finding | undefined {
+  const { expected } = rule;
+  if (text.length > rule.charsMax) {
+    const message = `the text has ${text.length} characters, which is too long`;
+    return { id: "HG131", message, expected };
+  }
+  if (rule.forbidden.test(text)) {
+    const message = `${quoteText(text)} contains a character that is not allowed`;
+    return { id: "HG132", message, expected };
+  }
+  return text === "" ? { id: "HG130", message: "a text is empty", expected } : undefined;
 }
 
 /** Longest domain, in characters. */

@@ -4,7 +4,9 @@ import type { ServicePolicy } from "../services/service-policy.js";
 import type { Block } from "../text/block.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
+import type { PlacedValue } from "../text/object.js";
 import { matchesPath, pathPrefixOf } from "../text/path-pattern.js";
+import type { PageTemplates } from "./page-templates.js";
 import type { RoomMatch, RoomPolicy } from "./room-policy.js";
 
 /** Waiting rooms of one policy. Each has a leader that counts once a second. */
@@ -14,6 +16,8 @@ export const roomsMax = 128;
 export interface RoomDraft {
   readonly room: RoomPolicy;
   readonly block: Block;
+  /** The file of its page's template, by name. */
+  readonly templateFile: PlacedValue<string> | undefined;
   readonly nodes: {
     readonly name: ParsedNode;
     readonly service: ParsedNode;
@@ -28,6 +32,7 @@ interface RoomContext {
   readonly names: readonly string[];
   /** Those that are right; of others nothing is said. */
   readonly services: readonly ServicePolicy[];
+  readonly templates: PageTemplates;
 }
 
 /** The waiting rooms of a policy as they are read, from all its files. */
@@ -56,7 +61,7 @@ export class RoomList {
   }
 
   /** The rooms in the order of the files; reports those that fit nothing. */
-  finish({ names, services }: RoomContext): readonly RoomPolicy[] {
+  finish({ names, services, templates }: RoomContext): readonly RoomPolicy[] {
     const byName = new Map(services.map((service) => [service.name, service]));
     this.#drafts.forEach((draft, index) => {
       refuseStranger(draft, names);
@@ -70,7 +75,11 @@ export class RoomList {
       for (const { room } of former) refuseCollision(draft, room);
       refuseIdle(draft, former);
     });
-    return this.#drafts.map(({ room }) => room);
+    return this.#drafts.map(({ room, block, templateFile }) => {
+      if (templateFile === undefined) return room;
+      const template = templates.use(templateFile, block.reader);
+      return { ...room, page: { ...room.page, template } };
+    });
   }
 }
 

@@ -6,11 +6,14 @@ import {
   templateParts,
 } from "../../core/waiting-room/page-fields.js";
 import { quoteText } from "../problems/problem.js";
+import type { Finding } from "../problems/problem-log.js";
+import type { TextRange } from "../problems/source-text.js";
 import { type FieldType, readBy, ruledText, text, whole } from "../text/form.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
-import { field, inner, object } from "../text/object.js";
+import { field, inner, object, placed } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
+import { pageFileCharsMax, pageFilePattern } from "./page-file.js";
 
 /** Longest template, in UTF-16 units. */
 export const templateCharsMax = 65_536;
@@ -34,7 +37,8 @@ const status = readBy(whole(statusBounds), (reader, place) => {
 
 const control = /(?![\n\r\t])[\p{Cc}\p{Cs}]/u;
 
-const templateRule: TextRule = {
+/** `template`, and the text of a `templateFile`. */
+export const templateRule: TextRule = {
   charsMax: templateCharsMax,
   forbidden: control,
   expected: `a page in HTML of at most ${templateCharsMax} characters`,
@@ -49,21 +53,34 @@ const textRule: TextRule = {
 /** Wrong fields of one text that are reported: to find the place of each costs a look at it all. */
 const wrongFieldsMax = 8;
 
+/** Reports what is wrong with a text as a whole, or with a part of it. */
+type ReportsPart = (finding: Finding, part?: TextRange) => void;
+
+/** Reports at the value of a field. */
+function reportsAt(reader: NodeReader, { value, key }: Field): ReportsPart {
+  const node = value ?? key;
+  return (finding, part) => {
+    if (part === undefined) reader.reportContent(node, finding);
+    else reader.reportPart(node, part, finding);
+  };
+}
+
 /** The fields that a text names; undefined where some are none, and reported. */
 function readFields(
-  reader: NodeReader,
-  place: Field,
-  { written, known }: { readonly written: string; readonly known: readonly string[] },
+  written: string,
+  known: readonly string[],
+  report: ReportsPart,
 ): readonly string[] | undefined {
   const parts = templateParts(written).filter((part) => part.kind === "field");
   const wrong = parts.filter(({ name }) => !known.includes(name));
   for (const part of wrong.slice(0, wrongFieldsMax)) {
-    reader.reportPart(place.value ?? place.key, part, {
+    const finding = {
       id: "HG275",
       message: `${quoteText(part.name)} is not a field of a waiting page`,
       expected: known.join(", "),
       suggestion: findNearestName(part.name, known),
-    });
+    } as const;
+    report(finding, part);
   }
   return wrong.length > 0 ? undefined : parts.map(({ name }) => name);
 }
@@ -73,26 +90,36 @@ const fieldNames: readonly string[] = Object.keys(pageFields);
 /** Of these a page that tells a visitor anything has one. */
 const places: readonly PageField[] = ["position", "ahead", "estimate", "message"];
 
-/** A template whose fields are all known, one of which tells the visitor where it stands. */
-const template: FieldType<string> = readBy(text(templateRule), (reader, place) => {
-  const written = reader.readText(place, templateRule);
-  if (written === undefined) return undefined;
-  const named = readFields(reader, place, { written, known: fieldNames });
-  if (named === undefined || places.some((name) => named.includes(name))) return written;
-  return reader.reportContent(place.value ?? place.key, {
+/** Reports fields that are none, and that no field tells the visitor where it stands. */
+export function checkTemplate(written: string, report: ReportsPart): void {
+  const named = readFields(written, fieldNames, report);
+  if (named === undefined || places.some((name) => named.includes(name))) return;
+  report({
     id: "HG276",
     message: "the template does not tell visitors their place",
     expected: `{{${places.join("}}, {{")}}} or several of them`,
     suggestion: "{{position}}",
   });
+}
+
+const template: FieldType<string> = readBy(text(templateRule), (reader, place) => {
+  const written = reader.readText(place, templateRule);
+  if (written !== undefined) checkTemplate(written, reportsAt(reader, place));
+  return written;
 });
+
+const fileRule: TextRule = {
+  charsMax: pageFileCharsMax,
+  forbidden: /[^-._A-Za-z0-9]/,
+  expected: "the name of an HTML file without its path, such as lobby.html",
+};
 
 /** Those that are made of texts would hold themselves. */
 const textFields = fieldNames.filter((name) => name !== "title" && name !== "message");
 
 const pageText: FieldType<string> = readBy(text(textRule), (reader, place) => {
   const written = ruledText(textRule).read(reader, place);
-  if (written !== undefined) readFields(reader, place, { written, known: textFields });
+  if (written !== undefined) readFields(written, textFields, reportsAt(reader, place));
   return written;
 });
 
@@ -165,7 +192,11 @@ function refuseLanguage(reader: NodeReader, row: Field, language: string | undef
 
 /** `page` of a waiting room. */
 export const roomPage = object(
-  { title: "a page", docs: "What a visitor sees." },
+  {
+    title: "a page",
+    docs: "What a visitor sees.",
+    alternatives: ["template", "templateFile"],
+  },
   {
     status: field(status, "The HTTP status of the page, 200 or 503.", {
       larger: "different",
@@ -174,6 +205,10 @@ export const roomPage = object(
     template: field(
       template,
       "The page in HTML with `{{fields}}`, whose values are escaped. Default: the built-in page.",
+    ),
+    templateFile: field(
+      placed(ruledText(fileRule, pageFilePattern)),
+      "The template in a file of its own: an HTML file beside the policy, by name without path.",
     ),
     texts: field(
       texts,

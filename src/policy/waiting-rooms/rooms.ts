@@ -19,17 +19,19 @@ export function readRooms(reader: NodeReader, written: Field, list: RoomList): v
 
 /** Undefined where what it is about is not known: its name, which no other has, or its service. */
 function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
-  const { name, service, match, cookie, bypass, endpointPath, ...read } = room.read(block);
+  const { name, service, match, page, cookie, bypass, endpointPath, ...read } = room.read(block);
   if (name === undefined) return undefined;
   const isNew = list.takeName(name.value, name.node, block.reader);
   for (const header of bypass.headers) warnOfAnyone(block.reader, header);
   if (service === undefined || !isNew) return undefined;
+  const { templateFile, ...shown } = page;
   return {
     room: {
       ...read,
       name: name.value,
       service: service.value,
       match: { ...match, hosts: match.hosts.map(({ value }) => value) },
+      page: shown,
       cookie: { ...cookie, name: cookie.name ?? `headgate-${name.value}` },
       bypass: {
         ...bypass,
@@ -40,6 +42,7 @@ function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
       endpointPath: endpointPath ?? `/.waiting-room/${name.value}`,
     },
     block,
+    templateFile,
     nodes: { name: name.node, service: service.node, hosts: match.hosts.map(({ node }) => node) },
   };
 }

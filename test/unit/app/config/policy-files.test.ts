@@ -43,6 +43,21 @@ describe("readPolicyFiles()", () => {
     });
   });
 
+  it("reads pages beside policies, and none without a policy", async () => {
+    await write("lobby.html", "<p>1");
+    expect(await readPolicyFiles(folder)).toMatchObject({ kind: "unreadable" });
+    expect(await readPolicyFiles(folder, "allFiles")).toMatchObject({ kind: "unreadable" });
+    await write("policy.yaml", "domain: a");
+    const before = await versionOf(folder);
+    const read = await readPolicyFiles(folder);
+    expect(read.kind === "sources" && read.sources.map(({ text }) => text)).toEqual([
+      "<p>1",
+      "domain: a",
+    ]);
+    await write("lobby.html", "<p>2");
+    expect(await versionOf(folder)).not.toBe(before);
+  });
+
   it("reads a directory's YAML files in name order, and no dot file or directory", async () => {
     await write("b.yml", "b");
     await write("a.yaml", "a");

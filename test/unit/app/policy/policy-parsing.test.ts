@@ -168,7 +168,9 @@ spec:
   });
 
   it("builds a policy of a control plane's messages", async () => {
-    const value = new Uint8Array([0x12, 4, ...Buffer.from("shop")]);
+    // The name of a resource makes no page of it.
+    const name = [0x0a, 6, ...Buffer.from("a.html")];
+    const value = new Uint8Array([...name, 0x12, 4, ...Buffer.from("shop")]);
     const resources = [{ typeUrl: rateLimitConfigTypeUrl, value }];
     const input: PolicyInput = { kind: "resources", resources };
     const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });

@@ -363,7 +363,11 @@ describe("headgate generate", () => {
     );
     expect(merged.err).toContain(`policy.yaml:6:7: warning HG349 DestinationRule shop/mine, spec.`);
     expect(merged.err).toContain('rules.yaml:4:67) keeps "5s", and the policy has "10s"');
-    const json = await run("istio", policy, "--with", rules, "--with", others, "-o", "json");
+    // A page of a waiting room beside them is no object.
+    const page = join(folder, "lobby.html");
+    writeFileSync(page, "<p>{{position}}");
+    const words = ["--with", rules, "--with", others, "--with", page, "-o", "json"];
+    const json = await run("istio", policy, ...words);
     expect(JSON.parse(json.out)).toMatchObject({ ok: true, leftOut: ["Service orders"] });
   });
 

@@ -48,6 +48,12 @@ describe("headgate fmt", () => {
     expect(await readFile(path, "utf8")).toBe(wild);
   });
 
+  it("leaves pages of waiting rooms beside policies alone", async () => {
+    await write("a.yaml", wild);
+    await write("lobby.html", "<p>  {{position}}");
+    expect(await fmt(folder)).toEqual({ code: 0, out: tidy.trimEnd(), err: "" });
+  });
+
   it("writes what changes and names it, keeping rights and links", async () => {
     await mkdir(join(folder, "policies"));
     const path = await write("policies/a.yaml", wild);

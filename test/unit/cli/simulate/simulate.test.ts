@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CliFolder, captureCli } from "../../../support/cli.js";
@@ -53,6 +54,17 @@ describe("headgate simulate", () => {
     expect(first.code).toBe(0);
     expect((await simulate(scenario)).out).toBe(first.out);
     expect((await simulate(scenario, "--seed", "7")).out).not.toBe(first.out);
+  });
+
+  it("takes a policy of several files from its folder", async () => {
+    const { out } = await simulate(scenario);
+    await mkdir(join(folder.path, "policy"));
+    const room =
+      "  waitingRooms: [{name: lobby, service: api, page: {templateFile: lobby.html}}]\n";
+    await folder.write("policy/policy.yaml", `${policyText}${room}`);
+    await folder.write("policy/lobby.html", "<p>{{position}}");
+    await folder.write("shop.scenario.yaml", scenarioText.replace("policy.yaml", "policy"));
+    expect(await simulate(scenario)).toEqual({ code: 0, err: "", out });
   });
 
   it("prints JSON, whose fields add up", async () => {

@@ -30,6 +30,14 @@ describe("policyFiles()", () => {
     ]);
   });
 
+  it("keeps the names of pages, and leaves out what no room can name", () => {
+    expect(names("shop.yaml", "a/lobby.html", "a b.html", ".html", "lobby.html.yaml")).toEqual([
+      "shop.yaml",
+      "lobby.html",
+      "lobby.html.yaml",
+    ]);
+  });
+
   it("makes no name that is longer than a ConfigMap takes", () => {
     const [name = ""] = names(`${"n".repeat(300)}.yaml`);
     expect(name).toHaveLength(253);

@@ -97,6 +97,7 @@ const neverAlone = [
   "a quota.rate",
   "a match.present",
   "a part of a descriptor.metadata",
+  "a page.templateFile",
 ];
 
 /** What a policy is called and written in: it means the same by any other name. */
