@@ -87,10 +87,10 @@ describe("the package", () => {
     const { packed, folder } = installed;
     expect(packed.size).toBeLessThan(2_500_000);
     expect(packed.unpackedSize).toBeLessThan(11_000_000);
-    expect(packed.entryCount).toBeLessThan(240);
+    expect(packed.entryCount).toBeLessThan(140);
     const allowed = [
       /^(?:README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|package\.json)$/,
-      /^envoy\/demo\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,
+      /^envoy\/(?:demo|waiting-room)\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,
       /^scenarios\/[\w-]+\.(?:scenario|policy)\.yaml$/,
       /^dist\/(?:.+\.js|LICENSES\.txt|policy\.schema\.json|sbom\.cdx\.json)$/,
       /^dist\/(?:proto\/.+\.binpb|generate\/check\/schemas\/.+\.jsonl)$/,

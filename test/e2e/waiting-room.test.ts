@@ -142,7 +142,7 @@ describe("a waiting room", () => {
   it("opens an event to all who came early, in an order that chance gives", async () => {
     const quiet = "{capacity: {activeUsers: 1}, refresh: 1s, missedRefreshes: 60}";
     const edge = await RoomEdge.start(stage, { room: fields(quiet) });
-    const startsAt = new Date(Date.now() + 15_000).toISOString();
+    const startsAt = new Date(Date.now() + 25_000).toISOString();
     const endsAt = new Date(Date.now() + 3_600_000).toISOString();
     const event = `{name: drop, start: ${startsAt}, end: ${endsAt}, preQueue: 10m, shuffle: true}`;
     await edge.change(`${fields(quiet)}\n  events: [${event}]`);

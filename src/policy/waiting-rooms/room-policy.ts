@@ -115,3 +115,16 @@ export interface RoomPolicy {
    */
   readonly onStoreFailure: "keep" | "open" | "close";
 }
+
+/** What of a policy says which rooms there are. */
+export interface PolicyRooms {
+  readonly waitingRooms: readonly RoomPolicy[];
+}
+
+/** The waiting rooms in front of a service, in the policy's order. */
+export function roomsOf(
+  { name }: { readonly name: string },
+  { waitingRooms }: PolicyRooms,
+): readonly RoomPolicy[] {
+  return waitingRooms.filter(({ service }) => service === name);
+}

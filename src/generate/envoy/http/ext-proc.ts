@@ -5,12 +5,12 @@ import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
+import { type PolicyRooms, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { durationText, typed } from "../base/values.js";
-import { type PolicyRooms, roomsOf } from "./room-routes.js";
 
 /** Envoy's own wait for an answer, in milliseconds. */
 const messageTimeoutMs = 200;

@@ -2,26 +2,14 @@ import { httpStatuses } from "../../../core/base/http-status.js";
 import { roomRejectKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
-import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
+import { type RoomPolicy, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
-import type { GeneratedPolicy } from "../../base/generator.js";
 import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere } from "../base/sides.js";
 import { refusedHeader } from "./local-replies.js";
 import { routeClasses } from "./route-classes.js";
 import { matchesBut, type RouteMatch } from "./route-match.js";
 import { allOff } from "./shed-routes.js";
-
-/** What of a policy says which rooms there are. */
-export type PolicyRooms = Pick<GeneratedPolicy, "waitingRooms">;
-
-/** The waiting rooms in front of a service, in the policy's order. */
-export function roomsOf(
-  { name }: Pick<ServicePolicy, "name">,
-  { waitingRooms }: PolicyRooms,
-): readonly RoomPolicy[] {
-  return waitingRooms.filter(({ service }) => service === name);
-}
 
 /** In front of the external processor, which answers for waiting rooms. */
 const extProcName = "envoy.filters.http.ext_proc";
