@@ -75,6 +75,7 @@ const slowFiles = [
   "test/e2e/console-faults.test.ts",
   "test/e2e/console-views.test.ts",
   "test/e2e/first-hour.test.ts",
+  "test/e2e/waiting-room.test.ts",
   "test/fault/idle-exchanges.test.ts",
   "test/fault/hostile-envoys.test.ts",
   "test/fault/own-overload.test.ts",

@@ -71,8 +71,8 @@ interface Path {
 }
 
 /**
- * The whole way of a visitor in one process, from the bytes of ext_proc to those of the answer, with
- * a real leader and a real Redis. Decisions of rate limits go the same way beside.
+ * The whole way of a visitor in one process, from the bytes of ext_proc to those of the answer,
+ * with a real leader and a real Redis. Decisions of rate limits go the same way beside.
  */
 export async function tellRoomPath(
   world: CostWorld & { readonly opened: TestRedisStore },
@@ -154,8 +154,8 @@ function tellTargets(costs: ReadonlyMap<string, Cost>, page: Buffer): string {
     ["cores of replicas for all of them, pages", "", replicas(of(refresh, many).ownUs)],
     ["cores of replicas for all of them, JSON", "", replicas(of(script, many).ownUs)],
     [
-      "a join next to a decision, replica",
-      "at most 2",
+      "a join with its page next to a decision",
+      "",
       ratio("join, page", "rate-limit decision", many),
     ],
     [

@@ -5,7 +5,8 @@ import type { DrawMs } from "../../src/simulate/engine/distributions.js";
  * Heavy-tailed: Pareto of that shape, cut off at `cutRatio` times its least value, moved so that
  * `meanMs` is its mean after the cut. Shape 1.5 has no variance without the cut.
  *
- * It draws by `**`, as the tables of worlds were made; the last digit depends on the version of V8.
+ * It draws by `**`, whose last digit depends on the version of V8, as the tables of worlds were
+ * made.
  */
 export function heavyTailedMs(
   random: Random,
