@@ -159,7 +159,7 @@ describe("a waiting room", () => {
     await waitFor(
       "the event is open",
       async () => (await visitors[0]?.position())?.["state"] !== "preQueue",
-      often,
+      { ...often, withinMs: 40_000 },
     );
     const places = await waitFor(
       "all have a place of their own",

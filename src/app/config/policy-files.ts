@@ -113,9 +113,13 @@ export function readErrorWords(error: unknown): string {
   return typeof code === "string" ? code : "unknown reason";
 }
 
-/** Whether a failure is for want of file descriptors, of this process or of the system. */
+/**
+ * Whether a failure is for want of file descriptors, of this process or of the system; a thread that
+ * could not start for it says so in the text of its error alone.
+ */
 export function isDescriptorShortage(error: unknown): boolean {
   const code: unknown = Reflect.get(Object(error), "code");
+  if (code === "ERR_WORKER_INIT_FAILED") return /\bE[MN]FILE\b/.test(String(error));
   return code === "EMFILE" || code === "ENFILE";
 }
 
