@@ -114,8 +114,8 @@ export function readErrorWords(error: unknown): string {
 }
 
 /**
- * Whether a failure is for want of file descriptors, of this process or of the system; a thread that
- * could not start for it says so in the text of its error alone.
+ * Whether a failure is for want of file descriptors, of this process or of the system. A thread
+ * that could not start for it says so in the text of its error alone.
  */
 export function isDescriptorShortage(error: unknown): boolean {
   const code: unknown = Reflect.get(Object(error), "code");
