@@ -152,6 +152,33 @@ export const importRows: readonly ImportRow[] = [
       "npm:uplot",
     ],
   },
+  // What the host says of itself: files of the kernel.
+  {
+    from: "src/host/**",
+    may: [
+      "src/host/**",
+      "src/core/**",
+      "node:fs",
+      "node:fs/promises",
+      "node:os",
+      "node:perf_hooks",
+    ],
+  },
+  // A library for other programs: the laws, and the packages that its adapters are for.
+  {
+    from: "src/client/**",
+    may: [
+      "src/{client,host,core}/**",
+      "node:http",
+      "npm:@bufbuild/protobuf",
+      "npm:@connectrpc/connect",
+      "npm:@grpc/grpc-js",
+      "npm:@opentelemetry/api",
+      "npm:fastify",
+      "npm:prom-client",
+      "npm:undici",
+    ],
+  },
   // These run before anything is compiled, most of them before anything is installed.
   { from: "tools/**", may: ["tools/**", "src/programs/lock.mjs", anyBuiltin, "npm:esbuild"] },
   { from: "src/programs/**", may: ["src/{programs,app,core}/**", anyBuiltin] },
@@ -166,11 +193,20 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
     what: "src/store/redis/**",
     only: ["src/store/redis/**", "src/app/{store,options,config}/**"],
   },
-  { what: "npm:prom-client", only: ["src/app/base/metrics.ts"] },
-  { what: "npm:@opentelemetry/*", only: ["src/app/tracing/tracing-sdk.ts"] },
+  {
+    what: "npm:prom-client",
+    only: ["src/app/base/metrics.ts", "src/client/metrics/prometheus.ts"],
+  },
+  {
+    what: "npm:@opentelemetry/*",
+    only: ["src/app/tracing/tracing-sdk.ts", "src/client/metrics/opentelemetry.ts"],
+  },
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },
-  { what: "npm:@grpc/grpc-js", only: ["src/rpc/policy-xds/grpc-js-ads-stream.ts"] },
+  {
+    what: "npm:@grpc/grpc-js",
+    only: ["src/rpc/policy-xds/grpc-js-ads-stream.ts", "src/client/adapters/grpc-js.ts"],
+  },
   {
     what: "npm:@connectrpc/connect-node",
     only: ["src/app/admin/admin-requests.ts", "src/cli/**"],
@@ -180,7 +216,7 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
     only: [
       "src/rpc/admin/**",
       "src/app/admin/{admin-requests,shared-answers}.ts",
-      "src/{cli,console}/**",
+      "src/{cli,client,console}/**",
     ],
   },
   { what: "npm:jose", only: ["src/app/access/admin-oidc.ts"] },
