@@ -1,12 +1,12 @@
 import { isTooLittle } from "../../core/admission/deadline.js";
 import { isOverWaitCap, sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
 import type { Gate } from "../../core/admission/gate.js";
+import type { PermitsByKey } from "../../core/admission/permits.js";
 import { type ShedThreshold, type ShedThresholds, sheds } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { AdmissionBlock, AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
-import type { PermitsByKey } from "./permits.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
 

@@ -1,3 +1,4 @@
+import { AdmissionQueue } from "../../core/admission/admission-queue.js";
 import {
   type Deadline,
   expectedTimeoutHeader,
@@ -5,8 +6,11 @@ import {
   requestDeadline,
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import type { RefusalDetail } from "../../core/admission/immediate-response-cache.js";
+import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
+import { requestOutcome } from "../../core/admission/request-outcome.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { Clock } from "../../core/base/clock.js";
@@ -22,15 +26,11 @@ import type {
   AdmissionTicket,
 } from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
-import { AdmissionQueue } from "./admission-queue.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
-import type { RefusalDetail } from "./immediate-response-cache.js";
 import { permitLeaseMs } from "./permit-lease.js";
-import type { PermitPool } from "./permit-pool.js";
-import { requestOutcome } from "./request-outcome.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
@@ -71,7 +71,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #pools: ServicePools;
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
-  readonly #queue: AdmissionQueue;
+  readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
   readonly #leases = new ExpiryHeap<AdmittedRequest>();
   readonly #longWaits = new LongWaits();

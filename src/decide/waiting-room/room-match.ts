@@ -1,3 +1,4 @@
+import { isPlainPath, matchesPath } from "../../core/base/path-pattern.js";
 import { addressAttribute, pathHeader, urlPathOf } from "../../policy/cel/request-facts.js";
 import { hostOf } from "../../policy/services/service-index.js";
 import {
@@ -6,7 +7,6 @@ import {
   parseNetwork,
   parseSourceAddress,
 } from "../../policy/text/network.js";
-import { isPlainPath, matchesPath } from "../../policy/text/path-pattern.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 

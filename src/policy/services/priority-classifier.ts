@@ -1,5 +1,6 @@
 import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
+import { matchesPath } from "../../core/base/path-pattern.js";
 import { type Condition, ConditionCompiler } from "../cel/cel.js";
 import {
   addressAttribute,
@@ -14,7 +15,6 @@ import {
   parseNetwork,
   parseSourceAddress,
 } from "../text/network.js";
-import { matchesPath } from "../text/path-pattern.js";
 import type { PriorityPolicy, TrustPolicy } from "./service-priority.js";
 
 /** Says in which class a request is. */
