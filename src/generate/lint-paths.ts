@@ -1,7 +1,7 @@
-import { pathPrefixOf } from "../core/base/path-pattern.js";
+import { pathPrefixOf, urlPathOf } from "../core/base/path-pattern.js";
 import type { Rule } from "../core/limits/limit.js";
 import { ConditionCompiler } from "../policy/cel/cel.js";
-import { pathHeader, urlPathOf } from "../policy/cel/request-facts.js";
+import { pathHeader } from "../policy/cel/request-facts.js";
 import { quoteText } from "../policy/problems/problem.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { PriorityPolicy } from "../policy/services/service-priority.js";

@@ -59,8 +59,22 @@ export const earlyShedThresholds: ShedThresholds = {
   low: shedThreshold(0.5),
 };
 
+/** Everybody is refused at a load of 1, and nobody below. */
+const fullThreshold: ShedThreshold = { softRatio: 1, hardRatio: 1 };
+
+export const fullThresholds: ShedThresholds = {
+  critical: fullThreshold,
+  high: fullThreshold,
+  normal: fullThreshold,
+  low: fullThreshold,
+};
+
+/** The longest text that may state a class, in characters. */
+const priorityCharactersMax = 64;
+
 /** A class as a header or a policy states it, in any case; undefined for any other text. */
 export function parsePriority(text: string): Priority | undefined {
+  if (text.length > priorityCharactersMax) return undefined;
   const name = text.trim().toLowerCase();
   return priorities.find((priority) => priority === name);
 }

@@ -410,8 +410,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
-    if (forWantOfRoom.has(cause)) visit.pool.noteRefused(visit.priority);
-    else if (cause === "deadline") visit.pool.noteAsked(visit.priority);
+    visit.pool.noteRefused(cause, visit.priority);
     this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
     const refusal = this.#blocks.refusals.refusal(cause, visit.request, grounds);
@@ -451,14 +450,3 @@ function deadlineOf(
     (header !== undefined && headers.has(header));
   return isStated ? requestDeadline(headers, { header }) : undefined;
 }
-
-/** Causes that a larger share of the fleet's permits would have spared. */
-const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
-  "priority",
-  "queueFull",
-  "queueTimeout",
-  "waitCap",
-  "sigmoid",
-  "concurrency",
-  "gate",
-]);

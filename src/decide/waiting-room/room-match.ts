@@ -1,5 +1,5 @@
-import { isPlainPath, matchesPath } from "../../core/base/path-pattern.js";
-import { addressAttribute, pathHeader, urlPathOf } from "../../policy/cel/request-facts.js";
+import { isPlainPath, matchesPath, urlPathOf } from "../../core/base/path-pattern.js";
+import { addressAttribute, pathHeader } from "../../policy/cel/request-facts.js";
 import { hostOf } from "../../policy/services/service-index.js";
 import {
   type Network,

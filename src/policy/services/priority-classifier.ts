@@ -1,13 +1,12 @@
 import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
-import { matchesPath } from "../../core/base/path-pattern.js";
+import { matchesPath, urlPathOf } from "../../core/base/path-pattern.js";
 import { type Condition, ConditionCompiler } from "../cel/cel.js";
 import {
   addressAttribute,
   pathHeader,
   principalAttribute,
   type RequestFacts,
-  urlPathOf,
 } from "../cel/request-facts.js";
 import {
   type Network,
