@@ -17,7 +17,7 @@ import { WindowLimit, windowMargin } from "../core/concurrency/window-limit.js";
 import type { CallOptions, ConcurrencyOptions, QueueOptions } from "./admission.js";
 import { type AdmissionCause, AdmissionError } from "./admission-error.js";
 import { checkNumber, checkWord, count, timeMs, withDefaults } from "./options.js";
-import type { OutcomeKind } from "./outcome.js";
+import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import { Alarm } from "./timers.js";
 
 /** Why somebody got no permit. */
