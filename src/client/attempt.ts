@@ -10,7 +10,7 @@ import type { Timed, Timers } from "./timers.js";
  * the service may still be busy with it. After that the permit is free whatever the work does; else
  * work that never settles would use up all permits.
  */
-export const leftPermitMsMax = 30_000;
+const leftPermitMsMax = 30_000;
 
 /** The call of an attempt. */
 export interface AttemptHost {
@@ -131,6 +131,18 @@ export class CallAttempt implements Attempt, Timed {
     this.permit.teach(kind, nowMs);
     this.expiresMs = nowMs + leftPermitMsMax;
     idleTimers.add(this, nowMs);
+    this.abort(reason);
+  }
+
+  /** The call goes on without it: the permit goes now, whatever is still read of it. */
+  release(kind: OutcomeKind, nowMs: number): void {
+    this.#host.timers.remove(this, nowMs);
+    this.#kind = kind;
+    this.#end(nowMs);
+  }
+
+  /** Nobody wants what came of it any more. */
+  abort(reason: unknown): void {
     this.#abort = { reason };
     this.#controller?.abort(reason);
   }

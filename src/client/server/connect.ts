@@ -9,8 +9,8 @@ import {
 } from "@connectrpc/connect";
 import { orcaHeader } from "../../core/admission/orca.js";
 import { refusalRows } from "../../core/admission/refusal.js";
-import type { RequestEnding } from "../../core/admission/request-outcome.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import type { RequestEnding } from "../../core/calls/request-outcome.js";
 import type { RequestPermit, ServerRefusal, ServerVerdict } from "./request-permit.js";
 import type { ServerAdmission, ServerAnswer } from "./server-admission.js";
 import type { ServerRequest } from "./server-options.js";

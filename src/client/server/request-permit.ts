@@ -4,12 +4,12 @@ import type { Refusal } from "../../core/admission/exchange-messages.js";
 import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { Priority } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
+import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type {
   EndedRequest,
   RequestEnding,
   ResponseStatus,
-} from "../../core/admission/request-outcome.js";
-import type { QueuePlace } from "../../core/admission/request-queue.js";
+} from "../../core/calls/request-outcome.js";
 import type { ServerRequest } from "./server-options.js";
 
 /** An admitted request, as its handler sees it. */

@@ -17,11 +17,11 @@ import {
   sheds,
 } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
-import { type RequestEnding, requestOutcome } from "../../core/admission/request-outcome.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
+import { type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { systemClock, systemRandom } from "../system.js";
+import { backgroundClock, callRandom } from "../system.js";
 import { LoadReport } from "./load-report.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
 import {
@@ -84,7 +84,13 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   constructor(options: ServerAdmissionOptions) {
     checkServerOptions(options);
-    const { name, clock = systemClock, random = systemRandom, deadline = {}, load = [] } = options;
+    const {
+      name,
+      clock = backgroundClock,
+      random = callRandom,
+      deadline = {},
+      load = [],
+    } = options;
     this.name = name;
     this.#options = options;
     this.#clock = clock;
