@@ -23,14 +23,9 @@ import { type RequestEnding, requestOutcome } from "../../core/calls/request-out
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { backgroundClock, callRandom } from "../system.js";
 import { LoadReport } from "./load-report.js";
+import { PendingRequest, type PermitHost } from "./pending-request.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
-import {
-  PendingRequest,
-  type PermitHost,
-  type RequestPermit,
-  type ServerRefusal,
-  type ServerVerdict,
-} from "./request-permit.js";
+import type { RequestPermit, ServerRefusal, ServerVerdict } from "./request-permit.js";
 import { ServerCounts, type ServerSnapshot } from "./server-counts.js";
 import type { LoadSource, ServerAdmissionOptions, ServerRequest } from "./server-options.js";
 import { checkServerOptions, poolSettings, shedThresholds } from "./server-settings.js";
