@@ -2,13 +2,14 @@ import { once } from "node:events";
 import { type ClientRequest, request as httpRequest } from "node:http";
 import { type ClientHttp2Stream, connect as connectHttp2, constants } from "node:http2";
 import { connect } from "node:net";
+import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import {
   createServerAdmission,
   type ServerAdmission,
 } from "../../src/client/server/server-admission.js";
 import type { ServerAdmissionOptions } from "../../src/client/server/server-options.js";
-import { type RefusalCause, refusalOf } from "../../src/core/admission/refusal.js";
+import { type RefusalCause, refusalOf, refusalRows } from "../../src/core/admission/refusal.js";
 import {
   type AdmittedWork,
   type ServerKind,
@@ -125,7 +126,7 @@ function openHttp2Request(port: number, path: string): OpenRequest {
 }
 
 describe.each(serverKinds)("admission behind the adapter for %s", (kind) => {
-  it("lets no more in than the limit, and gives each permit back when it has answered", async () => {
+  it("lets no more in than the limit, and gets each permit back with its answer", async () => {
     const works = new Works();
     const { admission, port } = await start(kind, works.begin, {
       queue: { sizeMax: 100, waitMsMax: 60_000 },
@@ -328,3 +329,25 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
     });
   },
 );
+
+describe("admission of gRPC calls behind the adapter for node:http2", () => {
+  it("refuses them by trailers alone, as gRPC clients read them", async () => {
+    const works = new Works();
+    const { port } = await start("node:http2", works.begin, { maxInFlight: 1 });
+    openRequest("node:http2", port);
+    await until("it has begun", () => works.begun.length === 1);
+    const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+    stage.atEnd(() => client.close());
+    const bytes = (message: Buffer): Buffer => message;
+    const error = await new Promise<ServiceError | undefined>((resolve) => {
+      client.makeUnaryRequest("/a.B/C", bytes, bytes, Buffer.alloc(0), (failure) =>
+        resolve(failure ?? undefined),
+      );
+    });
+    const { reason, grpcStatus } = refusalRows.concurrency;
+    expect(error).toMatchObject({ code: grpcStatus, details: reason });
+    expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["1000"]);
+    expect(error?.metadata.get("retry-after")).toEqual(["1"]);
+    works.answerAll();
+  });
+});

@@ -6,6 +6,7 @@ import {
   isTooLittle,
   requestDeadline,
 } from "../../core/admission/deadline.js";
+import { isExpectedLate } from "../../core/admission/expected-time.js";
 import { ImmediateResponseCache } from "../../core/admission/immediate-response-cache.js";
 import { loadRatioMax } from "../../core/admission/load.js";
 import { PermitPool } from "../../core/admission/permit-pool.js";
@@ -146,8 +147,8 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   loadReport(request: ServerRequest): string | undefined {
     const { loadReport = true } = this.#options;
-    const isTold = typeof loadReport === "function" ? loadReport(request) : loadReport;
-    if (!isTold) return undefined;
+    const isReported = typeof loadReport === "function" ? loadReport(request) : loadReport;
+    if (!isReported) return undefined;
     const nowMs = this.nowMs();
     return this.#report.at(nowMs, () => ({
       applicationRatio: this.#loadRatio(nowMs),
@@ -233,14 +234,15 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   /** The reasons of the proxy layer, in its order. */
   #firstRefusal(
-    { pool, priority, deadline }: PendingRequest,
+    pending: PendingRequest,
     request: ServerRequest,
     nowMs: number,
   ): RefusalCause | undefined {
+    const { pool, priority, deadline } = pending;
     if (this.#deadline !== undefined && deadline !== undefined) {
       if (isTooLittle(this.#deadline, deadline)) return "deadline";
     }
-    if (pool.isExpectedLate(priority, deadline, nowMs)) return "deadline";
+    if (isExpectedLate(pool, pending, nowMs)) return "deadline";
     const caller = this.#options.caller?.(request);
     const hashRatio = caller === undefined ? this.#random.next() : callerHashRatio(caller);
     const shedsAt = (thresholds: ShedThresholds, loadRatio: number): boolean =>

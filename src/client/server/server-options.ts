@@ -88,8 +88,8 @@ export interface ServerAdmissionOptions {
   /** The law that learns the limit. Default: `knee` without `maxInFlight`, else none */
   readonly concurrency?: ServerConcurrencyOptions | false;
   /**
-   * Requests that wait for a permit. Default: none wait. Where it is given: 100 places, 2,000 ms and
-   * no CoDel
+   * Requests that wait for a permit. Default: none wait. Where it is given: 100 places, 2,000 ms
+   * and no CoDel
    */
   readonly queue?: QueueOptions;
   readonly priority?: PriorityOptions;

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { reportHoldMs } from "../../../../src/client/server/load-report.js";
 import type { RequestPermit } from "../../../../src/client/server/request-permit.js";
 import {
   createServerAdmission,
@@ -254,7 +255,7 @@ describe("createServerAdmission()", () => {
     expect(report).toContain("named_metrics.in_flight=2");
     permitOf(askAs(admission, "critical"));
     expect(admission.loadReport(serverRequest())).toBe(report);
-    clock.advance(60);
+    clock.advance(reportHoldMs);
     expect(admission.loadReport(serverRequest())).not.toBe(report);
     const inside = (path: string) => path.startsWith("/inside");
     const hidden = start({ loadReport: ({ path }) => inside(path) }).admission;
