@@ -151,7 +151,7 @@ export interface Attempt {
 /** Admission of calls to one service, in the caller. */
 export interface Admission {
   readonly name: string;
-  /** Its time, by which adapters measure as well. */
+  /** Its time, by which adapters measure as well. Timers of it keep no process alive. */
   readonly clock: Clock;
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
