@@ -15,6 +15,8 @@ export interface ConcurrencyOptions {
   readonly min?: number;
   /** Default 1,000 */
   readonly max?: number;
+  /** Of `window` with a queue, which it needs: permits, while the law bounds who waits. */
+  readonly permits?: number;
 }
 
 /** Calls that wait for a permit. */

@@ -1,0 +1,2 @@
+export { type AdmissionCause, AdmissionError } from "./admission-error.js";
+export { createLimiter } from "./limiter.js";
