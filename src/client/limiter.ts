@@ -1,6 +1,6 @@
 import type { Clock } from "../core/base/clock.js";
-import type { CallOptions, ConcurrencyOptions, QueueOptions } from "./admission.js";
 import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
+import type { CallOptions, ConcurrencyOptions, QueueOptions } from "./admission.js";
 import { acquirePermit, CallPermits, type HeldPermit } from "./permits.js";
 import { callClock } from "./system.js";
 

@@ -36,6 +36,11 @@ export function timeMs(min: number): NumberBounds {
   return { min, max: timeMsMax };
 }
 
+/** A share of a whole, from `min` to 1. */
+export function ratio(min: number): NumberBounds {
+  return { min, max: 1 };
+}
+
 /**
  * Options with the defaults of those that are not given.
  *

@@ -7,6 +7,7 @@ import {
   RequestQueue,
 } from "../core/admission/request-queue.js";
 import type { Clock } from "../core/base/clock.js";
+import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import { AimdLimit } from "../core/concurrency/aimd-limit.js";
 import type { ConcurrencyLimit, SampleOutcome } from "../core/concurrency/concurrency-limit.js";
 import { FixedLimit } from "../core/concurrency/fixed-limit.js";
@@ -17,7 +18,6 @@ import { WindowLimit, windowMargin } from "../core/concurrency/window-limit.js";
 import type { CallOptions, ConcurrencyOptions, QueueOptions } from "./admission.js";
 import { type AdmissionCause, AdmissionError } from "./admission-error.js";
 import { checkNumber, checkWord, count, timeMs, withDefaults } from "./options.js";
-import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import { Alarm } from "./timers.js";
 
 /** Why somebody got no permit. */
