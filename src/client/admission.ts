@@ -140,7 +140,10 @@ export interface Attempt {
   readonly number: number;
   /** Whether it runs beside an earlier one. */
   readonly isHedge: boolean;
-  /** Aborts when the call is given up or out of time, or another attempt has won. */
+  /**
+   * Aborts when nobody wants what comes of it any more: the call is given up or out of time, also
+   * while `holdUntil` waits; another attempt has won; or its repetition begins.
+   */
   readonly signal: AbortSignal;
   /** The time that is left, in milliseconds; undefined: no end. */
   readonly remainingMs: number | undefined;
@@ -149,7 +152,8 @@ export interface Attempt {
   /**
    * Keeps the permit after the work has resolved, until this settles: a body that is still read.
    * The signal still aborts when the call is given up or out of time, and the permit is free 30 s
-   * later at most. A call without an end keeps it for as long as this takes. It may be called once.
+   * later at most. A call without an end keeps it for as long as this takes; an attempt that is
+   * repeated has no permit from when that is decided. It may be called once.
    */
   holdUntil(ended: Promise<unknown>): void;
 }
@@ -157,6 +161,8 @@ export interface Attempt {
 /** Admission of calls to one service, in the caller. */
 export interface Admission {
   readonly name: string;
+  /** Its time, by which adapters measure as well. Timers of it keep no process alive. */
+  readonly clock: Clock;
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
    *
