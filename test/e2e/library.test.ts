@@ -1,10 +1,13 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { markedBlocks } from "../support/docs.js";
 import { useStage } from "../support/stage.js";
 
 const stage = useStage("file");
@@ -83,6 +86,25 @@ console.log(JSON.stringify([await first, second, third, value, users.snapshot().
 `;
 
 describe("the library of an installed package", () => {
+  it("does what its guide shows", async () => {
+    const service = createServer((_, response) => response.end("one order")).listen(0, "127.0.0.1");
+    stage.atEnd(() => void service.close());
+    await once(service, "listening");
+    const { port } = z.object({ port: z.number() }).parse(service.address());
+    const examples = markedBlocks("client").map(({ text }, i) => ({ name: `example-${i}`, text }));
+    expect(examples.length).toBeGreaterThanOrEqual(5);
+    for (const { name, text } of examples) {
+      const here = text.replaceAll("http://orders.example", `http://127.0.0.1:${port}`);
+      await writeFile(join(project, `${name}.ts`), here);
+    }
+    expect(await compile()).toBe("");
+    for (const { name, text } of examples) {
+      const { stdout } = await run(process.execPath, [`out/${name}.js`], { cwd: project });
+      const printed = [...text.matchAll(/\/\/ prints (.+)$/gm)].map(([, line]) => line);
+      expect(stdout.trimEnd().split("\n"), text).toEqual(printed);
+    }
+  });
+
   it("compiles with strict settings and without other types, and runs", async () => {
     await writeFile(join(project, "consumer.ts"), consumer);
     expect(await compile()).toBe("");

@@ -63,6 +63,8 @@ describe("createAdmission()", () => {
     await rig.pass(20);
     expect(Object.fromEntries(rig.results)).toEqual({ a: "enough", b: "enough", c: "served 1" });
     expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect(rig.begun[0]?.attempt.signal.reason).toBe("enough");
+    expect(rig.admission.snapshot().outcomes).toMatchObject({ served: 1, cancelled: 1 });
     rig.call("d", [{ ms: 1 }], { signal });
     await rig.pass(1);
     expect(rig.result("d")).toBe("enough");
