@@ -79,10 +79,14 @@ const third = await retry(async ({ number }) => {
   if (failures-- > 0) throw new Error("not yet");
   return number;
 }, { baseMs: 1 });
+// Nothing but the library keeps the process alive here, and at the end nothing does.
+const stuck = await users.run(() => new Promise(() => {}), { timeoutMs: 20 }).catch(
+  (error: unknown) => error instanceof Error && error.name,
+);
 const window = createWindowLimiter();
 const { value, control } = await window.runRateLimited(() => "done");
 control.success();
-console.log(JSON.stringify([await first, second, third, value, users.snapshot().outcomes.served]));
+console.log(JSON.stringify([await first, second, third, stuck, value, users.snapshot().outcomes.served]));
 `;
 
 describe("the library of an installed package", () => {
@@ -108,9 +112,18 @@ describe("the library of an installed package", () => {
   it("compiles with strict settings and without other types, and runs", async () => {
     await writeFile(join(project, "consumer.ts"), consumer);
     expect(await compile()).toBe("");
-    const { stdout, stderr } = await run(process.execPath, ["out/consumer.js"], { cwd: project });
+    // Far below the 30 s for which the permit of work that is stuck is held.
+    const options = { cwd: project, timeout: 20_000 };
+    const { stdout, stderr } = await run(process.execPath, ["out/consumer.js"], options);
     expect(stderr).toBe("");
-    expect(JSON.parse(stdout)).toEqual([["normal", true], "concurrency", 3, "done", 1]);
+    expect(JSON.parse(stdout)).toEqual([
+      ["normal", true],
+      "concurrency",
+      3,
+      "TimeoutError",
+      "done",
+      1,
+    ]);
   });
 
   it("has types that a compiler reads, so that a wrong option is an error", async () => {
