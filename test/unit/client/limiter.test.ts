@@ -65,23 +65,28 @@ describe("createLimiter()", () => {
     expect(one.snapshot()).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
   });
 
-  it("learns from what its permits came to: failures are drops for aimd only", () => {
-    for (const [law, afterFailure] of [
-      ["aimd", 5],
-      ["gradient", 10],
-    ] as const) {
-      const { clock, limiter: learning } = limiter({ law, initial: 10 });
-      clock.advance(1);
-      learning.tryAcquire()?.release("failed");
-      expect(learning.snapshot().limit).toBe(afterFailure);
-    }
+  it("learns from what its permits came to, once each", () => {
     const { limiter: aimd } = limiter({ law: "aimd", initial: 10 });
     const permits = Array.from({ length: 6 }, () => aimd.tryAcquire());
     for (const permit of permits) permit?.release("cancelled");
     expect(aimd.snapshot().limit).toBe(10);
     const more = Array.from({ length: 6 }, () => aimd.tryAcquire());
-    more.at(-1)?.release("served");
+    for (const kind of ["served", "served", "overloaded"] as const) more[5]?.release(kind);
     expect(aimd.snapshot().limit).toBe(11);
+  });
+
+  it.each([
+    ["aimd", "failed", true],
+    ["aimd", "overloaded", true],
+    ["vegas", "failed", false],
+    ["vegas", "overloaded", true],
+  ] as const)("lowers the limit of %s for what %s: %s", (law, kind, isLower) => {
+    const { clock, limiter: learning } = limiter({ law, initial: 10 });
+    for (let i = 0; i < 30; i += 1) {
+      clock.advance(100);
+      learning.tryAcquire()?.release(kind);
+    }
+    expect(learning.snapshot().limit < 10).toBe(isLower);
   });
 
   it.each(["gradient", "vegas"] as const)("finds the capacity of a service by %s", async (law) => {
