@@ -27,12 +27,11 @@ describe("observeMetrics()", () => {
     const exportIntervalMillis = 2 ** 31 - 1;
     const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis });
     const provider = new MeterProvider({ readers: [reader] });
-    const end = observeMetrics(provider.getMeter("test"), await measuredParts());
+    const measured = await measuredParts();
+    const end = observeMetrics(provider.getMeter("test"), measured);
     const collected = await collect(reader);
-    expect(collected.get("headgate_client_calls")).toContainEqual({
-      value: 2,
-      admission: "orders",
-    });
+    const calls = { value: 2, admission: "orders" };
+    expect(collected.get("headgate_client_calls")).toContainEqual(calls);
     // One without a limit has no point: no number says "none".
     expect(collected.get("headgate_client_limit")).toEqual([{ value: 1, admission: "orders" }]);
     expect(collected.get("headgate_server_refused")).toEqual([
@@ -42,7 +41,8 @@ describe("observeMetrics()", () => {
     const names = libraryMetrics.map(({ name }) => name.replace(/_total$/, ""));
     expect([...collected.keys()].toSorted()).toEqual(names.toSorted());
     end();
-    expect((await collect(reader)).get("headgate_client_limit") ?? []).toEqual([]);
+    await measured.calls[0]?.run(async () => 3);
+    expect((await collect(reader)).get("headgate_client_calls")).toContainEqual(calls);
     await provider.shutdown();
   });
 });
