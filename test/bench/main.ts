@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellClient } from "./client.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
@@ -79,6 +80,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
+  --client N      instead of all this: what a call costs with the library for callers, next to other
+                  libraries, in rows of N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
   --light         instead of all this: the CPU of each start, the time of an end, and the memory of
@@ -109,6 +112,7 @@ interface InsteadValues {
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
+  readonly client?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
   readonly first: string;
@@ -143,6 +147,7 @@ async function main(): Promise<void> {
       replay: { type: "string" },
       generate: { type: "string" },
       rooms: { type: "string" },
+      client: { type: "string" },
       decoders: { type: "boolean" },
       light: { type: "boolean" },
       first: { type: "string", default: "1" },
@@ -261,6 +266,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
+  } else if (values.client !== undefined) {
+    process.stdout.write(`${await tellClient(Number(values.client) * 1_000)}\n`);
   } else if (values.light) {
     process.stdout.write(`${await tellLight()}\n`);
   } else if (values.decoders) {
