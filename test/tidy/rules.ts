@@ -110,7 +110,7 @@ export const importRows: readonly ImportRow[] = [
   {
     from: "src/app/**",
     may: [
-      "src/{app,core,policy,store,decide,wire,rpc,fleet,generate,simulate,doctor}/**",
+      "src/{app,core,policy,store,decide,wire,rpc,fleet,generate,simulate,doctor,host}/**",
       anyBuiltin,
       anyPackage,
     ],
@@ -266,6 +266,7 @@ export const tokenRows: readonly TokenRow[] = [
     tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
     allowed: [
       "src/app/**",
+      "src/host/event-loop-delay.ts",
       "src/console/state/browser.ts",
       "src/programs/lock.mjs",
       "tools/*.mjs",

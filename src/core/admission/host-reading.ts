@@ -69,6 +69,9 @@ export const hostReadingNames: readonly HostReadingName[] = keysOf(hostReadings)
 /** Readings of the host, by name; one that the host does not have, or not yet, is left out. */
 export type HostReadings = { readonly [Name in HostReadingName]?: number | undefined };
 
+/** Readings that are a load of 1 where nobody says otherwise. */
+export const defaultHostFull = { cpu: 0.9, memory: 0.95, memoryStall: 0.1 } as const;
+
 /**
  * What readings make as a load, on a scale on which 1 is full: the fullest counts. Memory is held
  * rather than used up, so it counts from `memoryRampRatio` below where it is full.
