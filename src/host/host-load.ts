@@ -1,8 +1,5 @@
-import {
-  defaultHostFull,
-  type HostReadings,
-  hostLoadRatio,
-} from "../core/admission/host-reading.js";
+import { defaultHostFull, type HostReadings } from "../core/admission/host-reading.js";
+import { hostLoadRatio } from "../core/admission/load.js";
 import type { Cancel, Clock } from "../core/base/clock.js";
 import { DecayedMean } from "../core/collections/decayed-sum.js";
 import { type EventLoopDelay, watchEventLoop } from "./event-loop-delay.js";
@@ -58,6 +55,9 @@ export interface HostLoad {
 /** Over which time the run queue is averaged: the time constant, in milliseconds. */
 const runQueueMemoryMs = 5_000;
 
+/** Time to the first reading, in milliseconds: a rate needs two looks. */
+const firstMs = 100;
+
 /** Reads the host until `close`. */
 export function createHostLoad(options: HostLoadOptions): HostLoad {
   const { clock, everyMs = 1_000, full = defaultFull, onRead = () => {} } = options;
@@ -83,7 +83,7 @@ export function createHostLoad(options: HostLoadOptions): HostLoad {
     };
     onRead(readings);
   };
-  cancel = clock.schedule(everyMs, read);
+  cancel = clock.schedule(Math.min(firstMs, everyMs), read);
   return {
     get readings() {
       return readings;

@@ -10,6 +10,7 @@ import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { NumberStore } from "../../store/coordination/number-store.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
+import type { HostWatch } from "./host-watch.js";
 
 /** What readers are made with. */
 export interface SignalReaderParts {
@@ -17,6 +18,8 @@ export interface SignalReaderParts {
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
   readonly store: NumberStore | undefined;
+  /** Reads the host; absent where nothing of it is read. */
+  readonly host?: Pick<HostWatch, "readerOf">;
 }
 
 /** What is read of one service. */
@@ -50,6 +53,8 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
       if (store === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
       return new KeySignalReader({ store, key: place.key, keysMax });
     }
+    case "host":
+      return parts.host?.readerOf(place.name) ?? unconfigured("The host is not read here.");
     case "fixed":
       return { read: async () => ({ kind: "whole", reading: place.reading }) };
     default:

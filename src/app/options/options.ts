@@ -38,6 +38,14 @@ const signalOptionRows = {
       "name contains the token for it, which is sent over https or to " +
       "HEADGATE_PROMETHEUS_URL. Headgate reads it for each poll.",
   }),
+  hostRoot: textOption({
+    env: "HEADGATE_HOST_ROOT",
+    valueName: "DIRECTORY",
+    defaultValue: "/",
+    docs:
+      "The directory that contains `proc` and `sys/fs/cgroup` for readings of the " +
+      "host. Without `proc/self`, its `sys/fs/cgroup` is the cgroup that is read.",
+  }),
 } as const;
 
 const portMax = 65_535;

@@ -1,3 +1,4 @@
+import { type HostReadingName, hostReadings } from "../../core/admission/host-reading.js";
 import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
 import { quoteText } from "../problems/problem.js";
@@ -58,6 +59,9 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   cost: { min: 5, max: 500, target: 20_000, critical: 200_000, everyMs: 10_000 },
   off: defaultPreset,
 };
+
+/** The host is read once a second. */
+const hostEveryMs = 1_000;
 
 const targetDocs = "The reading from which the limit falls.";
 const criticalDocs = "The reading at which only the minimum limit remains.";
@@ -156,7 +160,8 @@ interface Split {
 /** Reads `signal`: a preset, and what differs from it. */
 export function readSignal(block: Block, split: Split): ReadSignal {
   const name = readField(signal, block, "preset");
-  const preset = presets[name];
+  const host = readField(signal, block, "host");
+  const preset = host === undefined ? presets[name] : { ...presets[name], ...hostPreset(host) };
   const { target = preset.target, critical = preset.critical } = {
     target: readField(signal, block, "target"),
     critical: readField(signal, block, "critical"),
@@ -173,11 +178,18 @@ export function readSignal(block: Block, split: Split): ReadSignal {
       critical,
       smoothingRatio: readField(signal, block, "smoothing"),
       pid: readField(signal, block, "pid"),
+      ...(host === undefined ? {} : { isOfReplica: true }),
     },
     source: source && { ...source, thresholds },
     defaultLimits: { min: preset.min, max: preset.max },
     isOff,
   };
+}
+
+/** Readings of the host have their own scales, and cost little. */
+function hostPreset(host: HostReadingName): Omit<SignalPreset, keyof LimitBounds> {
+  const { target, critical } = hostReadings[host];
+  return { target, critical, everyMs: hostEveryMs };
 }
 
 function refuseDisorder(

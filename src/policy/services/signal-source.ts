@@ -1,3 +1,8 @@
+import {
+  type HostReadingName,
+  hostReadingNames,
+  hostReadings,
+} from "../../core/admission/host-reading.js";
 import { parseJsonPointer } from "../../core/base/json-pointer.js";
 import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series-selector.js";
 import type { Block } from "../text/block.js";
@@ -50,6 +55,8 @@ export type SignalPlace =
   | { readonly kind: "redis"; readonly key: string }
   /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
   | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
+  /** The host of each replica, or its cgroup: every replica has its own reading. */
+  | { readonly kind: "host"; readonly name: HostReadingName }
   | { readonly kind: "fixed"; readonly reading: number };
 
 /** The largest reading that may be named: a double holds whole numbers up to here. */
@@ -72,7 +79,7 @@ export const readingBounds = { min: 0, max: readingMax } as const;
 const timeoutMsMin = 10;
 
 /** Where readings may come from: one of them. */
-export const placeKinds = ["prometheus", "metrics", "redis", "http", "fixed"] as const;
+export const placeKinds = ["prometheus", "metrics", "redis", "http", "host", "fixed"] as const;
 
 const selectorRule: TextRule = {
   charsMax: 1_024,
@@ -126,6 +133,10 @@ const labelRule: TextRule = {
   expected: "a label's name, of letters, digits and `_`",
 };
 
+const hostDocs = hostReadingNames
+  .map((name) => `\`${name}\`: ${hostReadings[name].docs}`)
+  .join("; ");
+
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {
   place: {
@@ -142,6 +153,10 @@ export const signalSourceFields = {
     pointer: field(
       pointer,
       "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
+    ),
+    host: field(
+      words(...hostReadingNames),
+      `A reading of the host that Headgate runs on, as a sidecar, or of its cgroup. ${hostDocs}.`,
     ),
     fixed: field(number(readingBounds), "A constant reading, for tests.", {
       larger: "stricter",
@@ -230,7 +245,8 @@ function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): Signa
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
-      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, or fixed: a number";
+      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, " +
+      "host: a reading, or fixed: a number";
     const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
     return undefined;
@@ -273,6 +289,10 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
     case "http": {
       const [document, steps = []] = [read(kind), read("pointer")];
       return document === undefined ? undefined : { kind, url: document, pointer: steps };
+    }
+    case "host": {
+      const name = read(kind);
+      return name === undefined ? undefined : { kind, name };
     }
     case "fixed": {
       const reading = read(kind);
