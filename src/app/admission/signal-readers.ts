@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "../../core/base/clock.js";
+import type { Clock, Random } from "../../core/base/clock.js";
 import { assertNever, ServiceError } from "../../core/base/errors.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../fleet/signals/signal-answers.js";
 import { KeySignalReader } from "../../fleet/signals/signal-key.js";
@@ -10,10 +10,12 @@ import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { NumberStore } from "../../store/coordination/number-store.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
+import { KafkaSignalReader } from "./kafka-signal.js";
 
 /** What readers are made with. */
 export interface SignalReaderParts {
   readonly clock: Clock;
+  readonly random: Random;
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
   readonly store: NumberStore | undefined;
@@ -49,6 +51,10 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
       const { store } = parts;
       if (store === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
       return new KeySignalReader({ store, key: place.key, keysMax });
+    }
+    case "kafka": {
+      const { tokensPath } = parts.choice;
+      return new KafkaSignalReader({ ...parts, place, keysMax, tokensPath });
     }
     case "fixed":
       return { read: async () => ({ kind: "whole", reading: place.reading }) };
