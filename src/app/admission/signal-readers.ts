@@ -1,6 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "../../core/base/clock.js";
+import type { Clock, Random } from "../../core/base/clock.js";
 import { assertNever, ServiceError } from "../../core/base/errors.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../fleet/signals/signal-answers.js";
 import { KeySignalReader } from "../../fleet/signals/signal-key.js";
@@ -11,10 +11,12 @@ import type { NumberStore } from "../../store/coordination/number-store.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
 import type { HostWatch } from "./host-watch.js";
+import { KafkaSignalReader } from "./kafka-signal.js";
 
 /** What readers are made with. */
 export interface SignalReaderParts {
   readonly clock: Clock;
+  readonly random: Random;
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
   readonly store: NumberStore | undefined;
@@ -55,6 +57,10 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
     }
     case "host":
       return parts.host?.readerOf(place.name) ?? unconfigured("The host is not read here.");
+    case "kafka": {
+      const { tokensPath } = parts.choice;
+      return new KafkaSignalReader({ ...parts, place, keysMax, tokensPath });
+    }
     case "fixed":
       return { read: async () => ({ kind: "whole", reading: place.reading }) };
     default:

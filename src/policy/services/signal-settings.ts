@@ -170,6 +170,10 @@ export function readSignal(block: Block, split: Split): ReadSignal {
   const isOff = name === "off";
   const { isSplit } = split;
   const source = readSignalSource(block, { everyMs: preset.everyMs, isOff, isSplit });
+  // Defaults are numbers of messages.
+  if (source?.place.kind === "kafka" && source.place.unit === "seconds") {
+    for (const bound of ["target", "critical"]) block.declared(bound, "a lag in seconds");
+  }
   const thresholds = readThresholds(block, split);
   return {
     settings: {

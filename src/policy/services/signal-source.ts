@@ -8,9 +8,10 @@ import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series
 import type { Block } from "../text/block.js";
 import { formatDuration } from "../text/duration.js";
 import { duration, number, readBy, ruledText, text, words } from "../text/form.js";
-import { field, readField } from "../text/object.js";
+import { field, inner, readField } from "../text/object.js";
 import { url } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
+import { type KafkaPlace, kafka } from "./kafka-source.js";
 
 /** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
 export interface SignalSource {
@@ -55,6 +56,7 @@ export type SignalPlace =
   | { readonly kind: "redis"; readonly key: string }
   /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
   | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
+  | KafkaPlace
   /** The host of each replica, or its cgroup: every replica has its own reading. */
   | { readonly kind: "host"; readonly name: HostReadingName }
   | { readonly kind: "fixed"; readonly reading: number };
@@ -79,7 +81,15 @@ export const readingBounds = { min: 0, max: readingMax } as const;
 const timeoutMsMin = 10;
 
 /** Where readings may come from: one of them. */
-export const placeKinds = ["prometheus", "metrics", "redis", "http", "host", "fixed"] as const;
+export const placeKinds = [
+  "prometheus",
+  "metrics",
+  "redis",
+  "http",
+  "kafka",
+  "host",
+  "fixed",
+] as const;
 
 const selectorRule: TextRule = {
   charsMax: 1_024,
@@ -154,6 +164,10 @@ export const signalSourceFields = {
       pointer,
       "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
     ),
+    kafka: field(
+      inner(kafka, "{brokers: [...], group: ..., topics: [...]}"),
+      "A consumer group, whose lag is read from Kafka.",
+    ),
     host: field(
       words(...hostReadingNames),
       `A reading of the host that Headgate runs on, as a sidecar, or of its cgroup. ${hostDocs}.`,
@@ -163,8 +177,9 @@ export const signalSourceFields = {
     }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
-      "The label whose values are the keys of `per`. JSON objects and Redis hashes " +
-        "of numbers contain the keys themselves. Default: one reading for all.",
+      "The label whose values are the keys of `per`; of Kafka `topic` (what `*` stands for, " +
+        "or else the name) or `partition`. JSON objects and Redis hashes of numbers contain " +
+        "the keys themselves. Default: one reading for all.",
     ),
   },
   times: {
@@ -201,7 +216,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   server: ["prometheus"],
   select: ["metrics"],
   pointer: ["http"],
-  by: ["prometheus", "metrics"],
+  by: ["prometheus", "metrics", "kafka"],
 };
 
 interface SignalSourceContext {
@@ -245,7 +260,7 @@ function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): Signa
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
-      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, " +
+      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, kafka: a group, " +
       "host: a reading, or fixed: a number";
     const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
@@ -290,6 +305,11 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
       const [document, steps = []] = [read(kind), read("pointer")];
       return document === undefined ? undefined : { kind, url: document, pointer: steps };
     }
+    case "kafka": {
+      const group = read(kind);
+      const by = readKafkaBy(block);
+      return group && { kind, ...group, by };
+    }
     case "host": {
       const name = read(kind);
       return name === undefined ? undefined : { kind, name };
@@ -299,4 +319,12 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
       return reading === undefined ? undefined : { kind, reading };
     }
   }
+}
+
+const kafkaBy = words("topic", "partition");
+
+/** Lag has two labels. */
+function readKafkaBy(block: Block): KafkaPlace["by"] {
+  const written = block.field("by");
+  return written && kafkaBy.read(block.reader, written);
 }
