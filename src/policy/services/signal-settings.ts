@@ -1,4 +1,4 @@
-import { type HostReadingName, hostReadings } from "../../core/admission/host-reading.js";
+import { hostReadings } from "../../core/admission/host-reading.js";
 import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
 import { quoteText } from "../problems/problem.js";
@@ -59,9 +59,6 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
   cost: { min: 5, max: 500, target: 20_000, critical: 200_000, everyMs: 10_000 },
   off: defaultPreset,
 };
-
-/** The host is read once a second. */
-const hostEveryMs = 1_000;
 
 const targetDocs = "The reading from which the limit falls.";
 const criticalDocs = "The reading at which only the minimum limit remains.";
@@ -160,16 +157,17 @@ interface Split {
 /** Reads `signal`: a preset, and what differs from it. */
 export function readSignal(block: Block, split: Split): ReadSignal {
   const name = readField(signal, block, "preset");
-  const host = readField(signal, block, "host");
-  const preset = host === undefined ? presets[name] : { ...presets[name], ...hostPreset(host) };
+  const isOff = name === "off";
+  const { isSplit } = split;
+  const { everyMs } = presets[name];
+  const source = readSignalSource(block, { everyMs, isOff, isSplit });
+  const host = source?.place.kind === "host" ? source.place.name : undefined;
+  const preset = { ...presets[name], ...(host === undefined ? {} : hostReadings[host]) };
   const { target = preset.target, critical = preset.critical } = {
     target: readField(signal, block, "target"),
     critical: readField(signal, block, "critical"),
   };
   refuseDisorder(block, { target, critical });
-  const isOff = name === "off";
-  const { isSplit } = split;
-  const source = readSignalSource(block, { everyMs: preset.everyMs, isOff, isSplit });
   // Defaults are numbers of messages.
   if (source?.place.kind === "kafka" && source.place.unit === "seconds") {
     for (const bound of ["target", "critical"]) block.declared(bound, "a lag in seconds");
@@ -188,12 +186,6 @@ export function readSignal(block: Block, split: Split): ReadSignal {
     defaultLimits: { min: preset.min, max: preset.max },
     isOff,
   };
-}
-
-/** Readings of the host have their own scales, and cost little. */
-function hostPreset(host: HostReadingName): Omit<SignalPreset, keyof LimitBounds> {
-  const { target, critical } = hostReadings[host];
-  return { target, critical, everyMs: hostEveryMs };
 }
 
 function refuseDisorder(

@@ -74,6 +74,9 @@ export const staleAfterMsMax = 86_400_000;
 /** The longest that a question takes where the policy does not say, in milliseconds. */
 const defaultTimeoutMs = 2_000;
 
+/** The host is read once a second, in milliseconds. */
+const hostEveryMs = 1_000;
+
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
 
@@ -144,7 +147,10 @@ const labelRule: TextRule = {
 };
 
 const hostDocs = hostReadingNames
-  .map((name) => `\`${name}\`: ${hostReadings[name].docs}`)
+  .map((name) => {
+    const { docs, target, critical } = hostReadings[name];
+    return `\`${name}\`: ${docs} (${target} to ${critical})`;
+  })
   .join("; ");
 
 /** What `signal` says of where its reading comes from, and when. */
@@ -170,7 +176,9 @@ export const signalSourceFields = {
     ),
     host: field(
       words(...hostReadingNames),
-      `A reading of the host that Headgate runs on, as a sidecar, or of its cgroup. ${hostDocs}.`,
+      "A reading of the host that Headgate runs on, as a sidecar, or of its cgroup, by " +
+        "default every second; with the default `target` and `critical` of each: " +
+        `${hostDocs}.`,
     ),
     fixed: field(number(readingBounds), "A constant reading, for tests.", {
       larger: "stricter",
@@ -233,7 +241,8 @@ export function readSignalSource(
   block: Block,
   read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
-  const everyMs = readField(source, block, "every") ?? read.everyMs;
+  const presetMs = block.field("host") === undefined ? read.everyMs : hostEveryMs;
+  const everyMs = readField(source, block, "every") ?? presetMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
   const staleAfterMs = readField(source, block, "staleAfter") ?? 6 * everyMs;
   if (staleAfterMs < everyMs + timeoutMs) {
