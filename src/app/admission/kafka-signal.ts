@@ -36,6 +36,8 @@ interface KafkaSignalParts {
 /** The most partitions of the topics of one signal. */
 export const lagPartitionsMax = 4_096;
 
+const leaderNotAvailable = 5;
+
 const usedApis = [metadata, findCoordinator, offsetFetch, listOffsets, fetchTime] as const;
 
 /**
@@ -94,11 +96,9 @@ export class KafkaSignalReader implements SignalReader {
       count += partitions.length;
       for (const { partition, errorCode: own, leader } of partitions) {
         const broker = brokers.get(leader);
-        const failure = kafkaFailure(own) ?? (broker === undefined ? kafkaFailure(5) : undefined);
-        if (failure !== undefined || broker === undefined) {
-          readings.fail(topic, partition, failure ?? new ServiceError("SIGNAL_UNAVAILABLE"));
-          continue;
-        }
+        const failure = kafkaFailure(broker === undefined ? leaderNotAvailable : own, metadata.name);
+        if (failure !== undefined) readings.fail(topic, partition, failure);
+        if (failure !== undefined || broker === undefined) continue;
         const led = byLeader.get(broker);
         if (led === undefined) byLeader.set(broker, [{ topic, partition }]);
         else led.push({ topic, partition });
@@ -111,11 +111,9 @@ export class KafkaSignalReader implements SignalReader {
 
   /** Says which of the policy's topics it is, by its place. */
   #refuseTopic(topic: string, errorCode: number): void {
-    const failure = kafkaFailure(errorCode);
-    if (failure === undefined) return;
     const { topics } = this.#parts.place;
     const index = topics.findIndex((pattern) => topicKey([pattern], topic) !== undefined);
-    throw new ServiceError(failure.code, `kafka.topics[${index}]: ${failure.message}`);
+    refuseFailure(errorCode, `kafka.topics[${index}]`);
   }
 
   /** Reads what one broker leads. What goes wrong is a failure of these partitions only. */
@@ -154,7 +152,7 @@ export class KafkaSignalReader implements SignalReader {
   /** The time since the record at an offset was made, in seconds. */
   async #readAge(connection: KafkaConnection, position: PartitionOffset): Promise<number> {
     const { errorCode, epochMs } = await connection.ask(fetchTime, position);
-    refuseFailure(errorCode);
+    refuseFailure(errorCode, fetchTime.name);
     if (epochMs === undefined) {
       throw new ServiceError("SIGNAL_EMPTY", "The records at an offset of the group have no time.");
     }
@@ -184,7 +182,7 @@ async function readRanges(
   );
   return partitions.flatMap((id) => {
     const [first, last] = [earliest?.get(nameOf(id)), latest?.get(nameOf(id))];
-    const failure = kafkaFailure(first?.errorCode ?? 0) ?? kafkaFailure(last?.errorCode ?? 0);
+    const failure = kafkaFailure((first?.errorCode || last?.errorCode) ?? 0, listOffsets.name);
     if (first !== undefined && last !== undefined && failure === undefined) {
       const bounds = { earliest: first.offset, latest: last.offset };
       return [{ ...id, ...bounds, committed: offsets.get(nameOf(id)) }];

@@ -53,7 +53,7 @@ export const apiVersions: KafkaApi<undefined, ReadonlyMap<number, readonly [numb
   version: 0,
   encode: () => {},
   decode: (fields) => {
-    refuseFailure(fields.int16());
+    refuseFailure(fields.int16(), "ApiVersions");
     const ranges = fields.list(apisMax, () => {
       return [fields.int16(), [fields.int16(), fields.int16()]] as const;
     });
@@ -73,7 +73,7 @@ export const saslHandshake: KafkaApi<string, undefined> = {
   version: 1,
   encode: (mechanism, output) => output.text(mechanism),
   decode: (fields) => {
-    refuseFailure(fields.int16());
+    refuseFailure(fields.int16(), "SaslHandshake");
     fields.list(apisMax, () => fields.text(textBytesMax));
     fields.end();
     return undefined;
@@ -88,7 +88,7 @@ export const saslAuthenticate: KafkaApi<string, string> = {
   version: 0,
   encode: (message, output) => output.bytes(Buffer.from(message)),
   decode: (fields) => {
-    refuseFailure(fields.int16());
+    refuseFailure(fields.int16(), "SaslAuthenticate");
     fields.nullableText(textBytesMax);
     const message = fields.bytes().toString("utf8");
     fields.end();
@@ -167,7 +167,7 @@ export const findCoordinator: KafkaApi<string, KafkaBroker> = {
   encode: (group, output) => output.text(group).int8(0),
   decode: (fields) => {
     fields.int32();
-    refuseFailure(fields.int16());
+    refuseFailure(fields.int16(), "FindCoordinator");
     fields.nullableText(textBytesMax);
     fields.int32();
     const broker = readBroker(fields);
@@ -193,10 +193,10 @@ export const offsetFetch: KafkaApi<string, readonly PartitionOffset[]> = {
     const offsets = readPartitions(fields, (id) => {
       const offset = fields.int64();
       fields.nullableText(textBytesMax);
-      refuseFailure(fields.int16());
+      refuseFailure(fields.int16(), "OffsetFetch");
       return { ...id, offset };
     });
-    refuseFailure(fields.int16());
+    refuseFailure(fields.int16(), "OffsetFetch");
     fields.end();
     return offsets.filter(({ offset }) => offset >= 0);
   },

@@ -13,15 +13,15 @@ interface KafkaConnectionParts {
 }
 
 interface WaitingRequest extends FrameBounds {
-  /** Throws where the response is malformed. */
-  take(frame: Buffer): void;
+  readonly id: number;
+  take(fields: KafkaFields): void;
   fail(failure: ServiceError): void;
 }
 
 /**
  * A connection to one broker. Requests may be sent before earlier ones are answered; a broker
- * answers in their order. One malformed response ends the connection, since nothing behind it can
- * be read. The caller bounds the time, by `destroy`.
+ * answers in their order. What cannot be told apart ends the connection. The caller bounds the time,
+ * by `destroy`.
  */
 export class KafkaConnection {
   readonly #stream: Duplex;
@@ -58,12 +58,8 @@ export class KafkaConnection {
     this.#stream.write(new KafkaOutput().bytes(output.whole()).whole());
     return new Promise((resolve, reject) => {
       const { bytesMax, keptBytesMax } = api;
-      const take = (frame: Buffer): void => {
-        const fields = new KafkaFields(frame);
-        if (fields.int32() !== id) malformed();
-        resolve(api.decode(fields));
-      };
-      this.#waiting.push({ bytesMax, keptBytesMax, take, fail: reject });
+      const take = (fields: KafkaFields): void => resolve(api.decode(fields));
+      this.#waiting.push({ id, bytesMax, keptBytesMax, take, fail: reject });
     });
   }
 
@@ -90,13 +86,14 @@ export class KafkaConnection {
   }
 
   #take(frame: Buffer): void {
-    const request = this.#waiting.shift();
+    const fields = new KafkaFields(frame);
+    const [request] = this.#waiting;
+    if (fields.int32() !== request?.id) malformed();
+    this.#waiting.shift();
     try {
-      request?.take(frame);
+      request.take(fields);
     } catch (thrown) {
-      const failure = toServiceError(thrown);
-      request?.fail(failure);
-      throw failure;
+      request.fail(toServiceError(thrown));
     }
   }
 }

@@ -27,16 +27,17 @@ const failures: ReadonlyMap<number, readonly [name: string, code: ErrorCode]> = 
  * The failure that a broker's error code means; undefined for 0. The text of a broker is never
  * repeated.
  *
+ * @param subject what was asked about, by its place in the policy or by the kind of request
  * Source: Apache Kafka, "Protocol", error codes.
  */
-export function kafkaFailure(code: number): ServiceError | undefined {
+export function kafkaFailure(code: number, subject: string): ServiceError | undefined {
   if (code === 0) return undefined;
   const [name, ours] = failures.get(code) ?? [`error ${code}`, "SIGNAL_REFUSED" as const];
-  return new ServiceError(ours, `The broker answered ${name}.`);
+  return new ServiceError(ours, `The broker answered ${name} (${subject}).`);
 }
 
 /** @throws ServiceError what `kafkaFailure` returns */
-export function refuseFailure(code: number): void {
-  const failure = kafkaFailure(code);
+export function refuseFailure(code: number, subject: string): void {
+  const failure = kafkaFailure(code, subject);
   if (failure !== undefined) throw failure;
 }
