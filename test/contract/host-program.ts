@@ -1,0 +1,10 @@
+import { createHostLoad } from "../../src/host/host-load.js";
+import { realClock } from "../support/real-clock.js";
+
+/** Prints the readings of its own host, a line each, until it is killed. */
+createHostLoad({
+  clock: realClock,
+  everyMs: 200,
+  onRead: (readings) => process.stdout.write(`${JSON.stringify(readings)}\n`),
+});
+setInterval(() => {}, 60_000);
