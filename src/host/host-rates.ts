@@ -19,8 +19,6 @@ export function hostRates(
   after: HostSample,
   elapsedMs: number,
 ): Omit<HostReadings, "runQueue" | "eventLoopDelay"> {
-  const memory = after.memoryRatio;
-  if (!(elapsedMs > 0)) return { memory };
   const elapsedUs = elapsedMs * 1_000;
   const { cpuPressure, memoryPressure, ticks } = before;
   const waited = (from: number | undefined, to: number | undefined): number | undefined =>
@@ -44,7 +42,7 @@ export function hostRates(
       ),
     cpuThrottling: largest(groups.map(({ cpuThrottling }) => cpuThrottling)),
     cpuPressure: waited(cpuPressure?.someUs, after.cpuPressure?.someUs),
-    memory,
+    memory: after.memoryRatio,
     memoryPressure: waited(memoryPressure?.someUs, after.memoryPressure?.someUs),
     memoryStall: waited(memoryPressure?.fullUs, after.memoryPressure?.fullUs),
   };

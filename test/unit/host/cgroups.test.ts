@@ -46,7 +46,7 @@ describe("findCgroups()", () => {
   });
 
   it("prefers what is mounted first, and what lies over it", () => {
-    const mounts = `${mount("/x")}${mount("/", "/host/cgroup")}${mount("/a")}`;
+    const mounts = `${mount("/x")}${mount("/a")}${mount("/", "/host/cgroup")}`;
     expect(findCgroups("0::/a/b\n", mounts).unified).toEqual([
       "/sys/fs/cgroup/b",
       "/sys/fs/cgroup",
