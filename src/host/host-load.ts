@@ -7,7 +7,7 @@ import { hostRates } from "./host-rates.js";
 import { HostReader } from "./host-reader.js";
 
 /** Readings that are a load of 1 where nobody says otherwise. */
-export const defaultFull: HostReadings = { ...defaultHostFull, eventLoopDelay: 100 };
+const defaultFull: HostReadings = { ...defaultHostFull, eventLoopDelay: 100 };
 
 /** How the host is read, and when it is full. */
 export interface HostLoadOptions {

@@ -3,7 +3,7 @@ import { type Cgroups, findCgroups } from "./cgroups.js";
 import {
   type HostTicks,
   hostTextCharsMax,
-  type Pressure,
+  type PressureTotals,
   parseAllowedCpus,
   parseCfsQuota,
   parseCount,
@@ -22,10 +22,10 @@ export interface HostSample {
   /** Cgroups that have a CPU limit, the innermost first. */
   readonly limitedCpu: readonly LimitedCpu[];
   readonly ticks: HostTicks | undefined;
-  readonly cpuPressure: Pressure | undefined;
+  readonly cpuPressure: PressureTotals | undefined;
   /** Memory in use over its limit, or over all of it, 0 to 1. */
   readonly memoryRatio: number | undefined;
-  readonly memoryPressure: Pressure | undefined;
+  readonly memoryPressure: PressureTotals | undefined;
   /** Threads of the host that run or could, without the one that read this. */
   readonly runnableCount: number | undefined;
   /** CPUs of the host that are online. */
@@ -66,8 +66,8 @@ interface MemoryGroup {
 
 /**
  * Reads files of the kernel: those of the cgroups that limit this process, and of the host where
- * none does. What is missing, or cannot be read, is left out. Where cgroups are is found once; their
- * limits are read each time, since they change while a process runs.
+ * none does. What is missing, or cannot be read, is left out. Where cgroups are is found once;
+ * their limits are read each time, since they change while a process runs.
  */
 export class HostReader {
   readonly #root: string;
@@ -183,7 +183,7 @@ export class HostReader {
   }
 
   /** Of the cgroup whose limit counts, of the host where none does, or of what is known at all. */
-  #pressure(kind: "cpu" | "memory", folder: string | undefined): Pressure | undefined {
+  #pressure(kind: "cpu" | "memory", folder: string | undefined): PressureTotals | undefined {
     const [own] = this.#cgroups.unified ?? [];
     const paths = [folder && `${folder}/${kind}.pressure`, `/proc/pressure/${kind}`];
     for (const path of [...paths, own && `${own}/${kind}.pressure`]) {

@@ -10,7 +10,7 @@ export const hostTextCharsMax = 65_536;
 /** The kernel has numbers of CPUs below this. */
 const cpusMax = 8_192;
 
-/** Use of the CPU as its cgroup counts it; what its version of the kernel does not count is absent. */
+/** Use of the CPU as its cgroup counts it; what its kernel does not count is undefined. */
 export interface CpuStat {
   /** CPU time on all CPUs together, in microseconds. */
   readonly usedUs: number | undefined;
@@ -65,13 +65,13 @@ export function parseCount(text: string): number | undefined {
 }
 
 /** For how long so far some tasks, or all, have waited for a resource, in microseconds. */
-export interface Pressure {
+export interface PressureTotals {
   readonly someUs: number | undefined;
   readonly fullUs: number | undefined;
 }
 
 /** A file of pressure. Source: Linux, "PSI - Pressure Stall Information". */
-export function parsePressure(text: string): Pressure {
+export function parsePressure(text: string): PressureTotals {
   const totalOf = (kind: string): number | undefined => {
     const line = linesOf(text).find((one) => one.startsWith(`${kind} `)) ?? "";
     const [, total] = / total=(\d{1,20})$/.exec(line) ?? [];

@@ -12,8 +12,8 @@ const nothing: HostSample = {
   cpusCount: undefined,
 };
 
-function group(cpusMax: number, usedUs: number | undefined, periodsCount = 0, throttledCount = 0) {
-  return { folder: "/a", cpusMax, usedUs, periodsCount, throttledCount };
+function group(cpusMax: number, usedUs: number | undefined, [periods = 0, throttled = 0] = [0, 0]) {
+  return { folder: "/a", cpusMax, usedUs, periodsCount: periods, throttledCount: throttled };
 }
 
 function ticks(busyTicks: number, totalTicks: number) {
@@ -26,8 +26,8 @@ function waited(someUs: number, fullUs: number) {
 
 describe("hostRates()", () => {
   it("is what a cgroup used of its limit, and how often that throttled it", () => {
-    const before = { ...nothing, limitedCpu: [group(1.5, 1_000_000, 100, 5)] };
-    const after = { ...nothing, limitedCpu: [group(1.5, 1_600_000, 110, 8)] };
+    const before = { ...nothing, limitedCpu: [group(1.5, 1_000_000, [100, 5])] };
+    const after = { ...nothing, limitedCpu: [group(1.5, 1_600_000, [110, 8])] };
     expect(hostRates(before, after, 1_000)).toMatchObject({ cpu: 0.4, cpuThrottling: 0.3 });
   });
 
@@ -80,8 +80,8 @@ describe("hostRates()", () => {
   });
 
   it("is never above 1, and 0 where nothing ran", () => {
-    const before = { ...nothing, limitedCpu: [group(1, 0, 7, 2)] };
-    const burst = { ...nothing, limitedCpu: [group(1, 9_000_000, 7, 2)] };
+    const before = { ...nothing, limitedCpu: [group(1, 0, [7, 2])] };
+    const burst = { ...nothing, limitedCpu: [group(1, 9_000_000, [7, 2])] };
     expect(hostRates(before, burst, 1_000)).toMatchObject({ cpu: 1, cpuThrottling: 0 });
     expect(hostRates(before, before, 1_000)).toMatchObject({ cpu: 0, cpuThrottling: 0 });
   });
