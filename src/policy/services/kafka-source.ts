@@ -1,3 +1,5 @@
+import { isSeq } from "yaml";
+import type { Block } from "../text/block.js";
 import { type FieldType, flag, readBy, ruledText, text, words } from "../text/form.js";
 import { field, items, object } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
@@ -130,16 +132,19 @@ export const kafka = object(
       ...rest,
     }),
     check: (block, { brokers, topics, mechanism, tls }) => {
-      const lists = { brokers: brokersNeeded, topics: topicsNeeded };
-      for (const [name, expected] of Object.entries(lists)) {
-        const isEmpty = (name === "brokers" ? brokers : topics).length === 0;
-        if (isEmpty && block.field(name) !== undefined) {
-          block.report(name, { id: "HG160", message: `"${name}" names none`, expected });
-        }
-      }
+      if (brokers.length === 0) refuseEmpty(block, "brokers", brokersNeeded);
+      if (topics.length === 0) refuseEmpty(block, "topics", topicsNeeded);
       if (mechanism !== "PLAIN" || tls) return;
       const message = "PLAIN sends the password unencrypted without TLS";
       block.report("sasl", { id: "HG235", message, expected: "tls: true, or SCRAM-SHA-512" });
     },
   },
 );
+
+/** A list whose items are wrong has reported that. */
+function refuseEmpty(block: Block, name: string, expected: string): void {
+  const written = block.field(name);
+  const content = written && block.reader.contentOf(written);
+  if (!isSeq(content) || content.items.length > 0) return;
+  block.report(name, { id: "HG125", message: `"${name}" is empty`, expected });
+}
