@@ -1,5 +1,5 @@
-import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
 import { httpStatuses } from "../../core/base/http-status.js";
+import { grpcOutcomeKind } from "../../core/calls/call-outcome.js";
 import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
 import type { AdmissionTicket } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
@@ -9,20 +9,6 @@ const overloadStatuses: ReadonlySet<number> = new Set([
   httpStatuses.tooManyRequests,
   httpStatuses.serviceUnavailable,
   httpStatuses.gatewayTimeout,
-]);
-
-/** gRPC's. */
-const overloadGrpcStatuses: ReadonlySet<number> = new Set([
-  grpcStatuses.deadlineExceeded,
-  grpcStatuses.resourceExhausted,
-  grpcStatuses.unavailable,
-]);
-
-/** gRPC's beside those. */
-const errorGrpcStatuses: ReadonlySet<number> = new Set([
-  othersGrpcStatuses.unknown,
-  grpcStatuses.internal,
-  othersGrpcStatuses.dataLoss,
 ]);
 
 /** What is learnt from a request that held a permit. */
@@ -106,10 +92,10 @@ function isPast(
 
 function isOverload(status: number | undefined, grpcStatus: number | undefined): boolean {
   if (status !== undefined && overloadStatuses.has(status)) return true;
-  return grpcStatus !== undefined && overloadGrpcStatuses.has(grpcStatus);
+  return grpcStatus !== undefined && grpcOutcomeKind(grpcStatus) === "overloaded";
 }
 
 function isError(status: number | undefined, grpcStatus: number | undefined): boolean {
   if (status !== undefined && status >= 500) return true;
-  return grpcStatus !== undefined && errorGrpcStatuses.has(grpcStatus);
+  return grpcStatus !== undefined && grpcOutcomeKind(grpcStatus) === "failed";
 }
