@@ -478,7 +478,7 @@ export const entries: readonly string[] = [
 
 /** What package.json exports: other programs import these, and some of them only pass names on. */
 export const libraryEntries: readonly string[] = [
-  "src/client/index.ts",
+  "src/client/{index,host}.ts",
   "src/client/adapters/{undici,grpc-js,connect}.ts",
   "src/client/server/{index,fastify,connect}.ts",
   "src/client/metrics/{prometheus,opentelemetry}.ts",
