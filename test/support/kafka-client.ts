@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { ServiceError } from "../../src/core/base/errors.js";
 import { findCoordinator, type KafkaApi, metadata } from "../../src/wire/kafka/kafka-apis.js";
 import { KafkaConnection } from "../../src/wire/kafka/kafka-connection.js";
 import { refuseFailure } from "../../src/wire/kafka/kafka-failure.js";
 import { type KafkaFields, KafkaOutput } from "../../src/wire/kafka/kafka-fields.js";
-import { ServiceError } from "../../src/core/base/errors.js";
 import { waitFor } from "./wait.js";
 
 /** Records of one batch. */
@@ -87,10 +87,7 @@ const textBytesMax = 32_767;
 
 const timeoutMs = 10_000;
 
-const createTopics: KafkaApi<
-  { readonly topic: string; readonly partitions: number },
-  undefined
-> = {
+const createTopics: KafkaApi<{ readonly topic: string; readonly partitions: number }, undefined> = {
   ...bounds,
   name: "CreateTopics",
   key: 19,
@@ -191,12 +188,24 @@ function encodeBatch(epochMs: readonly number[]): Buffer {
   });
   const noProducer = -1;
   const body = new KafkaOutput().int16(0).int32(epochMs.length - 1);
-  body.int64(first).int64(Math.max(...epochMs)).int64(noProducer).int16(-1).int32(-1);
+  body
+    .int64(first)
+    .int64(Math.max(...epochMs))
+    .int64(noProducer)
+    .int16(-1)
+    .int32(-1);
   body.int32(records.length);
   for (const record of records) body.raw(record);
   const covered = body.whole();
-  const head = new KafkaOutput().int32(-1).int8(2).int32(crc32c(covered) | 0).whole();
-  return new KafkaOutput().int64(0).bytes(Buffer.concat([head, covered])).whole();
+  const head = new KafkaOutput()
+    .int32(-1)
+    .int8(2)
+    .int32(crc32c(covered) | 0)
+    .whole();
+  return new KafkaOutput()
+    .int64(0)
+    .bytes(Buffer.concat([head, covered]))
+    .whole();
 }
 
 /** Zigzag, seven bits a byte. */

@@ -86,7 +86,9 @@ function hashOf(libs: string): string {
   const lines = readdirSync(libs)
     .sort()
     .map((name) => {
-      const hash = createHash("sha256").update(readFileSync(join(libs, name))).digest("hex");
+      const hash = createHash("sha256")
+        .update(readFileSync(join(libs, name)))
+        .digest("hex");
       return `${name} ${hash}\n`;
     });
   return createHash("sha256").update(lines.join("")).digest("hex");

@@ -69,7 +69,12 @@ export function scriptOf(topics: readonly string[], portOf: () => number): Kafka
       const output = answer();
       // The last field is the time that is asked for: -1 is the end.
       const isLatest = request.readBigInt64BE(request.length - 8) === -1n;
-      return ofEach(output, () => output.int16(0).int64(-1).int64(isLatest ? 2 : 0));
+      return ofEach(output, () =>
+        output
+          .int16(0)
+          .int64(-1)
+          .int64(isLatest ? 2 : 0),
+      );
     },
   };
 }

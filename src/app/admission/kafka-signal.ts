@@ -1,8 +1,8 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { ServiceError, toServiceError } from "../../core/base/errors.js";
 import {
-  LagReadings,
   type LagQuestion,
+  LagReadings,
   nextOffset,
   type PartitionRange,
   refuseUnknownGroup,
@@ -96,7 +96,10 @@ export class KafkaSignalReader implements SignalReader {
       count += partitions.length;
       for (const { partition, errorCode: own, leader } of partitions) {
         const broker = brokers.get(leader);
-        const failure = kafkaFailure(broker === undefined ? leaderNotAvailable : own, metadata.name);
+        const failure = kafkaFailure(
+          broker === undefined ? leaderNotAvailable : own,
+          metadata.name,
+        );
         if (failure !== undefined) readings.fail(topic, partition, failure);
         if (failure !== undefined || broker === undefined) continue;
         const led = byLeader.get(broker);

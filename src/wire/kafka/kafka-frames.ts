@@ -74,7 +74,10 @@ export class KafkaFrames {
   #keep(bytes: Buffer): void {
     const wanted = this.#keptCount + bytes.length;
     if (wanted > this.#kept.length) {
-      const size = Math.min(this.#keptCountMax, Math.max(wanted, 2 * this.#kept.length, firstBytes));
+      const size = Math.min(
+        this.#keptCountMax,
+        Math.max(wanted, 2 * this.#kept.length, firstBytes),
+      );
       const larger = Buffer.alloc(size);
       this.#kept.copy(larger, 0, 0, this.#keptCount);
       this.#kept = larger;

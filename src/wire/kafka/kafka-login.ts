@@ -75,7 +75,9 @@ export class ScramExchange {
   /** The last message of the client. @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED */
   async prove(challenge: string): Promise<string> {
     const { hash, nonce } = this.#parts;
-    const found = /^r=([!-+\--~]{1,512}),s=([A-Za-z0-9+/]{1,512}={0,2}),i=(\d{1,9})$/.exec(challenge);
+    const found = /^r=([!-+\--~]{1,512}),s=([A-Za-z0-9+/]{1,512}={0,2}),i=(\d{1,9})$/.exec(
+      challenge,
+    );
     const [, both = malformed(), salt = malformed(), written = malformed()] = found ?? [];
     const iterations = Number(written);
     if (iterations < scramIterationsMin || iterations > scramIterationsMax) {
@@ -97,7 +99,10 @@ export class ScramExchange {
   /** Checks the last message of the broker. @throws ServiceError SIGNAL_REFUSED */
   verify(last: string): void {
     const expected = this.#serverSignature;
-    const signature = Buffer.from(/^v=([A-Za-z0-9+/]{1,512}={0,2})/.exec(last)?.[1] ?? "", "base64");
+    const signature = Buffer.from(
+      /^v=([A-Za-z0-9+/]{1,512}={0,2})/.exec(last)?.[1] ?? "",
+      "base64",
+    );
     const isRight = signature.length === expected?.length && timingSafeEqual(signature, expected);
     if (isRight) return;
     throw new ServiceError("SIGNAL_REFUSED", "The broker does not know the password of this user.");

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ServiceError } from "../../../../src/core/base/errors.js";
 import {
-  LagReadings,
   type LagQuestion,
+  LagReadings,
   nextOffset,
   topicKey,
 } from "../../../../src/fleet/signals/kafka-lag.js";

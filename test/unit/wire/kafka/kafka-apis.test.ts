@@ -84,9 +84,21 @@ describe("counts and lengths", () => {
   it.each<[string, AnyApi, KafkaOutput, string]>([
     ["a negative count", apiVersions, output().int16(0).int32(-2), "SIGNAL_MALFORMED"],
     ["2^31 - 1 APIs", apiVersions, output().int16(0).int32(0x7fffffff), "SIGNAL_TOO_LARGE"],
-    ["too many brokers", metadata, output().int32(0).int32(kafkaBrokersMax + 1), "SIGNAL_TOO_LARGE"],
+    [
+      "too many brokers",
+      metadata,
+      output()
+        .int32(0)
+        .int32(kafkaBrokersMax + 1),
+      "SIGNAL_TOO_LARGE",
+    ],
     ["2^31 - 1 topics", offsetFetch, output().int32(0x7fffffff), "SIGNAL_TOO_LARGE"],
-    ["topics that are not there", offsetFetch, output().int32(kafkaPartitionsMax), "SIGNAL_MALFORMED"],
+    [
+      "topics that are not there",
+      offsetFetch,
+      output().int32(kafkaPartitionsMax),
+      "SIGNAL_MALFORMED",
+    ],
     [
       "more partitions than all topics may have together",
       listOffsets,
@@ -105,7 +117,9 @@ describe("counts and lengths", () => {
     [
       "a topic's name that is too long",
       offsetFetch,
-      output().int32(1).text("a".repeat(kafkaTopicBytesMax + 1)),
+      output()
+        .int32(1)
+        .text("a".repeat(kafkaTopicBytesMax + 1)),
       "SIGNAL_MALFORMED",
     ],
     ["a negative length", saslAuthenticate, output().int16(0).int16(-2), "SIGNAL_MALFORMED"],
