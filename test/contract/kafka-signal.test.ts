@@ -212,7 +212,7 @@ describe("who asks", () => {
 describe("a broker that is away", () => {
   const asked = { group: "outage", topics: ["outage"] };
 
-  it("is passed over for the next one of the policy, and is read again when it is back", async () => {
+  it("is passed over for the next one, and is read again when it is back", async () => {
     await client.createTopic("outage");
     await produce("outage", [3, 2, 1]);
     await client.commit("outage", { topic: "outage", offset: 1 });

@@ -21,7 +21,7 @@ const rows: readonly (readonly [RecordedAnswer["api"], string, unknown])[] = [
     ]),
   ],
   [
-    apis.metadata,
+    apis.clusterMetadata,
     "AAAAAAAAAAEAAAABAAkxMjcuMC4wLjEAAHGk//8AFkFBQUFBQUFBQUFBQUFBQUFBQUFBQVEAAAABAAAAAgAAAAZv" +
       "cmRlcnMAAAAAAgAAAAAAAAAAAAEAAAABAAAAAQAAAAEAAAABAAAAAAABAAAAAQAAAAEAAAABAAAAAQAAAAEAAwAE" +
       "bm9uZQAAAAAA",

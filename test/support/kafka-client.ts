@@ -1,7 +1,11 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { ServiceError } from "../../src/core/base/errors.js";
-import { findCoordinator, type KafkaApi, metadata } from "../../src/wire/kafka/kafka-apis.js";
+import {
+  clusterMetadata,
+  findCoordinator,
+  type KafkaApi,
+} from "../../src/wire/kafka/kafka-apis.js";
 import { KafkaConnection } from "../../src/wire/kafka/kafka-connection.js";
 import { refuseFailure } from "../../src/wire/kafka/kafka-failure.js";
 import { type KafkaFields, KafkaOutput } from "../../src/wire/kafka/kafka-fields.js";
@@ -37,7 +41,7 @@ export class KafkaTestClient {
 
   /** Whether the broker is registered, and finds coordinators of groups. */
   async isReady(): Promise<boolean> {
-    const { brokers } = await this.#connection.ask(metadata, []);
+    const { brokers } = await this.#connection.ask(clusterMetadata, []);
     await this.#connection.ask(findCoordinator, "any");
     return brokers.size > 0;
   }
@@ -46,7 +50,7 @@ export class KafkaTestClient {
   async createTopic(topic: string, partitions = 1): Promise<void> {
     await this.#connection.ask(createTopics, { topic, partitions });
     await waitFor("partitions have leaders", async () => {
-      const { topics } = await this.#connection.ask(metadata, [topic]);
+      const { topics } = await this.#connection.ask(clusterMetadata, [topic]);
       const found = topics[0]?.partitions ?? [];
       return found.length === partitions && found.every(({ errorCode }) => errorCode === 0);
     });

@@ -12,11 +12,11 @@ import type { SignalReader, SignalReadings } from "../../fleet/signals/signal-re
 import type { KafkaPlace } from "../../policy/services/kafka-source.js";
 import {
   type ClusterMetadata,
+  clusterMetadata,
   fetchTime,
   findCoordinator,
   type KafkaBroker,
   listOffsets,
-  metadata,
   offsetFetch,
   type PartitionId,
   type PartitionOffset,
@@ -38,7 +38,7 @@ export const lagPartitionsMax = 4_096;
 
 const leaderNotAvailable = 5;
 
-const usedApis = [metadata, findCoordinator, offsetFetch, listOffsets, fetchTime] as const;
+const usedApis = [clusterMetadata, findCoordinator, offsetFetch, listOffsets, fetchTime] as const;
 
 /**
  * Reads the lag of a consumer group from Kafka. Each poll has connections of its own, asks for the
@@ -74,7 +74,7 @@ export class KafkaSignalReader implements SignalReader {
     if (committed.length === 0) refuseUnknownGroup();
     const exact = topics.filter((topic) => !topic.includes("*"));
     const names = new Set([...exact, ...committed.map(({ topic }) => topic)]);
-    const cluster = await first.ask(metadata, [...names]);
+    const cluster = await first.ask(clusterMetadata, [...names]);
     const readings = new LagReadings(this.#question);
     const byLeader = this.#byLeader(cluster, readings);
     const reads = [...byLeader].map(([broker, partitions]) =>
@@ -98,7 +98,7 @@ export class KafkaSignalReader implements SignalReader {
         const broker = brokers.get(leader);
         const failure = kafkaFailure(
           broker === undefined ? leaderNotAvailable : own,
-          metadata.name,
+          clusterMetadata.name,
         );
         if (failure !== undefined) readings.fail(topic, partition, failure);
         if (failure !== undefined || broker === undefined) continue;

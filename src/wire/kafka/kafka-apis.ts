@@ -115,7 +115,7 @@ export interface ClusterMetadata {
 }
 
 /** Brokers, and the partitions of topics. Creates no topic. */
-export const metadata: KafkaApi<readonly string[], ClusterMetadata> = {
+export const clusterMetadata: KafkaApi<readonly string[], ClusterMetadata> = {
   ...large,
   name: "Metadata",
   key: 3,

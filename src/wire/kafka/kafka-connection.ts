@@ -20,8 +20,8 @@ interface WaitingRequest extends FrameBounds {
 
 /**
  * A connection to one broker. Requests may be sent before earlier ones are answered; a broker
- * answers in their order. What cannot be told apart ends the connection. The caller bounds the time,
- * by `destroy`.
+ * answers in their order. Responses that cannot be told apart end the connection. The caller bounds
+ * the time, by `destroy`.
  */
 export class KafkaConnection {
   readonly #stream: Duplex;

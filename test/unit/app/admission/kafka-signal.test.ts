@@ -1,5 +1,11 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { KafkaSignalReader } from "../../../../src/app/admission/kafka-signal.js";
+import {
+  kafkaConnectionsMax,
+  kafkaFileBytesMax,
+} from "../../../../src/app/admission/kafka-session.js";
+import { KafkaSignalReader, lagPartitionsMax } from "../../../../src/app/admission/kafka-signal.js";
 import { isServiceError } from "../../../../src/core/base/errors.js";
 import type { KafkaPlace } from "../../../../src/policy/services/kafka-source.js";
 import { KafkaOutput } from "../../../../src/wire/kafka/kafka-fields.js";
@@ -25,10 +31,11 @@ async function start(topics: readonly string[], changed: KafkaScript = {}): Prom
 }
 
 interface Asked extends Partial<KafkaPlace> {
+  readonly tokensPath?: string;
   readonly timeoutMs?: number;
 }
 
-function createReader(port: number, { timeoutMs = 5_000, ...own }: Asked = {}) {
+function createReader(port: number, { timeoutMs = 5_000, tokensPath, ...own }: Asked = {}) {
   const place: KafkaPlace = {
     kind: "kafka",
     brokers: [`127.0.0.1:${port}`],
@@ -41,7 +48,7 @@ function createReader(port: number, { timeoutMs = 5_000, ...own }: Asked = {}) {
     by: undefined,
     ...own,
   };
-  const parts = { clock: realClock, random: realRandom, place, tokensPath: undefined };
+  const parts = { clock: realClock, random: realRandom, place, tokensPath };
   const reader = new KafkaSignalReader({ ...parts, keysMax: 10 });
   return async () => {
     try {
@@ -91,12 +98,54 @@ describe("KafkaSignalReader", () => {
 
   it("refuses more partitions than a signal may have", async () => {
     const head = output().int32(0).int32(0).int16(-1).int32(1).int32(1).int16(0).text("orders");
-    const partitions = Array.from({ length: 4_097 }, (_, index) => index);
+    const partitions = Array.from({ length: lagPartitionsMax + 1 }, (_, index) => index);
     head.int8(0).list(partitions, (index) => {
       head.int16(0).int32(index).int32(1).int32(0).int32(0);
     });
     const port = await start(["orders"], { 3: () => head });
     expect(await createReader(port)()).toMatch(/^SIGNAL_TOO_LARGE .*more than 4096 partitions/);
+  });
+
+  it("refuses leaders on more brokers than a poll connects to", async () => {
+    const brokers = Array.from({ length: kafkaConnectionsMax + 1 }, (_, index) => index + 2);
+    const port = await start(["orders"], {
+      3: () => {
+        const answer = output().int32(0);
+        answer.list(brokers, (id) => answer.int32(id).text("127.0.0.1").int32(id).int16(-1));
+        answer.int16(-1).int32(1).int32(1).int16(0).text("orders").int8(0);
+        return answer.list(brokers, (id) => {
+          answer.int16(0).int32(id).int32(id).int32(0).int32(0);
+        });
+      },
+    });
+    expect(await createReader(port)()).toMatch(/^SIGNAL_TOO_LARGE .*more than 64 brokers/);
+  });
+
+  it("reads a login of a file that is not too large", async () => {
+    const port = await start(["orders"], {
+      17: () => output().int16(0).int32(0),
+      36: (_, request) => {
+        const isRight = request.toString("latin1").endsWith("\0user\0a:b");
+        return output()
+          .int16(isRight ? 0 : 58)
+          .int16(-1)
+          .bytes(Buffer.alloc(0));
+      },
+    });
+    const tokensPath = join(stage.folder, "tokens");
+    await mkdir(tokensPath);
+    const read = createReader(port, { mechanism: "PLAIN", tokensPath });
+    for (const [text, expected] of [
+      ["user:a:b\n", 1],
+      ["user:c", /^SIGNAL_REFUSED .*SASL_AUTHENTICATION_FAILED/],
+      ["user:a:b\nmore", /^SIGNAL_UNCONFIGURED /],
+      [" ".repeat(kafkaFileBytesMax + 1), /^SIGNAL_UNCONFIGURED /],
+    ] as const) {
+      await writeFile(join(tokensPath, "127.0.0.1"), text);
+      const found = await read();
+      if (typeof expected === "number") expect(found).toBe(expected);
+      else expect(found).toMatch(expected);
+    }
   });
 
   it.each<[string, Buffer, RegExp]>([

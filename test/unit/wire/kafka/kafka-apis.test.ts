@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { isServiceError } from "../../../../src/core/base/errors.js";
 import {
   apiVersions,
+  clusterMetadata,
   fetchTime,
   findCoordinator,
   type KafkaApi,
   listOffsets,
-  metadata,
   offsetFetch,
   saslAuthenticate,
   saslHandshake,
@@ -86,7 +86,7 @@ describe("counts and lengths", () => {
     ["2^31 - 1 APIs", apiVersions, output().int16(0).int32(0x7fffffff), "SIGNAL_TOO_LARGE"],
     [
       "too many brokers",
-      metadata,
+      clusterMetadata,
       output()
         .int32(0)
         .int32(kafkaBrokersMax + 1),
