@@ -66,7 +66,8 @@ export async function openAdmission(
     logger,
     policies: policies.feed,
     choice: config.signals,
-    store: opened.coordination.numbers,
+    store: coordination.numbers,
+    shared: coordination.isShared ? coordination.signals : undefined,
     onUpdate: (service, update) => {
       admission.read(service, update);
       if (update.rest !== undefined) loop.read(service, update.rest);
