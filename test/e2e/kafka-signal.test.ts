@@ -7,6 +7,7 @@ import { freePort } from "../support/free-port.js";
 import { HeadgateProcess } from "../support/headgate-process.js";
 import { KafkaTestClient } from "../support/kafka-client.js";
 import { KafkaServer, kafkaUsers } from "../support/kafka-server.js";
+import { redisEnv, startRedis } from "../support/redis.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -60,10 +61,12 @@ it("moves limits with the lag that Kafka has, and keeps them while it is away", 
   await mkdir(tokens);
   await writeFile(join(tokens, "localhost"), `lag:${kafkaUsers.lag}\n`);
   await writeFile(join(tokens, "localhost.ca.pem"), authority.certificate);
+  const redis = await startRedis(stage);
   const adminPort = await freePort();
   const headgate = await HeadgateProcess.start(stage, {
     policy: policyOf(kafka.ports.saslTls),
     env: {
+      ...redisEnv(redis.port),
       HEADGATE_SIGNAL_TOKENS: tokens,
       HEADGATE_ADMIN_ADDR: `127.0.0.1:${adminPort}`,
       HEADGATE_ADMIN_OPEN: "true",
@@ -94,6 +97,9 @@ it("moves limits with the lag that Kafka has, and keeps them while it is away", 
       { key: "users", reading: 0 },
     ],
   });
+  // It polls for other replicas too.
+  const told = await redis.client().keys("*signal:*");
+  expect(told).toHaveLength(2);
   await client.commit("linearizer", { topic: "batches-orders", offset: 100 });
   await waitForService("linearizer", { concurrencyLimit: 505 });
   // The last reading stays for a while; then the policy says what holds.

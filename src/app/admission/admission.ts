@@ -76,7 +76,8 @@ export async function openAdmission(
     logger,
     policies: policies.feed,
     choice: config.signals,
-    store: opened.coordination.numbers,
+    store: coordination.numbers,
+    shared: coordination.isShared ? coordination.signals : undefined,
     host,
     onUpdate: (service, update) => {
       admission.read(service, update);

@@ -17,13 +17,15 @@ import { useStage } from "../../../support/stage.js";
 
 const stage = useStage("test");
 
+const pace = { everyMs: 10_000, timeoutMs: 10_000 };
+
 /** What is read, or the code of why nothing is. */
 async function read(
   place: SignalPlace,
   { choice = {}, keysMax }: { choice?: SignalChoice; keysMax?: number } = {},
 ): Promise<unknown> {
   const parts = { clock: realClock, random: realRandom, choice, store: undefined };
-  const reader = createSignalReader(parts, { place, keysMax });
+  const reader = createSignalReader(parts, { place, keysMax, ...pace });
   const readings = await reader.read(realClock.monotonicMs() + 10_000).catch((thrown: unknown) => {
     if (!isServiceError(thrown)) throw thrown;
     return thrown.code;
