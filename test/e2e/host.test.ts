@@ -69,7 +69,8 @@ describe("headgate serve, as a sidecar", () => {
     await waitForLimit(headgate, "by-cpu", 1_000);
     const burner = burnCpu(stage, cgroup);
     await waitForLimit(headgate, "by-cpu", 10);
-    expect(headgate.process.output).toContain('"event":"capacityDecreased"');
+    const line = '"event":"capacityDecreased"';
+    await waitFor("the log has it", () => headgate.process.output.includes(line));
     await burner.kill();
     await waitForLimit(headgate, "by-cpu", 1_000);
     // A cgroup has no run queue: that is said once, and the bound for it holds.
