@@ -7,7 +7,7 @@ const one = { concurrency: { law: "fixed", initial: 1 } } as const;
 const never = Number.POSITIVE_INFINITY;
 
 describe("createAdmission()", () => {
-  it("returns what work resolves with, and rejects with what it throws, at once or later", async () => {
+  it("returns what work resolves with, and rejects with what it throws", async () => {
     const admission = createAdmission({ name: "shop", retry: {} });
     expect(await admission.run(async () => "value")).toBe("value");
     const error = new Error("no");
@@ -63,6 +63,8 @@ describe("createAdmission()", () => {
     await rig.pass(20);
     expect(Object.fromEntries(rig.results)).toEqual({ a: "enough", b: "enough", c: "served 1" });
     expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect(rig.begun[0]?.attempt.signal.reason).toBe("enough");
+    expect(rig.admission.snapshot().outcomes).toMatchObject({ served: 1, cancelled: 1 });
     rig.call("d", [{ ms: 1 }], { signal });
     await rig.pass(1);
     expect(rig.result("d")).toBe("enough");
@@ -86,7 +88,7 @@ describe("createAdmission()", () => {
     expect(rig.begun.map(({ remainingMs }) => remainingMs)).toEqual([25, 6]);
   });
 
-  it("leaves work behind that ignores its signal, and holds its permit for it, for 30 s", async () => {
+  it("leaves work behind that ignores its signal, and holds its permit for 30 s", async () => {
     const rig = new CallRig(one);
     rig.call("slow", [{ ms: 500, ignoresSignal: true }], { timeoutMs: 100 });
     await rig.pass(99);
