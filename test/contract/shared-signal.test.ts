@@ -86,7 +86,7 @@ describe.each(enginesFor.behaviour)("SharedSignalReader on %s", (engine) => {
     await waitFor("it is told", async () => {
       const { control } = store;
       const [key = ""] = await control.keys("*signal:0c");
-      return (await control.hset(key, "told", "{")) === 0;
+      return (await control.hset(key, "readings", "{")) === 0;
     });
     expect(await other.read()).toEqual({ kind: "whole", reading: 7 });
     expect(other.source.pollCount).toBe(1);

@@ -44,30 +44,41 @@ spec:
 `;
 }
 
-it("moves limits with the lag that Kafka has, and keeps them while it is away", async () => {
-  const authority = new TestAuthority();
+/** A Kafka whose group has consumed nothing of two empty topics. */
+async function startKafka(authority: TestAuthority) {
   const kafka = await KafkaServer.start(stage, authority);
   const client = await KafkaTestClient.connect(kafka.ports.plain);
   stage.atEnd(() => client.close());
-  const produce = async (topic: string, count: number): Promise<void> => {
-    const epochMs = Array.from({ length: count }, () => Date.now());
-    await client.produce({ topic, epochMs });
-  };
   for (const topic of ["batches-orders", "batches-users"]) {
     await client.createTopic(topic);
     await client.commit("linearizer", { topic, offset: 0 });
   }
-  const tokens = join(stage.folder, "tokens");
-  await mkdir(tokens);
-  await writeFile(join(tokens, "localhost"), `lag:${kafkaUsers.lag}\n`);
-  await writeFile(join(tokens, "localhost.ca.pem"), authority.certificate);
+  const produce = async (topic: string, count: number): Promise<void> => {
+    const epochMs = Array.from({ length: count }, () => Date.now());
+    await client.produce({ topic, epochMs });
+  };
+  return { kafka, client, produce };
+}
+
+/** A directory of what Headgate needs to reach it. */
+async function writeCredentials(authority: TestAuthority): Promise<string> {
+  const folder = join(stage.folder, "tokens");
+  await mkdir(folder);
+  await writeFile(join(folder, "localhost"), `lag:${kafkaUsers.lag}\n`);
+  await writeFile(join(folder, "localhost.ca.pem"), authority.certificate);
+  return folder;
+}
+
+it("moves limits with the lag that Kafka has, and keeps them while it is away", async () => {
+  const authority = new TestAuthority();
+  const { kafka, client, produce } = await startKafka(authority);
   const redis = await startRedis(stage);
   const adminPort = await freePort();
   const headgate = await HeadgateProcess.start(stage, {
     policy: policyOf(kafka.ports.saslTls),
     env: {
       ...redisEnv(redis.port),
-      HEADGATE_SIGNAL_TOKENS: tokens,
+      HEADGATE_SIGNAL_TOKENS: await writeCredentials(authority),
       HEADGATE_ADMIN_ADDR: `127.0.0.1:${adminPort}`,
       HEADGATE_ADMIN_OPEN: "true",
       HEADGATE_DRAIN_DELAY_MS: "0",

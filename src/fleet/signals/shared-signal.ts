@@ -18,12 +18,12 @@ interface SharedSignalParts {
 }
 
 /** The part of a poll's time in which the store must answer whose turn it is. */
-export const turnTimeRatio = 0.25;
+const turnTimeRatio = 0.25;
 
 /**
- * Reads a source that one replica polls for its fleet. The others take what that one has read, which
- * is up to `everyMs` older. A replica whose poll fails gives its turn away, so a source that only
- * one replica cannot reach is read by the next one. Without the store, each polls by itself.
+ * Reads a source that one replica polls for its fleet. The others take what that one has read,
+ * which is up to `everyMs` older. A replica whose poll fails gives its turn away, so a source that
+ * only one replica cannot reach is read by the next one. Without the store, each polls by itself.
  */
 export class SharedSignalReader implements SignalReader {
   readonly #parts: SharedSignalParts;
@@ -39,16 +39,16 @@ export class SharedSignalReader implements SignalReader {
   async read(deadlineMs: number): Promise<SignalReadings> {
     const { store, reader, timeoutMs, keysMax } = this.#parts;
     const askedMs = deadlineMs - (1 - turnTimeRatio) * timeoutMs;
-    const told = await store.take(this.#turn, askedMs).catch(() => undefined);
-    const shared = told === undefined ? undefined : readShared(told, keysMax);
+    const text = await store.take(this.#turn, askedMs).catch(() => undefined);
+    const shared = text === undefined ? undefined : readShared(text, keysMax);
     if (shared !== undefined) return shared;
     // Where the store is away, nobody hears of it, and each polls by itself.
     const ignore = (): void => {};
     try {
       const readings = await reader.read(deadlineMs);
-      const text = writeShared(readings);
-      if (Buffer.byteLength(text) <= sharedReadingsBytesMax) {
-        store.tell(this.#turn, text).catch(ignore);
+      const own = writeShared(readings);
+      if (Buffer.byteLength(own) <= sharedReadingsBytesMax) {
+        store.tell(this.#turn, own).catch(ignore);
       }
       return readings;
     } catch (thrown) {

@@ -64,11 +64,11 @@ const takeScript: StoreScript = {
   name: "signal-take",
   text: `${readTurn}
 if owner and owner ~= ARGV[1] and untilMs >= nowMs and untilMs <= nowMs + turnMs then
-  local told = redis.call('HGET', KEYS[1], 'told') or ''
-  if #told > tonumber(ARGV[3]) then return '' end
-  return told
+  local readings = redis.call('HGET', KEYS[1], 'readings') or ''
+  if #readings > tonumber(ARGV[3]) then return '' end
+  return readings
 end
-if owner ~= ARGV[1] then redis.call('HDEL', KEYS[1], 'told') end
+if owner ~= ARGV[1] then redis.call('HDEL', KEYS[1], 'readings') end
 ${keepTurn}
 return ''
 `,
@@ -79,7 +79,7 @@ const tellScript: StoreScript = {
   name: "signal-tell",
   text: `${readTurn}
 if owner ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'told', ARGV[3])
+redis.call('HSET', KEYS[1], 'readings', ARGV[3])
 ${keepTurn}
 return 1
 `,
