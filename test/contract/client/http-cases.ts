@@ -381,7 +381,7 @@ function describeHeaders(start: Start): void {
     clock.advance(7_000);
     await sent;
     const told = service.requests.map(({ message: { headers } }) => [
-      headers["x-headgate-priority"],
+      headers["x-request-priority"],
       headers["x-headgate-attempt"],
       headers["grpc-timeout"],
       headers["x-timeout-ms"],
