@@ -52,6 +52,8 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   image: "sh",
   // test/e2e/library.test.ts
   client: "ts",
+  // test/contract/client/adapters-guide.test.ts
+  "client-adapter": "ts",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts
