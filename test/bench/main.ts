@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
-import { tellClient } from "./client.js";
+import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
@@ -77,11 +77,11 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
+  --client N      instead of all this: what the library of callers adds to a call, next to others, in
+                  turns of N thousand calls
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
-  --client N      instead of all this: what a call costs with the library for callers, next to other
-                  libraries, in rows of N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
   --light         instead of all this: the CPU of each start, the time of an end, and the memory of
@@ -109,10 +109,10 @@ interface InsteadValues {
   readonly repeat?: string;
   readonly rlqs?: string;
   readonly console?: string;
+  readonly client?: string;
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
-  readonly client?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
   readonly first: string;
@@ -144,10 +144,10 @@ async function main(): Promise<void> {
       repeat: { type: "string" },
       rlqs: { type: "string" },
       console: { type: "string" },
+      client: { type: "string" },
       replay: { type: "string" },
       generate: { type: "string" },
       rooms: { type: "string" },
-      client: { type: "string" },
       decoders: { type: "boolean" },
       light: { type: "boolean" },
       first: { type: "string", default: "1" },
@@ -260,14 +260,14 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await rlqs(Number(values.rlqs) * 1_000);
   } else if (values.console !== undefined) {
     process.stdout.write(`${await tellConsole(Number(values.console))}\n`);
+  } else if (values.client !== undefined) {
+    process.stdout.write(`${await tellClientLibrary(Number(values.client))}\n`);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
-  } else if (values.client !== undefined) {
-    process.stdout.write(`${await tellClient(Number(values.client) * 1_000)}\n`);
   } else if (values.light) {
     process.stdout.write(`${await tellLight()}\n`);
   } else if (values.decoders) {
