@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { connect as tlsConnect } from "node:tls";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { ServiceError, toServiceError } from "../../core/base/errors.js";
-import { type KafkaPlace, parseBroker } from "../../policy/services/kafka-source.js";
+import { parseBroker } from "../../policy/services/broker-address.js";
+import type { KafkaPlace } from "../../policy/services/kafka-source.js";
 import { apiVersions, type KafkaApi, type KafkaBroker } from "../../wire/kafka/kafka-apis.js";
 import { KafkaConnection } from "../../wire/kafka/kafka-connection.js";
 import { type KafkaLogin, logIn } from "../../wire/kafka/kafka-login.js";
@@ -76,6 +77,7 @@ export class KafkaSession {
     for (let step = 0; step < brokers.length; step += 1) {
       const index = (first + step) % brokers.length;
       const broker = parseBroker(brokers[index] ?? "");
+      if (broker === undefined) continue;
       try {
         this.#credentials = await this.#readCredentials(broker.host);
         // A broker that does not answer leaves time for the others.

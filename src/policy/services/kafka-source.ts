@@ -3,6 +3,7 @@ import type { Block } from "../text/block.js";
 import { type FieldType, flag, readBy, ruledText, text, words } from "../text/form.js";
 import { field, items, object } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
+import { parseBroker } from "./broker-address.js";
 
 /** A consumer group, and where its lag is read. */
 export interface KafkaPlace {
@@ -28,20 +29,17 @@ export const kafkaBrokersListedMax = 16;
 /** Maximum number of topics that a policy names. */
 export const kafkaTopicsMax = 64;
 
-const brokerPattern = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9_](?:[a-z0-9_.-]*[a-z0-9])?)):([0-9]{1,5})$/i;
-
 const brokerRule: TextRule = {
   charsMax: 262,
   forbidden: /[\p{Cc}\s]/u,
   expected: "a broker's host and port, such as kafka.example:9092",
 };
 
-const broker = readBy(text(brokerRule, brokerPattern), (reader, place) => {
+const broker = readBy(text(brokerRule, /:[0-9]{1,5}$/), (reader, place) => {
   const written = reader.readText(place, brokerRule);
   if (written === undefined) return undefined;
-  const port = Number(brokerPattern.exec(written)?.[3] ?? 0);
-  if (port >= 1 && port <= 65_535) return written.toLowerCase();
-  const isHost = brokerPattern.test(`${written}:9092`);
+  if (parseBroker(written) !== undefined) return written.toLowerCase();
+  const isHost = parseBroker(`${written}:9092`) !== undefined;
   return reader.reportContent(place.value ?? place.key, {
     id: "HG233",
     message: "this is not a broker's address",
@@ -49,12 +47,6 @@ const broker = readBy(text(brokerRule, brokerPattern), (reader, place) => {
     suggestion: isHost ? `${written}:9092` : undefined,
   });
 });
-
-/** Reads a broker as `KafkaPlace` has it. IPv6 addresses lose their brackets. */
-export function parseBroker(written: string): { readonly host: string; readonly port: number } {
-  const [, address, name = "", port] = brokerPattern.exec(written) ?? [];
-  return { host: address ?? name, port: Number(port) };
-}
 
 /** Source: Kafka, `Topic.LEGAL_CHARS`, and one `*`. */
 const topicPattern = /^[a-zA-Z0-9._-]*\*?[a-zA-Z0-9._-]*$/;

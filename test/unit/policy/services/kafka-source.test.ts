@@ -3,7 +3,6 @@ import { parsePolicy } from "../../../../src/policy/parse.js";
 import {
   kafkaBrokersListedMax,
   kafkaTopicsMax,
-  parseBroker,
 } from "../../../../src/policy/services/kafka-source.js";
 import { policyOf } from "../../../support/service-texts.js";
 
@@ -72,12 +71,5 @@ describe("signal.kafka", () => {
     ["me:word@kafka.example:9092", ["HG233"]],
   ])("reads %s as a broker or tells why not", (broker, ids) => {
     expect(idsOf({ brokers: [broker] })).toEqual(ids);
-  });
-});
-
-describe("parseBroker()", () => {
-  it("reads names and addresses", () => {
-    expect(parseBroker("kafka.example:9092")).toEqual({ host: "kafka.example", port: 9_092 });
-    expect(parseBroker("[fd00::1]:1")).toEqual({ host: "fd00::1", port: 1 });
   });
 });
