@@ -14,10 +14,10 @@ export function libraryMetricsPage(): ReferencePage {
     title: "Metrics of the library",
     purpose: "This page lists the metrics of `headgate/client` and `headgate/server`.",
     body: paragraphs(
-      "`addMetrics` of `headgate/metrics/prometheus` adds them to a registry of prom-client, " +
-        "and `observeMetrics` of `headgate/metrics/opentelemetry` to a meter of OpenTelemetry. There, " +
-        "counters have no `_total` of their own. The label `admission` is the name of what is " +
-        "measured. All other values come from closed sets.",
+      "`addMetrics` of `headgate/metrics/prometheus` adds them to a registry of prom-client; " +
+        "`observeMetrics` of `headgate/metrics/opentelemetry` adds them to a meter of " +
+        "OpenTelemetry, without `_total` at the end of a name. The label `admission` is the name " +
+        "of what is measured. All other values come from closed sets.",
       table(["metric", "type", "labels", "what it says"], rows),
     ),
   };
