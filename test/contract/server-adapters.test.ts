@@ -310,7 +310,7 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
       },
     );
 
-    it("serves all that is critical while ten times as much comes, and sheds what is low", async () => {
+    it("serves what is critical while ten times as much comes, and sheds the rest", async () => {
       const works = new Works();
       const { admission, port, http } = await start(kind, works.begin, {
         maxInFlight: 5,
