@@ -79,6 +79,7 @@ const third = await retry(async ({ number }) => {
   if (failures-- > 0) throw new Error("not yet");
   return number;
 }, { baseMs: 1 });
+const headers = await first;
 // Nothing but the library keeps the process alive here, and at the end nothing does.
 const stuck = await users.run(() => new Promise(() => {}), { timeoutMs: 20 }).catch(
   (error: unknown) => error instanceof Error && error.name,
@@ -86,7 +87,8 @@ const stuck = await users.run(() => new Promise(() => {}), { timeoutMs: 20 }).ca
 const window = createWindowLimiter();
 const { value, control } = await window.runRateLimited(() => "done");
 control.success();
-console.log(JSON.stringify([await first, second, third, stuck, value, users.snapshot().outcomes.served]));
+const { served } = users.snapshot().outcomes;
+console.log(JSON.stringify([headers, second, third, stuck, value, served]));
 `;
 
 describe("the library of an installed package", () => {
