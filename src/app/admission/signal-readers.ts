@@ -13,6 +13,7 @@ import type { SignalStore } from "../../store/coordination/signal-store.js";
 import { sha256 } from "../base/sha256.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
+import type { HostWatch } from "./host-watch.js";
 import { KafkaSignalReader } from "./kafka-signal.js";
 
 /** What readers are made with. */
@@ -22,6 +23,8 @@ export interface SignalReaderParts {
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
   readonly store: NumberStore | undefined;
+  /** Reads the host; absent where nothing of it is read. */
+  readonly host?: Pick<HostWatch, "readerOf">;
   /** Absent where no other replica can have the same sources. */
   readonly shared?: SignalStore | undefined;
 }
@@ -59,6 +62,8 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
       if (store === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
       return new KeySignalReader({ store, key: place.key, keysMax });
     }
+    case "host":
+      return parts.host?.readerOf(place.name) ?? unconfigured("The host is not read here.");
     case "kafka": {
       const { tokensPath } = parts.choice;
       const reader = new KafkaSignalReader({ ...parts, place, keysMax, tokensPath });

@@ -40,6 +40,14 @@ const signalOptionRows = {
       "`HOST.ca.pem`, `HOST.cert.pem` and `HOST.key.pem` are its CAs and our certificate. " +
       "Headgate reads the files for each poll.",
   }),
+  hostRoot: textOption({
+    env: "HEADGATE_HOST_ROOT",
+    valueName: "DIRECTORY",
+    defaultValue: "/",
+    docs:
+      "The directory that contains `proc` and `sys/fs/cgroup` for readings of the " +
+      "host. Without `proc/self`, its `sys/fs/cgroup` is the cgroup that is read.",
+  }),
 } as const;
 
 const portMax = 65_535;

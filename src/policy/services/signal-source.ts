@@ -1,3 +1,8 @@
+import {
+  type HostReadingName,
+  hostReadingNames,
+  hostReadings,
+} from "../../core/admission/host-reading.js";
 import { parseJsonPointer } from "../../core/base/json-pointer.js";
 import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series-selector.js";
 import type { Block } from "../text/block.js";
@@ -52,6 +57,8 @@ export type SignalPlace =
   /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
   | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
   | KafkaPlace
+  /** The host of each replica, or its cgroup: every replica has its own reading. */
+  | { readonly kind: "host"; readonly name: HostReadingName }
   | { readonly kind: "fixed"; readonly reading: number };
 
 /** The largest reading that may be named: a double holds whole numbers up to here. */
@@ -67,6 +74,9 @@ export const staleAfterMsMax = 86_400_000;
 /** The longest that a question takes where the policy does not say, in milliseconds. */
 const defaultTimeoutMs = 2_000;
 
+/** The host is read once a second, in milliseconds. */
+const hostEveryMs = 1_000;
+
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
 
@@ -74,7 +84,15 @@ export const readingBounds = { min: 0, max: readingMax } as const;
 const timeoutMsMin = 10;
 
 /** Where readings may come from: one of them. */
-export const placeKinds = ["prometheus", "metrics", "redis", "http", "kafka", "fixed"] as const;
+export const placeKinds = [
+  "prometheus",
+  "metrics",
+  "redis",
+  "http",
+  "kafka",
+  "host",
+  "fixed",
+] as const;
 
 const selectorRule: TextRule = {
   charsMax: 1_024,
@@ -128,6 +146,13 @@ const labelRule: TextRule = {
   expected: "a label's name, of letters, digits and `_`",
 };
 
+const hostDocs = hostReadingNames
+  .map((name) => {
+    const { docs, target, critical } = hostReadings[name];
+    return `\`${name}\`: ${docs} (${target} to ${critical})`;
+  })
+  .join("; ");
+
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {
   place: {
@@ -148,6 +173,12 @@ export const signalSourceFields = {
     kafka: field(
       inner(kafka, "{brokers: [...], group: ..., topics: [...]}"),
       "A consumer group, whose lag is read from Kafka.",
+    ),
+    host: field(
+      words(...hostReadingNames),
+      "A reading of the host that Headgate runs on, as a sidecar, or of its cgroup, by " +
+        "default every second; with the default `target` and `critical` of each: " +
+        `${hostDocs}.`,
     ),
     fixed: field(number(readingBounds), "A constant reading, for tests.", {
       larger: "stricter",
@@ -210,7 +241,8 @@ export function readSignalSource(
   block: Block,
   read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
-  const everyMs = readField(source, block, "every") ?? read.everyMs;
+  const presetMs = block.field("host") === undefined ? read.everyMs : hostEveryMs;
+  const everyMs = readField(source, block, "every") ?? presetMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
   const staleAfterMs = readField(source, block, "staleAfter") ?? 6 * everyMs;
   if (staleAfterMs < everyMs + timeoutMs) {
@@ -238,7 +270,7 @@ function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): Signa
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
       "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, kafka: a group, " +
-      "or fixed: a number";
+      "host: a reading, or fixed: a number";
     const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
     return undefined;
@@ -286,6 +318,10 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
       const group = read(kind);
       const by = readKafkaBy(block);
       return group && { kind, ...group, by };
+    }
+    case "host": {
+      const name = read(kind);
+      return name === undefined ? undefined : { kind, name };
     }
     case "fixed": {
       const reading = read(kind);
