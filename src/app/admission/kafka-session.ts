@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { isIP, connect as netConnect, type Socket } from "node:net";
 import { join } from "node:path";
 import { connect as tlsConnect } from "node:tls";
@@ -191,12 +191,16 @@ export class KafkaSession {
     return { login, ca, cert, key };
   }
 
-  /** Undefined where there is no such file. */
+  /** Undefined where there is no such file. @throws ServiceError SIGNAL_UNCONFIGURED */
   async #readFile(name: string): Promise<Buffer | undefined> {
     const { tokensPath } = this.#parts;
     if (tokensPath === undefined || !/^[a-z0-9][a-z0-9._-]*$/.test(name)) return undefined;
-    const bytes = await readFile(join(tokensPath, name)).catch(() => undefined);
-    return bytes === undefined || bytes.length > kafkaFileBytesMax ? undefined : bytes;
+    const path = join(tokensPath, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) return undefined;
+    if (found.size <= kafkaFileBytesMax) return readFile(path).catch(() => undefined);
+    const words = "A file of this broker's host in HEADGATE_SIGNAL_TOKENS is too large.";
+    throw new ServiceError("SIGNAL_UNCONFIGURED", words);
   }
 }
 

@@ -190,11 +190,11 @@ export const offsetFetch: KafkaApi<string, readonly PartitionOffset[]> = {
   // A null array: all topics.
   encode: (group, output) => output.text(group).int32(-1),
   decode: (fields) => {
-    const offsets = readPartitions(fields, (id) => {
+    const offsets = readPartitions(fields, (topic, partition) => {
       const offset = fields.int64();
       fields.nullableText(textBytesMax);
       refuseFailure(fields.int16(), "OffsetFetch");
-      return { ...id, offset };
+      return { topic, partition, offset };
     });
     refuseFailure(fields.int16(), "OffsetFetch");
     fields.end();
@@ -226,10 +226,10 @@ export const listOffsets: KafkaApi<EndQuestion, readonly PartitionEnd[]> = {
     });
   },
   decode: (fields) => {
-    const ends = readPartitions(fields, (id) => {
+    const ends = readPartitions(fields, (topic, partition) => {
       const errorCode = fields.int16();
       fields.skip(int64Bytes);
-      return { ...id, errorCode, offset: fields.int64() };
+      return { topic, partition, errorCode, offset: fields.int64() };
     });
     fields.end();
     return ends;
@@ -323,15 +323,15 @@ function writeTopics<Position extends PartitionId>(
 /** Reads partitions below their topics. */
 function readPartitions<Item>(
   fields: KafkaFields,
-  read: (id: PartitionId) => Item,
+  read: (topic: string, partition: number) => Item,
   countMax = kafkaPartitionsMax,
 ): readonly Item[] {
-  let leftCount = countMax;
-  const topics = fields.list(countMax, () => {
+  const items: Item[] = [];
+  fields.list(countMax, () => {
     const topic = fields.text(kafkaTopicBytesMax);
-    const own = fields.list(leftCount, () => read({ topic, partition: fields.int32() }));
-    leftCount -= own.length;
-    return own;
+    fields.list(countMax - items.length, () => {
+      items.push(read(topic, fields.int32()));
+    });
   });
-  return topics.flat();
+  return items;
 }

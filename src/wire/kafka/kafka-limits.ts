@@ -17,7 +17,7 @@ export const kafkaRecordsKeptBytes = 512;
 export const kafkaBrokersMax = 1_024;
 
 /** Maximum number of partitions in a response. */
-export const kafkaPartitionsMax = 16_384;
+export const kafkaPartitionsMax = 8_192;
 
 /** Maximum number of requests of a connection that wait for their response. */
 export const kafkaWaitingMax = 4_096;

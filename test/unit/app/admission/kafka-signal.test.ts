@@ -139,7 +139,7 @@ describe("KafkaSignalReader", () => {
       ["user:a:b\n", 1],
       ["user:c", /^SIGNAL_REFUSED .*SASL_AUTHENTICATION_FAILED/],
       ["user:a:b\nmore", /^SIGNAL_UNCONFIGURED /],
-      [" ".repeat(kafkaFileBytesMax + 1), /^SIGNAL_UNCONFIGURED /],
+      [" ".repeat(kafkaFileBytesMax + 1), /^SIGNAL_UNCONFIGURED .*too large/],
     ] as const) {
       await writeFile(join(tokensPath, "127.0.0.1"), text);
       const found = await read();
