@@ -1,0 +1,28 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { systemClock, systemRandom } from "../../app/base/clock.js";
+import { LayersCaller } from "./layers-caller.js";
+import type { CallerCounts } from "./layers-counts.js";
+import type { CallerOrder, PartReply, PartRequest } from "./layers-rig.js";
+import { createTransport } from "./layers-transport.js";
+
+/** Runs in a worker thread: the caller of the example, with the layer in it. */
+const { port, settings } = workerData as CallerOrder;
+const caller = new LayersCaller(
+  {
+    clock: systemClock,
+    arrivals: systemRandom,
+    retries: systemRandom,
+    send: createTransport(port).send,
+    createClient: () => () => Promise.resolve("refused"),
+  },
+  settings,
+);
+reply({ kind: "ready", port: 0 });
+parentPort?.on("message", (request: PartRequest) => {
+  if (request.kind === "settings") caller.settings = request.settings;
+  else reply({ kind: "counts", counts: caller.counts });
+});
+
+function reply(message: PartReply<CallerCounts>): void {
+  parentPort?.postMessage(message);
+}

@@ -1,0 +1,32 @@
+import { parentPort, workerData } from "node:worker_threads";
+import { systemClock } from "../../app/base/clock.js";
+import type { ServiceCounts } from "./layers-counts.js";
+import type { PartReply, PartRequest, ServiceOrder } from "./layers-rig.js";
+import { LayersService } from "./layers-service.js";
+import type { LayersSettings } from "./layers-settings.js";
+
+/** Runs in a worker thread: the service of the example, with the layer in it. */
+const { port, portSetting, settings } = workerData as ServiceOrder;
+const service = new LayersService({
+  clock: systemClock,
+  protect: (work) => (request, response) => work(request, response, undefined),
+});
+apply(settings);
+try {
+  reply({ kind: "ready", port: await service.listen(port, portSetting) });
+} catch (thrown) {
+  reply({ kind: "failed", message: thrown instanceof Error ? thrown.message : String(thrown) });
+}
+parentPort?.on("message", (request: PartRequest) => {
+  if (request.kind === "settings") apply(request.settings);
+  else reply({ kind: "counts", counts: service.counts });
+});
+
+function apply({ layers, workersRatio }: LayersSettings): void {
+  service.isProtected = layers.server;
+  service.setWorkers(workersRatio);
+}
+
+function reply(message: PartReply<ServiceCounts>): void {
+  parentPort?.postMessage(message);
+}
