@@ -14,7 +14,6 @@ import {
   type LayersFigures,
 } from "../../src/demo/three-layers/layers-counts.js";
 import {
-  type Layers,
   type LayersSettings,
   meanWorkMs,
   serviceHosts,
@@ -26,15 +25,10 @@ import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { randomStream } from "../../src/simulate/engine/seeded-random.js";
 import { createTestDecider } from "../support/decider.js";
-
-/** What is otherwise from some time on. */
-export interface LayersChange {
-  readonly atMs: number;
-  readonly settings: Partial<Omit<LayersSettings, "layers">>;
-}
+import type { LayersWorld } from "../support/layers-conditions.js";
 
 /** The three layers over virtual time: the example's own parts, and an Envoy that only asks. */
-export class LayersRun {
+export class LayersRun implements LayersWorld {
   readonly #calendar = new EventCalendar();
   readonly #clock: Clock;
   readonly #workers: LayersWorkers;
@@ -70,7 +64,7 @@ export class LayersRun {
     return { caller: this.#caller.counts, service: this.#workers.counts };
   }
 
-  change(settings: Partial<LayersSettings>): void {
+  async change(settings: Partial<LayersSettings>): Promise<void> {
     this.#settings = { ...this.#settings, ...settings };
     this.#caller.settings = this.#settings;
     this.#workers.setRatio(this.#settings.workersRatio);
@@ -192,7 +186,19 @@ function createProxy(clock: Clock, seed: number): Admission {
 function readExample(): Policy {
   const file = "envoy/three-layers/policy.yaml";
   const parsed = parsePolicy([
-    { file, text: readFileSync(file, "utf8").replace("law: x", process.env["LAWS"] ?? "") },
+    {
+      file,
+      text: readFileSync(file, "utf8")
+        .replace(
+          "concurrency:",
+          process.env["LAW"] ? `concurrency:\n        law: ${process.env["LAW"]}` : "concurrency:",
+        )
+        .replace(
+          "feedback: [circuitBreakers]",
+          process.env["LAW"] ? "" : "feedback: [circuitBreakers]",
+        )
+        .replace("sources: [envoyMetrics]", process.env["LAW"] ? "" : "sources: [envoyMetrics]"),
+    },
   ]);
   if (parsed.kind === "problems") {
     throw new Error(parsed.problems.map(({ message }) => message).join("; "));
@@ -202,8 +208,4 @@ function readExample(): Policy {
   builder.add(parsed.rules);
   builder.addServices(parsed.services);
   return builder.finish();
-}
-
-export function layersOf(mask: number): Layers {
-  return { client: (mask & 4) !== 0, proxy: (mask & 2) !== 0, server: (mask & 1) !== 0 };
 }

@@ -16,8 +16,11 @@ const connectionsMax = 100;
 
 /** A page needs nothing but itself, and is shown in no other. */
 const headers = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "content-security-policy": [
+    "default-src 'none'",
+    ...["script-src", "style-src", "connect-src"].map((what) => `${what} 'self'`),
+    ...["base-uri", "form-action", "frame-ancestors"].map((what) => `${what} 'none'`),
+  ].join("; "),
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cache-control": "no-store",
@@ -84,13 +87,12 @@ export class LayersSite {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const { method, url = "/" } = request;
     const file = files.get(url);
-    if (!this.#isOwn(request)) return end(response, httpStatuses.forbidden);
-    if (method === "GET" && file !== undefined) {
+    if (!this.#isOwn(request)) end(response, httpStatuses.forbidden);
+    else if (method === "GET" && file !== undefined) {
       response.writeHead(httpStatuses.ok, { ...headers, "content-type": file[0] });
       response.end(file[1]);
     } else if (method === "GET" && url === "/state") {
-      response.writeHead(httpStatuses.ok, { ...headers, "content-type": "application/json" });
-      response.end(JSON.stringify({ settings: this.#rig.settings, figures: this.#figures }));
+      void this.#tell(response);
     } else if (method === "POST" && url === "/settings") {
       void this.#change(request, response);
     } else end(response, httpStatuses.notFound);
@@ -101,6 +103,12 @@ export class LayersSite {
     const hosts = [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`];
     const isOwnHost = host !== undefined && hosts.includes(host);
     return isOwnHost && (origin === undefined || origin === `http://${host}`);
+  }
+
+  async #tell(response: ServerResponse): Promise<void> {
+    const counts = await this.#rig.counts();
+    response.writeHead(httpStatuses.ok, { ...headers, "content-type": "application/json" });
+    response.end(JSON.stringify({ settings: this.#rig.settings, counts, figures: this.#figures }));
   }
 
   async #change(request: IncomingMessage, response: ServerResponse): Promise<void> {
