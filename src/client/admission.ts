@@ -1,8 +1,9 @@
 import type { Priority } from "../core/admission/priority.js";
 import type { QueueOrder } from "../core/admission/request-queue.js";
 import type { Clock, Random } from "../core/base/clock.js";
+import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import type { AdmissionCause } from "./admission-error.js";
-import type { Classify, OutcomeKind } from "./outcome.js";
+import type { Classify } from "./outcome.js";
 
 /** How many calls may be in flight at once. */
 export interface ConcurrencyOptions {
@@ -14,6 +15,8 @@ export interface ConcurrencyOptions {
   readonly min?: number;
   /** Default 1,000 */
   readonly max?: number;
+  /** Of `window` with a queue, which it needs: permits, while the law bounds who waits. */
+  readonly permits?: number;
 }
 
 /** Calls that wait for a permit. */
@@ -119,7 +122,7 @@ export interface CallOptions<T> {
   readonly timeoutMs?: number;
   /** Gives the call up. */
   readonly signal?: AbortSignal;
-  /** Whether it may be done twice: hedges need it. Default false */
+  /** Whether it may be done twice: hedges need it, and retries after a timeout. Default false */
   readonly isIdempotent?: boolean;
   /** Default: what resolves is served; what rejects has failed, and is not retriable */
   readonly classify?: Classify<T>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TimeHistogram } from "../../../../src/simulate/engine/histogram.js";
+import { TimeHistogram } from "../../../../src/core/collections/time-histogram.js";
 
 describe("TimeHistogram", () => {
   it("knows quantiles within half a percent, and the mean exactly", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { power } from "../../../../src/simulate/engine/power.js";
+import { power } from "../../../../src/core/collections/power.js";
 
 describe("power", () => {
   it.each([

@@ -1,0 +1,3 @@
+export { type AdmissionCause, AdmissionError } from "./admission-error.js";
+export { createAdmission } from "./create-admission.js";
+export { createLimiter } from "./limiter.js";
