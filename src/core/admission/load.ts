@@ -48,7 +48,7 @@ const silentShareMin = 0.01;
 export const errorCountMin = 10;
 
 /** Memory in use counts from so far below where it is full. */
-const memoryRampRatio = 0.1;
+export const memoryRampRatio = 0.1;
 
 /** The largest load that one signal may make. */
 export const loadRatioMax = 10;

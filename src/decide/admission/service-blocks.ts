@@ -1,12 +1,15 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { Gate, type GateSettings } from "../../core/admission/gate.js";
+import { ImmediateResponseCache } from "../../core/admission/immediate-response-cache.js";
+import { PermitsByKey } from "../../core/admission/permits.js";
 import type { Priority } from "../../core/admission/priority.js";
 import {
   isGrpcRequest,
   type RefusalCause,
   type RejectSettings,
 } from "../../core/admission/refusal.js";
+import type { RequestOutcome } from "../../core/admission/request-outcome.js";
 import type { Random } from "../../core/base/clock.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
@@ -17,9 +20,6 @@ import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admission-rate-limit.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
-import { ImmediateResponseCache } from "./immediate-response-cache.js";
-import { PermitsByKey } from "./permits.js";
-import type { RequestOutcome } from "./request-outcome.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
 

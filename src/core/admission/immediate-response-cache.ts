@@ -1,13 +1,7 @@
-import type { Refusal } from "../../core/admission/exchange-messages.js";
-import {
-  isGrpcRequest,
-  type RefusalCause,
-  type RejectSettings,
-  refusalOf,
-} from "../../core/admission/refusal.js";
-import { type RetryWait, retryAfterSeconds } from "../../core/admission/retry-after.js";
-import type { ReportedRule } from "../../core/limits/reported-rule.js";
-import type { AdmissionRequest } from "./admission-call.js";
+import type { ReportedRule } from "../limits/reported-rule.js";
+import type { Refusal } from "./exchange-messages.js";
+import { isGrpcRequest, type RefusalCause, type RejectSettings, refusalOf } from "./refusal.js";
+import { type RetryWait, retryAfterSeconds } from "./retry-after.js";
 
 /** Refusals that are kept; with more they are begun anew. */
 export const keptRefusalsMax = 1_000;
@@ -18,6 +12,12 @@ interface RefusalCacheParts {
   readonly settings: RejectSettings;
   /** Uniform in [0, 1). */
   readonly draw: () => number;
+}
+
+/** What has to be known of the request: `content-type` and `:method`. */
+interface RefusedHeaders {
+  /** By lower-case name, pseudo-headers among them. */
+  readonly headers: Pick<ReadonlyMap<string, string>, "get">;
 }
 
 /** What is told of a refusal beside its cause. */
@@ -44,7 +44,7 @@ export class ImmediateResponseCache {
     return this.#kept.size;
   }
 
-  refusal(cause: RefusalCause, { headers }: AdmissionRequest, why: RefusalDetail): Refusal {
+  refusal(cause: RefusalCause, { headers }: RefusedHeaders, why: RefusalDetail): Refusal {
     const { service, settings, draw } = this.#parts;
     const { reportedRule } = why;
     const retrySeconds = retryAfterSeconds(settings, why.wait, draw());

@@ -29,3 +29,9 @@ function isNamedBy(pattern: string, urlPath: string): boolean {
 export function isPlainPath(urlPath: string): boolean {
   return !/\/(?:\.|%2e){1,2}(?:[/;]|$)|\/\/|\\|%2f|%5c/i.test(urlPath);
 }
+
+/** A path without its query. */
+export function urlPathOf(path: string): string {
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}

@@ -1,17 +1,26 @@
-import { type Priority, priorities } from "../../core/admission/priority.js";
-import type { QueuePlace, QueueRefusal } from "../../core/admission/request-queue.js";
-import type { Cancel, Clock } from "../../core/base/clock.js";
-import type { AdmittedRequest } from "./admitted-request.js";
+import type { Cancel, Clock } from "../base/clock.js";
 import type { PermitPool } from "./permit-pool.js";
+import { type Priority, priorities } from "./priority.js";
+import type { QueuePlace, QueueRefusal } from "./request-queue.js";
 
-interface AdmissionQueueParts {
+/** A request that asks for a permit. */
+export interface PermitSeeker<T> {
+  readonly pool: PermitPool<T>;
+  readonly priority: Priority;
+  /** Whose part of the limit it takes; see `PermitPool.bears`. */
+  readonly request: { readonly peer: string };
+  /** What is left of its caller's time; undefined where nobody said. */
+  remainingMs(nowMs: number): number | undefined;
+}
+
+interface AdmissionQueueParts<T> {
   readonly clock: Clock;
   /** A bound on all pools together; may be one of them. */
-  readonly whole: PermitPool<AdmittedRequest>;
+  readonly whole: PermitPool<T>;
   /** Lets a visit in that has left its queue. */
-  readonly admit: (visit: AdmittedRequest, nowMs: number) => void;
+  readonly admit: (visit: T, nowMs: number) => void;
   /** Refuses visits that have left their queues. */
-  readonly dismiss: (dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number) => void;
+  readonly dismiss: (dismissed: readonly QueueRefusal<T>[], nowMs: number) => void;
 }
 
 /**
@@ -19,18 +28,18 @@ interface AdmissionQueueParts {
  * turn, and refuses who has waited for too long. Whoever is told something may change the queues
  * meanwhile, so nothing is remembered over a call.
  */
-export class AdmissionQueue {
-  readonly #parts: AdmissionQueueParts;
+export class AdmissionQueue<T extends PermitSeeker<T>> {
+  readonly #parts: AdmissionQueueParts<T>;
   /** Pools in which somebody waits. */
-  readonly #waiting = new Set<PermitPool<AdmittedRequest>>();
+  readonly #waiting = new Set<PermitPool<T>>();
   #expiry: { readonly atMs: number; readonly cancel: Cancel } | undefined;
 
-  constructor(parts: AdmissionQueueParts) {
+  constructor(parts: AdmissionQueueParts<T>) {
     this.#parts = parts;
   }
 
   /** Whether a visit may go in at once: a permit is free for it, and for nobody who waits. */
-  hasRoom(visit: AdmittedRequest, nowMs: number): boolean {
+  hasRoom(visit: T, nowMs: number): boolean {
     const { pool, priority } = visit;
     if (!this.#bears(visit, nowMs) || !this.#isFree(pool, priority, nowMs)) return false;
     if (pool.waitingCount === 0) return true;
@@ -39,13 +48,13 @@ export class AdmissionQueue {
   }
 
   /** Whether a visit may wait, as far as its peer goes; see `PermitPool.mayWait`. */
-  mayWait({ pool, request: { peer } }: AdmittedRequest, nowMs: number): boolean {
+  mayWait({ pool, request: { peer } }: T, nowMs: number): boolean {
     const { whole } = this.#parts;
     return pool.hasQueue && pool.mayWait(peer, nowMs) && whole.mayWait(peer, nowMs);
   }
 
   /** Lets a visit wait. @returns its place, or undefined where there is none */
-  enter(visit: AdmittedRequest, nowMs: number): WaitingAnswer {
+  enter(visit: T, nowMs: number): WaitingAnswer<T> {
     const { pool, priority } = visit;
     const remainingMs = visit.remainingMs(nowMs);
     const { place, dismissed } = pool.enter({ payload: visit, priority, remainingMs }, nowMs);
@@ -75,7 +84,7 @@ export class AdmissionQueue {
     return false;
   }
 
-  #serveOne(pool: PermitPool<AdmittedRequest>, nowMs: number): boolean {
+  #serveOne(pool: PermitPool<T>, nowMs: number): boolean {
     const lowest = pool.waitingCount === 0 ? undefined : this.#lowestFree(pool, nowMs);
     if (lowest === undefined) return false;
     const { place, dismissed } = pool.next(nowMs, {
@@ -88,17 +97,17 @@ export class AdmissionQueue {
   }
 
   /** Whether limits bear another request of its peer; see `PermitPool.bears`. */
-  #bears({ pool, request: { peer } }: AdmittedRequest, nowMs: number): boolean {
+  #bears({ pool, request: { peer } }: T, nowMs: number): boolean {
     return pool.bears(peer, nowMs) && this.#parts.whole.bears(peer, nowMs);
   }
 
-  #isFree(pool: PermitPool<AdmittedRequest>, priority: Priority, nowMs: number): boolean {
+  #isFree(pool: PermitPool<T>, priority: Priority, nowMs: number): boolean {
     const { whole } = this.#parts;
     return pool.isFree(priority, nowMs) && (pool === whole || whole.isFree(priority, nowMs));
   }
 
   /** The lowest class that a permit is free for, as it is then for all above it. */
-  #lowestFree(pool: PermitPool<AdmittedRequest>, nowMs: number): Priority | undefined {
+  #lowestFree(pool: PermitPool<T>, nowMs: number): Priority | undefined {
     let lowest: Priority | undefined;
     for (const priority of priorities) {
       if (!this.#isFree(pool, priority, nowMs)) break;
@@ -131,8 +140,8 @@ export class AdmissionQueue {
 }
 
 /** What came of asking for a place. */
-interface WaitingAnswer {
-  readonly place: QueuePlace<AdmittedRequest> | undefined;
+interface WaitingAnswer<T> {
+  readonly place: QueuePlace<T> | undefined;
   /** Who had to go for it, or had waited for too long. */
-  readonly dismissed: readonly QueueRefusal<AdmittedRequest>[];
+  readonly dismissed: readonly QueueRefusal<T>[];
 }

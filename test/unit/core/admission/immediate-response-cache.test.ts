@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   ImmediateResponseCache,
   keptRefusalsMax,
-} from "../../../../src/decide/admission/immediate-response-cache.js";
+} from "../../../../src/core/admission/immediate-response-cache.js";
 
 const settings = { retryAfterSecondsMin: 1, retryAfterJitterRatio: 0, statusByCause: {} };
 

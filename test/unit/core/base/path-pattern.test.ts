@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isPlainPath, matchesPath } from "../../../../src/policy/text/path-pattern.js";
+import { isPlainPath, matchesPath } from "../../../../src/core/base/path-pattern.js";
 
 describe("matchesPath()", () => {
   it.each([

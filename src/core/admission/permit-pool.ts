@@ -1,13 +1,27 @@
-import { withHeadroom } from "../../core/admission/class-counts.js";
-import { estimatedWaitMs, type QueueState } from "../../core/admission/estimated-wait.js";
-import { expectedTimeMs } from "../../core/admission/expected-time.js";
-import { LearnedShare, startsFromOthers } from "../../core/admission/learned-share.js";
-import type {
-  PermitHolder,
-  PermitShare,
-  SharesPermits,
-} from "../../core/admission/permit-share.js";
-import type { Priority } from "../../core/admission/priority.js";
+import { assert } from "../base/errors.js";
+import { Tally } from "../collections/tally.js";
+import {
+  type ConcurrencySettings,
+  concurrencyLaws,
+  createConcurrencyLimit,
+  isLearning,
+} from "../concurrency/concurrency-laws.js";
+import {
+  type ConcurrencyLimit,
+  type ConcurrencySample,
+  type Demand,
+  withHeadroom,
+} from "../concurrency/concurrency-limit.js";
+import { ServiceTime } from "../concurrency/service-time.js";
+import { windowMargin } from "../concurrency/window-limit.js";
+import type { Deadline } from "./deadline.js";
+import { estimatedWaitMs, type QueueState } from "./estimated-wait.js";
+import { expectedTimeMs } from "./expected-time.js";
+import { LearnedShare, startsFromOthers } from "./learned-share.js";
+import type { PermitHolder, PermitShare, SharesPermits } from "./permit-share.js";
+import { Permits } from "./permits.js";
+import type { Priority } from "./priority.js";
+import type { RefusalCause } from "./refusal.js";
 import {
   type QueueCandidate,
   type QueuePlace,
@@ -16,24 +30,8 @@ import {
   RequestQueue,
   type RequestQueueStep,
   type Turn,
-} from "../../core/admission/request-queue.js";
-import type { RetryWait } from "../../core/admission/retry-after.js";
-import { assert } from "../../core/base/errors.js";
-import { Tally } from "../../core/collections/tally.js";
-import {
-  type ConcurrencySettings,
-  concurrencyLaws,
-  createConcurrencyLimit,
-  isLearning,
-} from "../../core/concurrency/concurrency-laws.js";
-import type {
-  ConcurrencyLimit,
-  ConcurrencySample,
-  Demand,
-} from "../../core/concurrency/concurrency-limit.js";
-import { ServiceTime } from "../../core/concurrency/service-time.js";
-import { windowMargin } from "../../core/concurrency/window-limit.js";
-import { Permits } from "./permits.js";
+} from "./request-queue.js";
+import type { RetryWait } from "./retry-after.js";
 
 /** What limits a pool; each part may be missing. */
 export interface PoolSettings {
@@ -206,15 +204,12 @@ export class PermitPool<T> implements PermitHolder, Demand {
     this.#parts.onGrown();
   }
 
-  /** Someone was refused who needed a permit. */
-  noteRefused(priority: Priority): void {
-    this.#permits.noteRefused(priority);
-    this.#learned?.noteRefused();
-  }
-
-  /** Someone was refused whom no more permits would have helped. */
-  noteAsked(priority: Priority): void {
-    this.#permits.noteAsked(priority);
+  /** Someone was refused: demand, where a permit or more time would have helped. */
+  noteRefused(cause: RefusalCause, priority: Priority): void {
+    if (forWantOfRoom.has(cause)) {
+      this.#permits.noteRefused(priority);
+      this.#learned?.noteRefused();
+    } else if (cause === "deadline") this.#permits.noteAsked(priority);
   }
 
   /** How a new request finds it. */
@@ -243,6 +238,16 @@ export class PermitPool<T> implements PermitHolder, Demand {
       isFull: 2 * count > this.#slotCount(nowMs),
       partRatio: this.#partOfFleet(nowMs),
     });
+  }
+
+  /**
+   * Whether a new request must expect to take longer than its caller waits. One at a time goes in
+   * all the same: or nobody would find out that the service got faster.
+   */
+  isExpectedLate(priority: Priority, deadline: Deadline | undefined, nowMs: number): boolean {
+    if (deadline === undefined || this.#permits.inUseCount === 0) return false;
+    const expectedMs = this.expectedMs(priority, nowMs);
+    return expectedMs !== undefined && expectedMs > deadline.remainingMs;
   }
 
   /** When to come back, as far as the queue tells. */
@@ -470,6 +475,17 @@ const nothing: PoolSettings = {
   concurrency: undefined,
   queue: undefined,
 };
+
+/** Causes that a larger share of the fleet's permits would have spared. */
+const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "gate",
+]);
 
 /** Takes nobody; who waits in it when the policy does without a queue still gets its turn. */
 const closedQueue: QueueSettings = {

@@ -1,7 +1,7 @@
-import { ClassCounts } from "../../core/admission/class-counts.js";
-import type { Priority } from "../../core/admission/priority.js";
-import { assert } from "../../core/base/errors.js";
-import type { Demand } from "../../core/concurrency/concurrency-limit.js";
+import { assert } from "../base/errors.js";
+import type { Demand } from "../concurrency/concurrency-limit.js";
+import { ClassCounts } from "./class-counts.js";
+import type { Priority } from "./priority.js";
 
 /** Ended requests for which the demand of critical ones is remembered. */
 const demandMemoryCount = 500;

@@ -1,8 +1,7 @@
-import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
-import { httpStatuses } from "../../core/base/http-status.js";
-import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
-import type { AdmissionTicket } from "./admission-call.js";
-import type { AdmittedRequest } from "./admitted-request.js";
+import { grpcStatuses, othersGrpcStatuses } from "../base/grpc-status.js";
+import { httpStatuses } from "../base/http-status.js";
+import type { SampleOutcome } from "../concurrency/concurrency-limit.js";
+import type { Deadline } from "./deadline.js";
 
 /** HTTP statuses by which a service, or a proxy before it, says that it cannot now. */
 const overloadStatuses: ReadonlySet<number> = new Set([
@@ -25,6 +24,33 @@ const errorGrpcStatuses: ReadonlySet<number> = new Set([
   othersGrpcStatuses.dataLoss,
 ]);
 
+/** What the service said when it answered a request. */
+export interface ResponseStatus {
+  /** HTTP status; undefined where it was no number. */
+  readonly status: number | undefined;
+  /** Of `grpc-status` among headers or trailers, where there was one. */
+  readonly grpcStatus: number | undefined;
+  /** Whether there was `x-envoy-overloaded`: a proxy on the way had no room. */
+  readonly isOverloaded: boolean;
+}
+
+/**
+ * How the exchange of a request ended: "completed" the response went through, "left" the caller
+ * gave up before a response, "broken" it ended in a way that says nothing.
+ */
+export type RequestEnding = "completed" | "left" | "broken";
+
+/** What has to be known of a request that held a permit. */
+export interface EndedRequest {
+  readonly arrivedMs: number;
+  /** Undefined where it stated none. */
+  readonly deadline: Deadline | undefined;
+  /** Undefined where nothing was answered, or nobody looked. */
+  readonly response: ResponseStatus | undefined;
+  /** What is left of its caller's time; undefined where nobody said. */
+  remainingMs(nowMs: number): number | undefined;
+}
+
 /** What is learnt from a request that held a permit. */
 export interface RequestOutcome {
   /** For the concurrency law. */
@@ -39,7 +65,7 @@ export interface RequestOutcome {
 
 /** When a request ended, and how. */
 interface AdmittedRequestEnd {
-  readonly end: Parameters<AdmissionTicket["end"]>[0];
+  readonly end: RequestEnding;
   readonly nowMs: number;
   /** From then on it is late whatever its deadline says; undefined: only the deadline counts. */
   readonly lateAfterMs: number | undefined;
@@ -59,7 +85,7 @@ interface AdmittedRequestEnd {
  * | with any other status, or one that nobody looked at | success |
  */
 export function requestOutcome(
-  visit: AdmittedRequest,
+  visit: EndedRequest,
   { end, nowMs, lateAfterMs }: AdmittedRequestEnd,
 ): RequestOutcome {
   if (end === "broken") return unknown;
@@ -96,7 +122,7 @@ const failed: RequestOutcome = { ...failedLate, outcome: "ignore" };
 const served: RequestOutcome = { ...servedLate, outcome: "success" };
 
 function isPast(
-  visit: AdmittedRequest,
+  visit: EndedRequest,
   { nowMs, lateAfterMs }: Omit<AdmittedRequestEnd, "end">,
 ): boolean {
   if (lateAfterMs !== undefined && nowMs - visit.arrivedMs >= lateAfterMs) return true;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type KeyCount, Permits, PermitsByKey } from "../../../../src/core/admission/permits.js";
 import { priorities } from "../../../../src/core/admission/priority.js";
-import { type KeyCount, Permits, PermitsByKey } from "../../../../src/decide/admission/permits.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 describe("Permits", () => {
