@@ -134,7 +134,10 @@ export interface Attempt {
   readonly number: number;
   /** Whether it runs beside an earlier one. */
   readonly isHedge: boolean;
-  /** Aborts when the call is given up or out of time, or another attempt has won. */
+  /**
+   * Aborts when nobody wants what comes of it any more: the call is given up or out of time, also
+   * while `holdUntil` waits; another attempt has won; or this one is going to be repeated.
+   */
   readonly signal: AbortSignal;
   /** The time that is left, in milliseconds; undefined: no end. */
   readonly remainingMs: number | undefined;
@@ -150,6 +153,8 @@ export interface Attempt {
 /** Admission of calls to one service, in the caller. */
 export interface Admission {
   readonly name: string;
+  /** Its time, by which adapters measure as well. Timers of it keep no process alive. */
+  readonly clock: Clock;
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
    *
