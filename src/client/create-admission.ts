@@ -32,6 +32,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const parts = callParts(options);
   return {
     name: parts.name,
+    clock: parts.clock,
     run: (work, callOptions = {}) =>
       new Promise((resolve, reject) => {
         new Call(parts, { work, options: callOptions, resolve, reject }).begin();

@@ -1,4 +1,7 @@
 import { readFileSync } from "node:fs";
+import type { ServerVerdict } from "../../src/client/server/request-permit.js";
+import type { ServerAdmission } from "../../src/client/server/server-admission.js";
+import type { Refusal } from "../../src/core/admission/exchange-messages.js";
 import type { Clock } from "../../src/core/base/clock.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type {
@@ -7,15 +10,18 @@ import type {
   AdmissionVerdict,
 } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
-import { LayersCaller, type SendRequest } from "../../src/demo/three-layers/layers-caller.js";
+import { LayersCaller } from "../../src/demo/three-layers/layers-caller.js";
 import {
   figuresOf,
   type LayersCounts,
   type LayersFigures,
 } from "../../src/demo/three-layers/layers-counts.js";
 import {
+  createClientLayer,
+  createServerLayer,
+} from "../../src/demo/three-layers/layers-protection.js";
+import {
   type LayersSettings,
-  meanWorkMs,
   serviceHosts,
   workHeader,
 } from "../../src/demo/three-layers/layers-settings.js";
@@ -34,6 +40,7 @@ export class LayersRun implements LayersWorld {
   readonly #workers: LayersWorkers;
   readonly #caller: LayersCaller;
   readonly #proxy: Admission;
+  readonly #server: ServerAdmission;
   #settings: LayersSettings;
 
   constructor(settings: LayersSettings, seed: number) {
@@ -48,13 +55,15 @@ export class LayersRun implements LayersWorld {
     const clock = this.#clock;
     this.#workers = new LayersWorkers(clock);
     this.#proxy = createProxy(clock, seed);
+    this.#server = createServerLayer({ clock, random: randomStream(seed, "server") });
     this.#caller = new LayersCaller(
       {
         clock,
         arrivals: randomStream(seed, "arrivals"),
         retries: randomStream(seed, "retries"),
         send: this.#send,
-        createClient: () => () => Promise.resolve("refused"),
+        createClient: (send) =>
+          createClientLayer({ clock, random: randomStream(seed, "client") }, send),
       },
       settings,
     );
@@ -80,90 +89,125 @@ export class LayersRun implements LayersWorld {
     return figuresOf(from, this.counts);
   }
 
-  #send: SendRequest = (url, { headers, signal }) => {
-    const isGuarded = new URL(url).host === serviceHosts.protected;
-    if (!isGuarded) return this.#serve(headers, signal);
-    return new Promise((resolve, reject) => {
-      let ticket: AdmissionTicket | undefined;
-      const end = (how: "completed" | "left"): void => {
-        ticket?.end(how);
-        ticket = undefined;
-      };
-      const decided = (verdict: AdmissionVerdict): void => {
-        if (signal.aborted) return;
-        if (verdict.kind === "refused") {
-          const { headers: fields, status } = verdict.refusal;
-          resolve(
-            new Response(undefined, {
-              status,
-              headers: fields.map(({ name, value }) => [name, value]),
-            }),
-          );
-        } else if (verdict.kind === "admitted") {
-          void this.#serve(
-            {
-              ...headers,
-              ...Object.fromEntries(
-                verdict.terms.setHeaders.map(({ name, value }) => [name, value]),
-              ),
-            },
-            signal,
-          ).then(
-            (response) => {
-              ticket?.responded({
-                status: response.status,
-                grpcStatus: undefined,
-                isOverloaded: false,
-                loadMetrics: undefined,
-              });
-              end("completed");
-              resolve(response);
-            },
-            () => {},
-          );
-        }
-      };
-      signal.addEventListener(
-        "abort",
-        () => {
-          end("left");
-          reject(signal.reason);
-        },
-        { once: true },
-      );
-      const request: AdmissionRequest = {
-        serviceName: "orders",
-        peer: "envoy",
-        headers: new Map([
-          [":method", "GET"],
-          [":path", "/"],
-          [":authority", serviceHosts.protected],
-          ...Object.entries(headers),
-        ]),
-        attributes: new Map(),
-        isObserved: false,
-      };
-      const answer = this.#proxy.begin(request, { decided });
-      if (answer.kind !== "refused") ticket = answer.ticket;
-      if (answer.kind !== "asking") decided(answer);
-    });
+  /** Through Envoy, which asks Headgate where the host says so. */
+  #send: typeof fetch = (input, init) => {
+    const sent = new Sent(new Headers(init?.headers), init?.signal ?? undefined);
+    if (new URL(String(input)).host === serviceHosts.protected) this.#ask(sent);
+    else this.#serve(sent);
+    return sent.answer;
   };
 
-  #serve(headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> {
-    return new Promise((resolve, reject) => {
-      const workMs = Number(headers[workHeader] ?? meanWorkMs);
-      const ticket = this.#workers.enter(workMs, (end) => {
-        resolve(new Response(undefined, { status: end === "done" ? 200 : 503 }));
-      });
-      signal.addEventListener(
+  #ask(sent: Sent): void {
+    let ticket: AdmissionTicket | undefined;
+    sent.onEnd((status) => {
+      if (status !== undefined) ticket?.responded({ ...noResponse, status });
+      ticket?.end(status === undefined ? "left" : "completed");
+    });
+    const decided = (verdict: AdmissionVerdict): void => {
+      if (verdict.kind === "refused") sent.refuse(verdict.refusal);
+      else if (verdict.kind === "admitted") {
+        for (const { name, value } of verdict.terms.setHeaders) sent.headers.set(name, value);
+        this.#serve(sent);
+      }
+    };
+    const request: AdmissionRequest = {
+      serviceName: "orders",
+      peer: "envoy",
+      headers: new Map([...pseudoHeaders, ...sent.headers]),
+      attributes: new Map(),
+      isObserved: false,
+    };
+    const answer = this.#proxy.begin(request, { decided });
+    if (answer.kind !== "refused") ticket = answer.ticket;
+    if (answer.kind !== "asking") decided(answer);
+  }
+
+  #serve(sent: Sent): void {
+    if (!this.#settings.layers.server) {
+      this.#work(sent);
+      return;
+    }
+    const answer = this.#server.begin({
+      method: "GET",
+      path: "/",
+      remoteAddress: "127.0.0.1",
+      header: (name) => sent.headers.get(name) ?? undefined,
+    });
+    const decided = (verdict: ServerVerdict): void => {
+      if (verdict.kind === "refused") sent.refuse(verdict.refusal);
+      if (verdict.kind !== "admitted") return;
+      const { permit } = verdict;
+      sent.onEnd((status) => permit.end(status === undefined ? "left" : "completed", { status }));
+      this.#work(sent, permit.signal);
+    };
+    if (answer.kind !== "waiting") {
+      decided(answer);
+      return;
+    }
+    sent.onEnd(answer.leave);
+    void answer.decided.then(decided);
+  }
+
+  #work(sent: Sent, signal?: AbortSignal): void {
+    const workMs = Number(sent.headers.get(workHeader));
+    const ticket = this.#workers.enter(workMs, (end) => sent.end(end === "done" ? 200 : 503));
+    sent.onEnd((status) => {
+      if (status === undefined) ticket.callerLeft();
+    });
+    signal?.addEventListener("abort", () => ticket.stop(), { once: true });
+  }
+}
+
+const pseudoHeaders = [
+  [":method", "GET"],
+  [":path", "/"],
+  [":authority", serviceHosts.protected],
+] as const;
+
+const noResponse = { grpcStatus: undefined, isOverloaded: false, loadMetrics: undefined };
+
+/** A request on its way, until it is answered or its caller leaves. */
+class Sent {
+  readonly headers: Headers;
+  readonly answer: Promise<Response>;
+  #resolve: (response: Response) => void = () => {};
+  #isOver = false;
+  readonly #ended: ((status: number | undefined) => void)[] = [];
+
+  constructor(headers: Headers, signal: AbortSignal | undefined) {
+    this.headers = headers;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      signal?.addEventListener(
         "abort",
         () => {
-          ticket.callerLeft();
           reject(signal.reason);
+          this.#over(undefined);
         },
         { once: true },
       );
     });
+  }
+
+  /** @param ended told its status; undefined: its caller has left */
+  onEnd(ended: (status: number | undefined) => void): void {
+    this.#ended.push(ended);
+  }
+
+  end(status: number, headers?: Headers): void {
+    this.#resolve(new Response(undefined, { status, ...(headers && { headers }) }));
+    this.#over(status);
+  }
+
+  refuse({ status, headers }: Refusal): void {
+    this.end(status, new Headers(headers.map(({ name, value }) => [name, value])));
+  }
+
+  #over(status: number | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    // What came last is the innermost.
+    for (const ended of this.#ended.reverse()) ended(status);
   }
 }
 

@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock, systemRandom } from "../../app/base/clock.js";
 import { LayersCaller } from "./layers-caller.js";
 import type { CallerCounts } from "./layers-counts.js";
+import { createClientLayer } from "./layers-protection.js";
 import type { CallerOrder, PartReply, PartRequest } from "./layers-rig.js";
 import { createTransport } from "./layers-transport.js";
 
@@ -13,7 +14,7 @@ const caller = new LayersCaller(
     arrivals: systemRandom,
     retries: systemRandom,
     send: createTransport(port).send,
-    createClient: () => () => Promise.resolve("refused"),
+    createClient: (send) => createClientLayer({ clock: systemClock, random: systemRandom }, send),
   },
   settings,
 );

@@ -1,4 +1,3 @@
-import type { Priority } from "../../core/admission/priority.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { type CallerCounts, noCallerCounts } from "./layers-counts.js";
 import {
@@ -8,20 +7,14 @@ import {
   type LayersSettings,
   naiveRetries,
   patienceMs,
+  priorityHeader,
   serviceHosts,
   workHeader,
 } from "./layers-settings.js";
 
-/** What a request is sent with: `fetch`, as far as it is needed here. */
-export type SendRequest = (
-  url: string,
-  init: { readonly headers: Readonly<Record<string, string>>; readonly signal: AbortSignal },
-) => Promise<Response>;
-
 /** One request of the caller. */
 export interface CallerRequest {
   readonly url: string;
-  readonly priority: Priority;
   readonly headers: Readonly<Record<string, string>>;
 }
 
@@ -37,9 +30,9 @@ interface CallerParts {
   readonly arrivals: Random;
   /** Draws the waits before retries. */
   readonly retries: Random;
-  readonly send: SendRequest;
+  readonly send: typeof fetch;
   /** Makes the layer in the caller; it sends with `send`. */
-  readonly createClient: (send: SendRequest) => Ask;
+  readonly createClient: (send: typeof fetch) => Ask;
 }
 
 /** Sends requests at the times of a Poisson process, however the answers fare. */
@@ -105,8 +98,7 @@ export class LayersCaller {
     counts.workMs += workMs;
     const request = {
       url: `http://${layers.proxy ? serviceHosts.protected : serviceHosts.bare}/`,
-      priority,
-      headers: { [workHeader]: workMs.toFixed(3), "x-request-priority": priority },
+      headers: { [workHeader]: workMs.toFixed(3), [priorityHeader]: priority },
     };
     const startMs = clock.monotonicMs();
     const end = await (layers.client ? this.#askWithLayer(request) : this.#askNaively(request));
@@ -121,9 +113,9 @@ export class LayersCaller {
     if (priority === "critical") counts.servedCritical += 1;
   }
 
-  #countedSend: SendRequest = (url, init) => {
+  #countedSend: typeof fetch = (input, init) => {
     this.#counts.attempts += 1;
-    return this.#parts.send(url, init);
+    return this.#parts.send(input, init);
   };
 
   /** Tries whatever fails again, soon, as long as its user waits. */

@@ -1,16 +1,15 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { systemClock } from "../../app/base/clock.js";
+import { systemClock, systemRandom } from "../../app/base/clock.js";
 import type { ServiceCounts } from "./layers-counts.js";
+import { createServerLayer } from "./layers-protection.js";
 import type { PartReply, PartRequest, ServiceOrder } from "./layers-rig.js";
 import { LayersService } from "./layers-service.js";
 import type { LayersSettings } from "./layers-settings.js";
 
 /** Runs in a worker thread: the service of the example, with the layer in it. */
 const { port, portSetting, settings } = workerData as ServiceOrder;
-const service = new LayersService({
-  clock: systemClock,
-  protect: (work) => (request, response) => work(request, response, undefined),
-});
+const layer = createServerLayer({ clock: systemClock, random: systemRandom });
+const service = new LayersService(systemClock, layer);
 apply(settings);
 try {
   reply({ kind: "ready", port: await service.listen(port, portSetting) });

@@ -1,25 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { listen } from "../../app/base/listen.js";
+import { httpAdmission } from "../../client/server/node-http.js";
+import type { ServerAdmission } from "../../client/server/server-admission.js";
 import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import type { ServiceCounts } from "./layers-counts.js";
 import { meanWorkMs, workHeader } from "./layers-settings.js";
 import { LayersWorkers } from "./layers-workers.js";
-
-/** Handles a request; `signal` aborts where its work is of use to nobody any more. */
-export type Work = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  signal: AbortSignal | undefined,
-) => void;
-
-type Handler = (request: IncomingMessage, response: ServerResponse) => void;
-
-interface ServiceParts {
-  readonly clock: Clock;
-  /** Puts the layer in the service around its work. */
-  readonly protect: (work: Work) => Handler;
-}
 
 /** The work that a request may ask for, in milliseconds. */
 const workMsMax = 10_000;
@@ -34,13 +21,18 @@ export class LayersService {
   /** Whether the layer in the service is on. */
   isProtected = true;
 
-  constructor({ clock, protect }: ServiceParts) {
+  /** @param layer what protects it while that is on */
+  constructor(clock: Clock, layer: ServerAdmission) {
     this.#workers = new LayersWorkers(clock);
-    const protectedHandler = protect(this.#work);
+    const protectedWork = httpAdmission(
+      layer,
+      (request: IncomingMessage, response: ServerResponse, { signal }) =>
+        this.#work(request, response, signal),
+    );
     this.#server = createServer((request, response) => {
       request.resume();
-      if (this.isProtected) protectedHandler(request, response);
-      else this.#work(request, response, undefined);
+      if (this.isProtected) protectedWork(request, response);
+      else this.#work(request, response);
     });
     // Envoy must never find a connection closed that it is about to use.
     this.#server.keepAliveTimeout = 0;
@@ -66,7 +58,8 @@ export class LayersService {
     this.#server.closeAllConnections();
   }
 
-  #work: Work = (request, response, signal) => {
+  /** @param signal aborts where the work is of use to nobody any more */
+  #work(request: IncomingMessage, response: ServerResponse, signal?: AbortSignal): void {
     const ticket = this.#workers.enter(workMsOf(request), (end) => {
       if (end === "lost") return void request.socket.destroy();
       if (response.destroyed) return;
@@ -77,7 +70,7 @@ export class LayersService {
       if (!response.writableFinished) ticket.callerLeft();
     });
     signal?.addEventListener("abort", () => ticket.stop(), { once: true });
-  };
+  }
 }
 
 function workMsOf({ headers }: IncomingMessage): number {

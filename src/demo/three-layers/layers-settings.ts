@@ -63,6 +63,9 @@ export function drawWorkMs(draw: number): number {
 /** The hosts under which Envoy knows the service, as envoy/three-layers/policy.yaml has them. */
 export const serviceHosts = { protected: "orders.example", bare: "unprotected.example" } as const;
 
+/** The header that states the class of a request, in all three layers. */
+export const priorityHeader = "x-request-priority";
+
 /** The header that states the work of a request, in milliseconds: as if its size told. */
 export const workHeader = "x-work-ms";
 

@@ -1,9 +1,8 @@
 import { Agent, type IncomingMessage, request } from "node:http";
-import type { SendRequest } from "./layers-caller.js";
 
 /** Connections to Envoy, of a caller's own. */
 export interface Transport {
-  readonly send: SendRequest;
+  readonly send: typeof fetch;
   close(): void;
 }
 
@@ -15,21 +14,17 @@ export interface Transport {
  */
 export function createTransport(port: number): Transport {
   const agent = new Agent({ keepAlive: true });
-  const send: SendRequest = (url, { headers, signal }) =>
+  const send: typeof fetch = (input, init) =>
     new Promise((resolve, reject) => {
-      const { host, pathname: path } = new URL(url);
-      const options = { host: "127.0.0.1", port, path, agent, signal };
-      const sent = request({ ...options, headers: { ...headers, host } }, (incoming) => {
-        void readBody(incoming).then(
-          (body) =>
-            resolve(
-              new Response(body, {
-                status: incoming.statusCode ?? 0,
-                headers: headersOf(incoming),
-              }),
-            ),
-          reject,
-        );
+      const { host, pathname: path } = new URL(String(input));
+      const headers = { ...Object.fromEntries(new Headers(init?.headers)), host };
+      const signal = init?.signal ?? undefined;
+      const options = { host: "127.0.0.1", port, path, agent, headers, ...(signal && { signal }) };
+      const sent = request(options, (incoming) => {
+        void readBody(incoming).then((body) => {
+          const status = incoming.statusCode ?? 0;
+          resolve(new Response(body, { status, headers: headersOf(incoming) }));
+        }, reject);
       });
       sent.once("error", reject);
       sent.end();
