@@ -229,21 +229,7 @@ function createProxy(clock: Clock, seed: number): Admission {
 
 function readExample(): Policy {
   const file = "envoy/three-layers/policy.yaml";
-  const parsed = parsePolicy([
-    {
-      file,
-      text: readFileSync(file, "utf8")
-        .replace(
-          "concurrency:",
-          process.env["LAW"] ? `concurrency:\n        law: ${process.env["LAW"]}` : "concurrency:",
-        )
-        .replace(
-          "feedback: [circuitBreakers]",
-          process.env["LAW"] ? "" : "feedback: [circuitBreakers]",
-        )
-        .replace("sources: [envoyMetrics]", process.env["LAW"] ? "" : "sources: [envoyMetrics]"),
-    },
-  ]);
+  const parsed = parsePolicy([{ file, text: readFileSync(file, "utf8") }]);
   if (parsed.kind === "problems") {
     throw new Error(parsed.problems.map(({ message }) => message).join("; "));
   }

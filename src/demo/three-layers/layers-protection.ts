@@ -52,6 +52,8 @@ export function createServerLayer(times: Times): ServerAdmission {
   return createServerAdmission({
     ...times,
     name: "orders",
+    // As in the proxy: who finds no permit waits a moment, the most urgent first.
+    queue: { sizeMax: 60, waitMsMax: 600 },
     // Only Envoy reaches the service, and believes no header that its policy does not.
     priority: { header: priorityHeader },
   });
