@@ -31,7 +31,10 @@ export interface QueueOptions {
   readonly codel?: { readonly targetMs: number; readonly intervalMs: number } | false;
 }
 
-/** The adaptive throttle: `max(0, (requests - k x accepts) / (requests + 1))`. */
+/**
+ * The adaptive throttle: `max(0, (requests - k x accepts) / (requests + 1))`, for each priority by
+ * itself: a service refuses the low ones first.
+ */
 export interface ThrottleOptions {
   /** At least 1. Default 2 */
   readonly k?: number;
@@ -71,7 +74,10 @@ export interface RetryOptions {
   readonly budgetRatio?: number;
   /** Retries and hedges a second that are allowed whatever succeeds. Default 1 */
   readonly budgetPerSecondMin?: number;
-  /** The longest wait that a service's `Retry-After` is followed; else the call fails. Default 60,000 */
+  /**
+   * The longest wait that a service may ask for, in milliseconds; asked for more, the call fails.
+   * Default 60,000
+   */
   readonly retryAfterMsMax?: number;
 }
 
@@ -144,8 +150,9 @@ export interface Attempt {
   /** Headers that tell the service the priority, the time left and the attempt; lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Keeps the permit after the work has resolved, until this settles: a body that is still read.
-   * It may be called once.
+   * Keeps the permit after the work has resolved, until this settles: a body that is still read. The
+   * signal still aborts when the call is given up or out of time, and frees the permit 30 s later.
+   * A call without an end keeps the permit for as long as this takes. It may be called once.
    */
   holdUntil(ended: Promise<unknown>): void;
 }
@@ -158,8 +165,13 @@ export interface Admission {
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
    *
-   * @throws AdmissionError when it was refused here; the signal's reason when it was given up; else
-   *   what the last attempt threw
+   * When its time is over, work that ignores its signal is left behind: the call rejects, and the
+   * permit stays in use until the work settles, but for 30 s at most. A retry that is refused here
+   * leaves the call with the result of the last attempt.
+   *
+   * @throws AdmissionError when it was refused here; a DOMException `TimeoutError` when its time was
+   *   over during an attempt; the signal's reason when it was given up; else what the last attempt
+   *   threw
    */
   run<T>(work: (attempt: Attempt) => Promise<T>, options?: CallOptions<T>): Promise<T>;
   /** Its state and counts, for metrics and people. */
@@ -172,7 +184,7 @@ export interface AdmissionSnapshot {
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
-  /** The share of calls that the throttle refuses now, 0 to below 1. */
+  /** The share of calls that the throttle refuses now, of the class with most: 0 to below 1. */
   readonly throttleRatio: number;
   readonly breaker: "closed" | "open" | "halfOpen";
   /** Retries and hedges that the budget has left now. Infinity without retries. */

@@ -10,7 +10,7 @@ import type { Timed, Timers } from "./timers.js";
  * the service may still be busy with it. After that the permit is free whatever the work does; else
  * work that never settles would use up all permits.
  */
-export const leftPermitMsMax = 30_000;
+const leftPermitMsMax = 30_000;
 
 /** The call of an attempt. */
 export interface AttemptHost {

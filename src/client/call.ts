@@ -54,7 +54,7 @@ export interface CallParts {
   readonly throttles: Readonly<Record<Priority, Throttle>> | undefined;
   readonly breaker: CallBreaker | undefined;
   readonly retry: RetrySettings | undefined;
-  readonly budget: RetryBudget | undefined;
+  readonly budget: Pick<RetryBudget, "served" | "take" | "left"> | undefined;
   readonly hedge: HedgeDelay | undefined;
   readonly deadline: CallDeadlineSettings;
   readonly timeoutMs: number | undefined;
@@ -71,7 +71,7 @@ interface CallRequest<T> {
 }
 
 /** The header that tells the service the attempt, from 1. */
-export const attemptHeader = "x-headgate-attempt";
+const attemptHeader = "x-headgate-attempt";
 
 /**
  * One call on its way: it is refused, or waits for a permit, and makes attempts until one counts.

@@ -4,7 +4,7 @@ import type { Cancel, Clock, Random } from "../core/base/clock.js";
 const timerMsMax = 2 ** 31 - 1;
 
 /** The process's own clock. Its timers do not keep the process alive. */
-export const systemClock: Clock = {
+export const backgroundClock: Clock = {
   monotonicMs: () => performance.now(),
   epochUs: () => Date.now() * 1_000,
   schedule: (delayMs, callback): Cancel => {
@@ -23,7 +23,7 @@ export const systemClock: Clock = {
  * before its deadline. No timer is left once no call waits.
  */
 export const callClock: Clock = {
-  ...systemClock,
+  ...backgroundClock,
   schedule: (delayMs, callback): Cancel => {
     const timer = setTimeout(callback, Math.min(delayMs, timerMsMax));
     return () => clearTimeout(timer);
@@ -31,7 +31,7 @@ export const callClock: Clock = {
 };
 
 /** Real randomness: no secret depends on it, so speed counts more than quality. */
-export const systemRandom: Random = {
+export const callRandom: Random = {
   next: () => Math.random(),
   id: () => {
     const bytes = crypto.getRandomValues(new Uint8Array(8));

@@ -47,9 +47,11 @@ export function checkOneMeaning(sources: readonly Source[]): Violation[] {
   const homes = new Map<string, string>();
   return sources.flatMap(({ path, exports }) => {
     if (!path.startsWith("src/") || path.includes(".d.")) return [];
+    // The library names things for other programs, which know nothing of this one.
+    const program = path.startsWith("src/client/") ? "library" : "service";
     return exports.flatMap(({ name, line }) => {
-      const home = homes.get(name) ?? path;
-      homes.set(name, home);
+      const home = homes.get(`${program} ${name}`) ?? path;
+      homes.set(`${program} ${name}`, home);
       if (home === path) return [];
       return [
         { path, line, message: `${name} is exported by ${home} as well; rename one of them` },

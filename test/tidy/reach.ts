@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { importGraph } from "./imports.js";
 import { importTarget, matchesAny, sourcePath } from "./paths.js";
-import { entries, silentPackages } from "./rules.js";
+import { entries, libraryEntries, silentPackages } from "./rules.js";
 import { type Source, type Violation, visit } from "./source.js";
 
 /** What package.json says, and which programs each package of `node_modules` brings. */
@@ -25,7 +25,9 @@ export function checkUnreachedFiles(
   const graph = importGraph(sources);
   const byPath = new Map(sources.map((source) => [source.path, source]));
   const reached = new Set<string>();
-  const waiting = [...byPath.keys()].filter((path) => matchesAny(entries, path));
+  const waiting = [...byPath.keys()].filter((path) =>
+    matchesAny([...entries, ...libraryEntries], path),
+  );
   waiting.push(...pathsIn(commands).map(sourcePath));
   for (const path of waiting) {
     const source = byPath.get(path);
@@ -87,6 +89,7 @@ export function checkUnusedExports(sources: readonly Source[]): Violation[] {
   return sources.flatMap((source) => {
     const { path, exports } = source;
     if (!path.startsWith("src/") || path.endsWith(".d.mts")) return [];
+    if (matchesAny(libraryEntries, path)) return [];
     const names = taken.get(path);
     const uses = usesOfNames(source);
     return exports.flatMap(({ name, kind, line }) => {

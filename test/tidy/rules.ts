@@ -482,6 +482,14 @@ export const entries: readonly string[] = [
   "test/*.test.ts",
 ];
 
+/** What package.json exports: other programs import these, and some of them only pass names on. */
+export const libraryEntries: readonly string[] = [
+  "src/client/index.ts",
+  "src/client/adapters/{undici,grpc-js,connect}.ts",
+  "src/client/server/{index,fastify,connect}.ts",
+  "src/client/metrics/{prometheus,opentelemetry}.ts",
+];
+
 /** Packages that nothing imports or names, and why they are there. */
 export const silentPackages: readonly { readonly name: string; readonly reason: string }[] = [
   { name: "axe-core", reason: "its script is loaded into a browser's page, by its file's name" },

@@ -1,0 +1,20 @@
+import {build} from "esbuild";
+await build({entryPoints:["src/client/index.ts"],bundle:true,format:"esm",platform:"node",target:"node20.19",minifySyntax:true,outfile:"/tmp/lc-out/x.mjs"});
+const {createAdmission}=await import("/tmp/lc-out/x.mjs");
+const work=async()=>1;
+async function time(name,f,N=300000){for(let i=0;i<50000;i++)await f();let best=1e9;for(let r=0;r<4;r++){const t=process.cpuUsage().user;const t0=performance.now();for(let i=0;i<N;i++)await f();best=Math.min(best,(performance.now()-t0)/N*1e3)}console.log(name.padEnd(28),best.toFixed(3))}
+await time("bare",work);
+const all={name:"a",concurrency:{},queue:{},throttle:{},breaker:{},retry:{},hedge:{}};
+const a=createAdmission({name:"a",concurrency:{}});
+await time("concurrency",()=>a.run(work));
+const b=createAdmission({name:"a",concurrency:{},queue:{},throttle:{},breaker:{},retry:{}});
+await time("all but hedge",()=>b.run(work));
+const c=createAdmission(all);
+await time("all",()=>c.run(work));
+await time("all+timeout",()=>c.run(work,{timeoutMs:1000}));
+const ac=new AbortController();
+await time("all+abort signal",()=>c.run(work,{signal:ac.signal}));
+await time("all+attempt.signal",()=>c.run(async(t)=>{t.signal;return 1}),50000);
+await time("all+headers",()=>c.run(async(t)=>{t.headers;return 1},{timeoutMs:1000}));
+const z=createAdmission({name:"z"});
+await time("nothing",()=>z.run(work));
