@@ -21,7 +21,7 @@ import { type RequestEnding, requestOutcome } from "../../core/admission/request
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { systemClock, systemRandom } from "../system.js";
+import { backgroundClock as systemClock, callRandom as systemRandom } from "../system.js";
 import { LoadReport } from "./load-report.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
 import {
