@@ -150,9 +150,9 @@ export interface Attempt {
   /** Headers that tell the service the priority, the time left and the attempt; lower-case names. */
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Keeps the permit after the work has resolved, until this settles: a body that is still read. The
-   * signal still aborts when the call is given up or out of time, and frees the permit 30 s later.
-   * A call without an end keeps the permit for as long as this takes. It may be called once.
+   * Keeps the permit after the work has resolved, until this settles: a body that is still read.
+   * The signal still aborts when the call is given up or out of time, and the permit is free 30 s
+   * later at most. A call without an end keeps it for as long as this takes. It may be called once.
    */
   holdUntil(ended: Promise<unknown>): void;
 }
@@ -165,13 +165,13 @@ export interface Admission {
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
    *
-   * When its time is over, work that ignores its signal is left behind: the call rejects, and the
+   * Once its time is over, work that ignores its signal is left behind: the call rejects, and its
    * permit stays in use until the work settles, but for 30 s at most. A retry that is refused here
    * leaves the call with the result of the last attempt.
    *
-   * @throws AdmissionError when it was refused here; a DOMException `TimeoutError` when its time was
-   *   over during an attempt; the signal's reason when it was given up; else what the last attempt
-   *   threw
+   * @throws AdmissionError when it was refused here; a DOMException `TimeoutError` when its time
+   *   was over during an attempt; the signal's reason when it was given up; else what the last
+   *   attempt threw
    */
   run<T>(work: (attempt: Attempt) => Promise<T>, options?: CallOptions<T>): Promise<T>;
   /** Its state and counts, for metrics and people. */

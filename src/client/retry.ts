@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../core/base/clock.js";
 import type { Attempt, CallOptions, RetryOptions } from "./admission.js";
 import { Call } from "./call.js";
-import { callParts } from "./create-admission.js";
+import { callParts } from "./call-parts.js";
 import type { Classify } from "./outcome.js";
 import type { ClientRetryBudget } from "./parts.js";
 

@@ -2,7 +2,7 @@
 export type OutcomeKind =
   /** The service did its work, whatever it answered: also "not found" and "not allowed". */
   | "served"
-  /** The service failed at it, but not for want of capacity: an internal error, a lost connection. */
+  /** The service failed, but not for want of capacity: an internal error, a lost connection. */
   | "failed"
   /** The service did not take it, or not in time: 429, 503, RESOURCE_EXHAUSTED, a timeout. */
   | "overloaded"
@@ -13,7 +13,7 @@ export type OutcomeKind =
 export type Retriability =
   /** The service did not begin it. */
   | "always"
-  /** It may have been done, in part or as a whole: only a call that may be done twice is retried. */
+  /** It may have been done, in part or as a whole: retry only what may be done twice. */
   | "ifIdempotent"
   /** It would not help, or the service asked for no retry. */
   | "never";

@@ -26,8 +26,8 @@ const bucketCount = 10;
 /**
  * A circuit breaker for the calls to one service. Closed, it opens when at least `callsMin` calls
  * ended within the window and at least `failureRatio` of them failed or met an overload. Open, it
- * refuses all for `openMs`. Half-open, it lets `probesCount` through at once: the first of them that
- * fails opens it again, and as many successes close it, with an empty window.
+ * refuses all for `openMs`. Half-open, it lets `probesCount` through at once: the first of them
+ * that fails opens it again, and as many successes close it, with an empty window.
  *
  * A call that began before the state changed says nothing of the new one. A probe that was given up
  * frees its place, and so does one that has not come back within `openMs`, so that lost probes do

@@ -42,9 +42,9 @@ export function mayBegin(
 }
 
 /**
- * Headers that tell the service how much time is left, less the margin: `grpc-timeout`, which other
- * callers with this library and Headgate read for HTTP, too, and the one of the settings. None where
- * the call has no end.
+ * Headers that tell the service how much time is left, less the margin: `grpc-timeout`, which this
+ * library and Headgate read for HTTP, too, and the one of the settings. None where the call has no
+ * end.
  *
  * Example: 800.7 ms left, margin 10 ms, header `x-timeout-ms`: `grpc-timeout: 790m` and
  * `x-timeout-ms: 790`.

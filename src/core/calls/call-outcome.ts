@@ -77,10 +77,10 @@ export function httpOutcome({ status, header }: HttpAnswer, epochMs: number): At
  * | CANCELLED | cancelled | never |
  * | all others, OK included | served | never |
  *
- * A refusal is marked by a pushback, a `RetryInfo`, `retry-after` or one of Envoy's headers. Without,
- * UNAVAILABLE may be a connection that was lost, and RESOURCE_EXHAUSTED an answer that was too
- * large, after the service has done its work. Of waits the longest counts. A pushback that is
- * negative, or no number, makes any outcome one that is never retried.
+ * A refusal is marked by a pushback, a `RetryInfo`, `retry-after` or one of Envoy's headers.
+ * Without, UNAVAILABLE may be a connection that was lost, and RESOURCE_EXHAUSTED a response that
+ * was too large, after the service has done its work. A pushback wins over the other waits, of
+ * which the longest counts. One that is negative, or no number, forbids any retry.
  *
  * @param epochMs as of `httpOutcome`
  *

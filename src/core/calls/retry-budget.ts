@@ -21,9 +21,9 @@ const roundingError = 1e-9;
  *
  *     retries <= budgetRatio x served + budgetPerSecondMin x seconds + what was kept before
  *
- * What is kept is at most what came in over the last 10 s, and at least 1: the burst grows with the
- * traffic, and ends with it. Calls that are served exponentially decay from that sum. It begins with
- * what 10 s without a call bring.
+ * What is kept is at most what came in over the last 10 s (an exponentially decaying sum), or 1 if
+ * that is more: the burst grows with the traffic, and ends with it. It begins with what 10 s
+ * without a call bring.
  *
  * It is not gRPC's bucket of fixed size, which stops retries while more than half of it is missing:
  * that has no floor, and the same burst for one call a second as for a thousand.

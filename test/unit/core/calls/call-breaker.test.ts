@@ -17,7 +17,11 @@ const settings: CallBreakerSettings = {
 };
 
 /** Makes calls one after the other, as many as pass. @returns how many passed */
-function call(breaker: CallBreaker, kind: OutcomeKind, nowMs: number, count = 1): number {
+function call(
+  breaker: CallBreaker,
+  kind: OutcomeKind,
+  { nowMs, count = 1 }: { nowMs: number; count?: number },
+): number {
   let passed = 0;
   for (let i = 0; i < count; i += 1) {
     const ticket = breaker.admit(nowMs);
@@ -38,7 +42,7 @@ function begin(breaker: CallBreaker, nowMs: number): BreakerTicket {
 /** A breaker that opened at this time. */
 function openedAt(nowMs: number, more: Partial<CallBreakerSettings> = {}): CallBreaker {
   const breaker = new CallBreaker({ ...settings, ...more });
-  call(breaker, "failed", nowMs, 20);
+  call(breaker, "failed", { nowMs, count: 20 });
   expect(breaker.state(nowMs)).toBe("open");
   return breaker;
 }
@@ -46,10 +50,10 @@ function openedAt(nowMs: number, more: Partial<CallBreakerSettings> = {}): CallB
 describe("CallBreaker", () => {
   it("opens with the tenth failure of 20 calls, and refuses for as long as it says", () => {
     const breaker = new CallBreaker(settings);
-    call(breaker, "served", 0, 10);
-    call(breaker, "failed", 1_000, 9);
+    call(breaker, "served", { nowMs: 0, count: 10 });
+    call(breaker, "failed", { nowMs: 1_000, count: 9 });
     expect(breaker.state(1_000)).toBe("closed");
-    expect(call(breaker, "overloaded", 2_000, 5)).toBe(1);
+    expect(call(breaker, "overloaded", { nowMs: 2_000, count: 5 })).toBe(1);
     expect([breaker.state(2_000), breaker.openMs(2_000)]).toEqual(["open", 5_000]);
     expect([breaker.state(6_999), breaker.openMs(6_999)]).toEqual(["open", 1]);
     expect(breaker.admit(6_999)).toBeUndefined();
@@ -58,37 +62,37 @@ describe("CallBreaker", () => {
 
   it("stays closed while calls are few, and while enough of many are served", () => {
     const few = new CallBreaker(settings);
-    expect(call(few, "failed", 0, 19)).toBe(19);
+    expect(call(few, "failed", { nowMs: 0, count: 19 })).toBe(19);
     expect(few.state(0)).toBe("closed");
     const many = new CallBreaker(settings);
     for (let i = 0; i < 500; i += 1) {
-      call(many, "served", i * 100, 6);
-      call(many, "failed", i * 100, 5);
+      call(many, "served", { nowMs: i * 100, count: 6 });
+      call(many, "failed", { nowMs: i * 100, count: 5 });
     }
     expect(many.state(50_000)).toBe("closed");
   });
 
   it("opens when a success makes enough calls of mostly failures", () => {
     const breaker = new CallBreaker(settings);
-    call(breaker, "failed", 0, 19);
-    call(breaker, "served", 0);
+    call(breaker, "failed", { nowMs: 0, count: 19 });
+    call(breaker, "served", { nowMs: 0 });
     expect(breaker.state(0)).toBe("open");
   });
 
   it("counts calls of the window only", () => {
     const breaker = new CallBreaker(settings);
-    call(breaker, "failed", 0, 19);
-    call(breaker, "failed", 10_000, 19);
+    call(breaker, "failed", { nowMs: 0, count: 19 });
+    call(breaker, "failed", { nowMs: 10_000, count: 19 });
     expect(breaker.state(10_000)).toBe("closed");
     // Buckets go one by one, so those of 9.9 s ago still count.
-    call(breaker, "failed", 19_900);
+    call(breaker, "failed", { nowMs: 19_900 });
     expect(breaker.state(19_900)).toBe("open");
   });
 
   it("does not count what was given up", () => {
     const breaker = new CallBreaker(settings);
-    expect(call(breaker, "cancelled", 0, 1_000)).toBe(1_000);
-    expect(call(breaker, "failed", 0, 19)).toBe(19);
+    expect(call(breaker, "cancelled", { nowMs: 0, count: 1_000 })).toBe(1_000);
+    expect(call(breaker, "failed", { nowMs: 0, count: 19 })).toBe(19);
     expect(breaker.state(0)).toBe("closed");
   });
 
@@ -102,7 +106,7 @@ describe("CallBreaker", () => {
     breaker.end(probes[2] ?? 0, "served", 5_100);
     expect(breaker.state(5_100)).toBe("closed");
     // The failures from before are forgotten.
-    expect(call(breaker, "failed", 5_100, 19)).toBe(19);
+    expect(call(breaker, "failed", { nowMs: 5_100, count: 19 })).toBe(19);
     expect(breaker.state(5_100)).toBe("closed");
   });
 
@@ -114,24 +118,24 @@ describe("CallBreaker", () => {
     expect([breaker.state(5_200), breaker.openMs(5_200)]).toEqual(["open", 5_000]);
     // Successes of the last round do not count in the next one.
     breaker.end(probes[2] ?? 0, "served", 5_300);
-    expect(call(breaker, "served", 10_200, 2)).toBe(2);
+    expect(call(breaker, "served", { nowMs: 10_200, count: 2 })).toBe(2);
     expect(breaker.state(10_200)).toBe("halfOpen");
   });
 
   it("is not judged by calls that began before it opened", () => {
     const breaker = new CallBreaker(settings);
     const old = [1, 2, 3, 4].map(() => begin(breaker, 0));
-    call(breaker, "failed", 0, 20);
+    call(breaker, "failed", { nowMs: 0, count: 20 });
     breaker.end(old[0] ?? 0, "served", 1_000);
     expect(breaker.state(1_000)).toBe("open");
     const probe = begin(breaker, 5_000);
     breaker.end(old[1] ?? 0, "failed", 5_000);
     expect(breaker.state(5_000)).toBe("halfOpen");
     breaker.end(probe, "served", 5_000);
-    expect(call(breaker, "served", 5_000, 2)).toBe(2);
+    expect(call(breaker, "served", { nowMs: 5_000, count: 2 })).toBe(2);
     expect(breaker.state(5_000)).toBe("closed");
     breaker.end(old[2] ?? 0, "failed", 5_000);
-    expect(call(breaker, "failed", 5_000, 19)).toBe(19);
+    expect(call(breaker, "failed", { nowMs: 5_000, count: 19 })).toBe(19);
     expect(breaker.state(5_000)).toBe("closed");
   });
 
@@ -140,11 +144,11 @@ describe("CallBreaker", () => {
     const probe = begin(breaker, 5_000);
     expect(breaker.admit(5_000)).toBeUndefined();
     breaker.end(probe, "cancelled", 5_010);
-    expect(call(breaker, "served", 5_010)).toBe(1);
+    expect(call(breaker, "served", { nowMs: 5_010 })).toBe(1);
     expect(breaker.state(5_010)).toBe("closed");
   });
 
-  it("replaces a probe that does not come back after the open time, and counts it if it does", () => {
+  it("replaces a probe that does not come back in the open time, and counts it if it does", () => {
     const breaker = openedAt(0, { probesCount: 2 });
     const lost = begin(breaker, 5_000);
     const later = begin(breaker, 6_000);

@@ -18,7 +18,8 @@ const lookup =
   (name) =>
     headers[name];
 
-const nowMs = Date.UTC(2026, 10, 27, 8);
+/** 2026-11-27 08:00:00 UTC. */
+const nowMs = 1_795_766_400_000;
 
 function http(status: number, headers: Headers = {}): AttemptOutcome {
   return httpOutcome({ status, header: lookup(headers) }, nowMs);

@@ -11,7 +11,11 @@ import { propertyRuns } from "../../../support/seeds.js";
 const settings: HedgeDelaySettings = { quantile: 0.95, afterMsMin: 10 };
 
 /** Records so many latencies of the same length. */
-function record(hedges: HedgeDelay, latencyMs: number, nowMs: number, count: number): void {
+function record(
+  hedges: HedgeDelay,
+  latencyMs: number,
+  { nowMs = 0, count }: { nowMs?: number; count: number },
+): void {
   for (let i = 0; i < count; i += 1) hedges.record(latencyMs, nowMs);
 }
 
@@ -26,7 +30,7 @@ describe("HedgeDelay", () => {
   it("says nothing before it has seen enough", () => {
     const hedges = new HedgeDelay(settings);
     expect(hedges.delayMs(0)).toBeUndefined();
-    record(hedges, 50, 0, hedgeSampleCountMin - 1);
+    record(hedges, 50, { count: hedgeSampleCountMin - 1 });
     expect(hedges.delayMs(0)).toBeUndefined();
     hedges.record(50, 0);
     expect(hedges.delayMs(0)).toBeCloseTo(50, 0);
@@ -34,32 +38,32 @@ describe("HedgeDelay", () => {
 
   it("waits for the least wait at least", () => {
     const hedges = new HedgeDelay(settings);
-    record(hedges, 1, 0, 100);
+    record(hedges, 1, { count: 100 });
     expect(hedges.delayMs(0)).toBe(10);
   });
 
   it("follows latencies that change within two periods", () => {
     const hedges = new HedgeDelay(settings);
-    record(hedges, 50, 0, 10_000);
-    record(hedges, 500, hedgeMemoryMs, 100);
+    record(hedges, 50, { count: 10_000 });
+    record(hedges, 500, { nowMs: hedgeMemoryMs, count: 100 });
     expect(hedges.delayMs(hedgeMemoryMs)).toBeCloseTo(50, 0);
-    record(hedges, 500, hedgeMemoryMs * 2, 10);
+    record(hedges, 500, { nowMs: hedgeMemoryMs * 2, count: 10 });
     expect(hedges.delayMs(hedgeMemoryMs * 2)).toBeGreaterThan(495);
   });
 
   it("sees within 64 latencies that all are slower", () => {
     const hedges = new HedgeDelay(settings);
-    record(hedges, 50, 0, 100);
+    record(hedges, 50, { count: 100 });
     expect(hedges.delayMs(0)).toBeCloseTo(50, 0);
-    record(hedges, 500, 0, 64);
+    record(hedges, 500, { count: 64 });
     expect(hedges.delayMs(0)).toBeGreaterThan(495);
   });
 
   it("forgets all after two periods of nothing", () => {
     const hedges = new HedgeDelay(settings);
-    record(hedges, 50, 0, 1_000);
+    record(hedges, 50, { count: 1_000 });
     expect(hedges.delayMs(hedgeMemoryMs * 2 - 1)).toBeCloseTo(50, 0);
-    record(hedges, 50, hedgeMemoryMs * 2, 1_000);
+    record(hedges, 50, { nowMs: hedgeMemoryMs * 2, count: 1_000 });
     expect(hedges.delayMs(hedgeMemoryMs * 10)).toBeUndefined();
   });
 
@@ -67,9 +71,9 @@ describe("HedgeDelay", () => {
     "passes over a latency of %s",
     (latencyMs) => {
       const hedges = new HedgeDelay(settings);
-      record(hedges, latencyMs, 0, 1_000);
+      record(hedges, latencyMs, { count: 1_000 });
       expect(hedges.delayMs(0)).toBeUndefined();
-      record(hedges, 50, 0, 100);
+      record(hedges, 50, { count: 100 });
       expect(hedges.delayMs(0)).toBeCloseTo(50, 0);
     },
   );
