@@ -29,7 +29,7 @@ export const layersConditions: readonly LayersCondition[] = [
   { name: "1x", loadRatio: 1 },
   { name: "3x", loadRatio: 3 },
   { name: "10x", loadRatio: 10 },
-  { name: "half of the workers die", loadRatio: 0.9, workers: { ratio: 0.5 } },
+  { name: "half die", loadRatio: 0.9, workers: { ratio: 0.5 } },
   { name: "retry storm", loadRatio: 0.9, workers: { ratio: 0, forMs: 3_000 } },
 ];
 

@@ -60,8 +60,8 @@ function percent(ratio: number): string {
   return `${(100 * Math.min(1, ratio)).toFixed(1)} %`;
 }
 
-const [labelWidth, cellWidth, rowHeight, headHeight] = [130, 140, 44, 84];
-const barWidth = 88;
+const [labelWidth, cellWidth, rowHeight, headHeight] = [140, 152, 44, 84];
+const barWidth = 90;
 
 const bars: readonly {
   readonly name: string;

@@ -22,6 +22,8 @@ export function createClientLayer(times: Times, send: typeof fetch): Ask {
   const admission = createAdmission({
     ...times,
     name: "orders",
+    // One layer learns how much the service can take: where two do, each takes the refusals of the
+    // other for a smaller service.
     concurrency: false,
     throttle: { memoryMs: 5_000 },
     retry: { baseMs: 50 },
