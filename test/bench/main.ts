@@ -16,6 +16,7 @@ import { recordGoodput, tellGoodput } from "./goodput.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
+import { tellLayers } from "./layers.js";
 import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
@@ -86,6 +87,9 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
+  --layers N      instead of all this: the example of three layers, N seconds (at least 2) for each
+                  combination under each condition; --only takes those with this text, such as
+                  "all three"; a picture in test-output/
   --first SEED    the first seed of --simulation, --fuzz, --fleet, --goodput and --quotas
   -h, --help      this text`;
 
@@ -94,6 +98,7 @@ interface InsteadValues {
   readonly simulation?: string;
   readonly fuzz?: string;
   readonly laws?: string;
+  readonly layers?: string;
   readonly goodput?: string;
   readonly simulate?: string;
   readonly "simulate-envoy"?: string;
@@ -128,6 +133,7 @@ async function main(): Promise<void> {
       simulation: { type: "string" },
       fuzz: { type: "string" },
       laws: { type: "string" },
+      layers: { type: "string" },
       goodput: { type: "string" },
       simulate: { type: "string" },
       "simulate-envoy": { type: "string" },
@@ -227,6 +233,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await fuzz(Number(values.fuzz), Number(values.first));
   } else if (values.laws !== undefined) {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
+  } else if (values.layers !== undefined) {
+    await layers(Number(values.layers) * 1_000, values.only);
   } else if (values.goodput !== undefined) {
     await goodput(values.goodput, Number(values.first));
   } else if (values.simulate !== undefined) {
@@ -333,6 +341,11 @@ async function repeatedOverload(order: RepeatedOrder): Promise<void> {
     throw new Error("--overload takes multiples of the capacity, and --repeat a whole number");
   }
   process.stdout.write(`${await tellRepeatedOverload(order)}\n`);
+}
+
+async function layers(measureMs: number, only: string): Promise<void> {
+  if (!(measureMs >= 2_000)) throw new Error("--layers takes seconds, at least 2");
+  process.stdout.write(`${await tellLayers(measureMs, only)}\n`);
 }
 
 async function rooms(measureMs: number): Promise<void> {

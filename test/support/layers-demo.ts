@@ -88,8 +88,17 @@ export class LayersDemo implements LayersWorld {
   }
 
   async counts(): Promise<LayersCounts> {
+    return (await this.#state()).counts;
+  }
+
+  /** What the page is told. */
+  async settings(): Promise<LayersSettings> {
+    return (await this.#state()).settings;
+  }
+
+  async #state(): Promise<{ counts: LayersCounts; settings: LayersSettings }> {
     const { body } = await this.#http.send({ port: this.#port, path: "/state" });
-    return (JSON.parse(body) as { counts: LayersCounts }).counts;
+    return JSON.parse(body);
   }
 
   async span(spanMs: number): Promise<LayersFigures> {

@@ -35,13 +35,13 @@ export const layersPage = `<!doctype html>
   </form>
   <dl>
     <div><dt>Goodput</dt><dd id="goodput">-</dd>
-      <p>work that was answered in time, of what was possible</p></div>
+      <dd class="note">work that was answered in time, of what was possible</dd></div>
     <div><dt>Critical served</dt><dd id="critical">-</dd>
-      <p>critical requests that were answered in time</p></div>
+      <dd class="note">critical requests that were answered in time</dd></div>
     <div><dt>Attempts per request</dt><dd id="attempts">-</dd>
-      <p>what the caller sent for each of its requests</p></div>
+      <dd class="note">what the caller sent for each of its requests</dd></div>
     <div><dt>Wasted work</dt><dd id="wasted">-</dd>
-      <p>work for callers that had left, of all work</p></div>
+      <dd class="note">work for callers that had left, of all work</dd></div>
   </dl>
   <figure>
     <svg id="plot" viewBox="0 0 640 220" role="img" aria-labelledby="plotTitle">
@@ -76,8 +76,8 @@ button[aria-pressed=true] { outline: 2px solid var(--wasted); }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: 1rem; }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem 1rem; }
 dt { font-weight: 600; }
-dd { margin: 0; font-size: 2rem; font-variant-numeric: tabular-nums; }
-dl p { margin: 0; font-size: .85rem; }
+dd { margin: 0; font-size: 1.7rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
+dd.note { font-size: .85rem; white-space: normal; }
 figure { margin: 0; }
 #plot { width: 100%; height: auto; }
 #plot line { stroke: var(--line); }
