@@ -142,7 +142,7 @@ export interface Attempt {
   readonly isHedge: boolean;
   /**
    * Aborts when nobody wants what comes of it any more: the call is given up or out of time, also
-   * while `holdUntil` waits; another attempt has won; or this one is going to be repeated.
+   * while `holdUntil` waits; another attempt has won; or its repetition begins.
    */
   readonly signal: AbortSignal;
   /** The time that is left, in milliseconds; undefined: no end. */
@@ -152,7 +152,8 @@ export interface Attempt {
   /**
    * Keeps the permit after the work has resolved, until this settles: a body that is still read.
    * The signal still aborts when the call is given up or out of time, and the permit is free 30 s
-   * later at most. A call without an end keeps it for as long as this takes. It may be called once.
+   * later at most. A call without an end keeps it for as long as this takes; an attempt that is
+   * repeated has no permit from when that is decided. It may be called once.
    */
   holdUntil(ended: Promise<unknown>): void;
 }

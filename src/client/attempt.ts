@@ -131,6 +131,18 @@ export class CallAttempt implements Attempt, Timed {
     this.permit.teach(kind, nowMs);
     this.expiresMs = nowMs + leftPermitMsMax;
     idleTimers.add(this, nowMs);
+    this.abort(reason);
+  }
+
+  /** The call goes on without it: the permit goes now, whatever is still read of it. */
+  release(kind: OutcomeKind, nowMs: number): void {
+    this.#host.timers.remove(this, nowMs);
+    this.#kind = kind;
+    this.#end(nowMs);
+  }
+
+  /** Nobody wants what came of it any more. */
+  abort(reason: unknown): void {
     this.#abort = { reason };
     this.#controller?.abort(reason);
   }

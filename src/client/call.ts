@@ -98,6 +98,8 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   #wait: Wait | undefined;
   #lastDelayMs: number | undefined;
   #last: Settled<T> | undefined;
+  /** The attempt before the retry that the call waits for. */
+  #repeated: CallAttempt | undefined;
   /** The attempt that counts, while something of it is still read. */
   #held: CallAttempt | undefined;
   #onAbort: (() => void) | undefined;
@@ -215,6 +217,8 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   }
 
   #start({ permit, ticket, isHedge }: Pick<CallAttempt, "permit" | "ticket" | "isHedge">): void {
+    this.#repeated?.abort(superseded());
+    this.#repeated = undefined;
     this.#attemptsCount += 1;
     this.#parts.counts.attempts += 1;
     const number = this.#attemptsCount;
@@ -249,9 +253,17 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     if (attempt.holds) this.#held = attempt;
     if (outcome.kind === "served" || outcome.kind === "cancelled") this.#settle(result, nowMs);
     else if (isLast) this.#retryOrSettle(outcome, result, nowMs);
-    if (!this.#isSettled) this.#held = undefined;
     // Last, for it lets others in, whose work may do anything.
-    attempt.finish(outcome.kind, nowMs);
+    if (this.#isSettled) attempt.finish(outcome.kind, nowMs);
+    else this.#goOnWithout(attempt, outcome.kind, nowMs);
+  }
+
+  /** Before a retry its result is kept: it is the call's if the retry is refused. */
+  #goOnWithout(attempt: CallAttempt, kind: OutcomeKind, nowMs: number): void {
+    this.#held = undefined;
+    if (this.#wait === undefined) attempt.abort(superseded());
+    else this.#repeated = attempt;
+    attempt.release(kind, nowMs);
   }
 
   #classified(settled: Settled<T>): readonly [AttemptOutcome, Settled<T>] {
@@ -377,6 +389,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
       breaker?.end(this.#ticket, "cancelled", nowMs);
       this.#place = undefined;
     }
+    this.#repeated?.abort(reason);
     this.#leaveAttempts("cancelled", reason, nowMs);
     this.#reject(reason);
   }
@@ -389,7 +402,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
       this.#request.resolve(settled.value);
     }
     if (this.#first !== undefined || this.#hedge !== undefined) {
-      this.#leaveAttempts("cancelled", lostRace(), nowMs);
+      this.#leaveAttempts("cancelled", superseded(), nowMs);
     }
   }
 
@@ -444,6 +457,6 @@ function servedOrFailed({ isError }: Settled<unknown>): AttemptOutcome {
   return isError ? failed : served;
 }
 
-function lostRace(): DOMException {
-  return new DOMException("Another attempt of the call has won", "AbortError");
+function superseded(): DOMException {
+  return new DOMException("Another attempt has taken its place", "AbortError");
 }

@@ -1,6 +1,7 @@
 import type { Admission, AdmissionOptions, AdmissionSnapshot } from "./admission.js";
 import { Call, type CallParts } from "./call.js";
 import { callParts } from "./call-parts.js";
+import { backgroundClock } from "./system.js";
 
 /**
  * Admission of the calls to one service: each call goes through its deadline, the circuit breaker,
@@ -15,7 +16,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const parts = callParts(options);
   return {
     name: parts.name,
-    clock: parts.clock,
+    clock: options.clock ?? backgroundClock,
     run: (work, callOptions = {}) =>
       new Promise((resolve, reject) => {
         new Call(parts, { work, options: callOptions, resolve, reject }).begin();

@@ -1,6 +1,7 @@
 export type { Priority } from "../core/admission/priority.js";
 export type { Clock, Random } from "../core/base/clock.js";
 export type { AttemptOutcome, OutcomeKind, Retriability } from "../core/calls/attempt-outcome.js";
+export { admissionFetch, type FetchOptions } from "./adapters/fetch.js";
 export type {
   Admission,
   AdmissionOptions,

@@ -2,7 +2,7 @@ import type { Clock } from "../core/base/clock.js";
 import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import { AdmissionError } from "./admission-error.js";
 import type { AcquireOptions } from "./limiter.js";
-import { countMax, timeMsMax } from "./options.js";
+import { checkNumber, count, countMax, timeMsMax } from "./options.js";
 import { acquirePermit, CallPermits } from "./permits.js";
 import { callClock } from "./system.js";
 
@@ -118,6 +118,14 @@ export function createWindowLimiter(options: WindowLimiterOptions = {}): WindowL
 
 function windowPermits(options: WindowLimiterOptions, clock: Clock): CallPermits {
   const { workersCount = 1, windowInitial = 50, windowMin = 5, windowMax = 1_000 } = options;
+  for (const [name, value] of Object.entries({
+    workersCount,
+    windowInitial,
+    windowMin,
+    windowMax,
+  })) {
+    checkNumber(name, value, count(1));
+  }
   const window = { initial: windowInitial, min: windowMin, max: windowMax, permits: workersCount };
   // Only the window bounds the queue.
   const queue = { sizeMax: countMax, waitMsMax: timeMsMax, order: "fifo", codel: false } as const;

@@ -1,5 +1,4 @@
 import { refusalRows } from "../../core/admission/refusal.js";
-import type { Clock } from "../../core/base/clock.js";
 import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
 import type { AttemptOutcome } from "../../core/calls/attempt-outcome.js";
 import { AdmissionError } from "../admission-error.js";
@@ -12,22 +11,20 @@ export interface GrpcFailure {
 }
 
 /**
- * How a call fails for which an admission has no answer: refused as a proxy refuses it where that
- * has the cause, out of time, or given up.
+ * How a call fails that an admission refused, as a proxy does it where that has the cause; that was
+ * out of time; or that was given up. Undefined for all other errors.
  */
-export function refusedFailure(error: unknown): GrpcFailure {
-  const details = error instanceof Error ? error.message : "the call was given up";
+export function callFailure(error: unknown): GrpcFailure | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { name, message: details } = error;
   if (error instanceof AdmissionError) {
     const { reason } = error;
     const isOpen = reason === "breakerOpen";
     return { code: isOpen ? grpcStatuses.unavailable : refusalRows[reason].grpcStatus, details };
   }
-  const name = error instanceof Error ? error.name : "";
   if (name === "TimeoutError") return { code: grpcStatuses.deadlineExceeded, details };
-  if (name === "RangeError" || name === "TypeError") {
-    return { code: grpcStatuses.internal, details };
-  }
-  return { code: othersGrpcStatuses.cancelled, details };
+  if (name === "AbortError") return { code: othersGrpcStatuses.cancelled, details };
+  return undefined;
 }
 
 /** After headers have come, the service has begun the call. Source: gRFC A6, "Committed". */
@@ -36,18 +33,11 @@ export function begunOutcome(outcome: AttemptOutcome): AttemptOutcome {
 }
 
 /**
- * The lesser of a deadline and a time, in milliseconds from 0; undefined without both.
- *
- * @param deadline as a date or in milliseconds since 1970
+ * The least of times that a call may take, in milliseconds from 0; undefined where none bounds it.
+ * What is no number leaves nothing.
  */
-export function timeoutMsUntil(
-  deadline: Date | number | undefined,
-  clock: Clock,
-  timeoutMs: number | undefined,
-): number | undefined {
-  const remainingMs = Number(deadline ?? Number.POSITIVE_INFINITY) - clock.epochUs() / 1_000;
-  const leastMs = Math.min(remainingMs, timeoutMs ?? Number.POSITIVE_INFINITY);
+export function callTimeoutMs(timeoutsMs: readonly (number | undefined)[]): number | undefined {
+  const leastMs = Math.min(...timeoutsMs.map((ms) => ms ?? Number.POSITIVE_INFINITY));
   if (leastMs > timeMsMax) return undefined;
-  // Also what is no number.
-  return leastMs > 0 ? leastMs : 0;
+  return Number.isNaN(leastMs) ? 0 : Math.max(0, leastMs);
 }

@@ -7,11 +7,12 @@ import {
   type NextCall,
   type StatusObject,
 } from "@grpc/grpc-js";
+import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { AttemptOutcome } from "../../core/calls/attempt-outcome.js";
 import { grpcOutcome } from "../../core/calls/call-outcome.js";
 import type { Admission, Attempt, CallOptions } from "../admission.js";
 import { type AdapterOptions, holdOptions } from "./adapter-options.js";
-import { begunOutcome, type GrpcFailure, refusedFailure, timeoutMsUntil } from "./grpc-calls.js";
+import { begunOutcome, callFailure, callTimeoutMs, type GrpcFailure } from "./grpc-calls.js";
 import { PermitHold } from "./permit-hold.js";
 
 /** Options of the interceptor for grpc-js. */
@@ -129,16 +130,20 @@ class AdmittedCall implements SentCall {
     const { admission } = this.#parts;
     this.#isRunning = true;
     if (this.#isEnded) return;
-    admission.run((attempt) => this.#send(attempt), this.#callOptions()).then(
-      (answer) => answer.deliver(),
-      (error: unknown) => this.#fail(this.#cancelled ?? refusedFailure(error)),
-    );
+    admission
+      .run((attempt) => this.#send(attempt), this.#callOptions())
+      .then(
+        (answer) => answer.deliver(),
+        (error: unknown) => this.#fail(this.#failure(error)),
+      );
   }
 
   #callOptions(): CallOptions<CallAnswer> {
     const { admission, callOptions, options } = this.#parts;
     const asked = options.optionsOf?.(callOptions.method_definition.path, this.#metadata) ?? {};
-    const timeoutMs = timeoutMsUntil(callOptions.deadline, admission.clock, asked.timeoutMs);
+    const deadlineMs = Number(callOptions.deadline ?? Number.POSITIVE_INFINITY);
+    const remainingMs = deadlineMs - admission.clock.epochUs() / 1_000;
+    const timeoutMs = callTimeoutMs([remainingMs, asked.timeoutMs]);
     const { isIdempotent = this.#metadata.getOptions().idempotentRequest === true } = asked;
     return {
       ...asked,
@@ -158,7 +163,7 @@ class AdmittedCall implements SentCall {
     const call = nextCall({ ...callOptions, deadline: Number.POSITIVE_INFINITY });
     this.#sent = call;
     attempt.signal.addEventListener("abort", () => {
-      const { code, details } = this.#cancelled ?? refusedFailure(attempt.signal.reason);
+      const { code, details } = this.#failure(attempt.signal.reason);
       call.cancelWithStatus(code, details);
     });
     return new Promise((resolve) => {
@@ -236,6 +241,11 @@ class AdmittedCall implements SentCall {
       this.#parts.admission.clock.epochUs() / 1_000,
     );
     return headers === undefined ? outcome : begunOutcome(outcome);
+  }
+
+  #failure(error: unknown): GrpcFailure {
+    const code = grpcStatuses.internal;
+    return this.#cancelled ?? callFailure(error) ?? { code, details: String(error) };
   }
 
   #fail({ code, details }: GrpcFailure): void {

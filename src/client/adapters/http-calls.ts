@@ -32,8 +32,7 @@ export function repetitionOf(request: HttpRequest): Repetition {
     return { isIdempotent: false, outcome: (outcome) => ({ ...outcome, retriable: "never" }) };
   }
   const isIdempotent =
-    request.isIdempotent ??
-    (hasIdempotencyKey || idempotentMethods.includes(method.toUpperCase()));
+    request.isIdempotent ?? (hasIdempotencyKey || idempotentMethods.includes(method.toUpperCase()));
   return { isIdempotent, outcome: (outcome) => outcome };
 }
 

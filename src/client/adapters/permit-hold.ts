@@ -13,6 +13,8 @@ export interface HoldOptions {
  * aborted, or until nobody has asked for more of it for a time.
  */
 export class PermitHold {
+  /** Resolves when the permit is no longer held. */
+  readonly ended: Promise<void>;
   /** Gives the permit back; once more does nothing. */
   readonly end: () => void;
   readonly #options: HoldOptions;
@@ -23,11 +25,10 @@ export class PermitHold {
     const { signal } = attempt;
     this.#options = options;
     let release = (): void => {};
-    attempt.holdUntil(
-      new Promise<void>((resolve) => {
-        release = resolve;
-      }),
-    );
+    this.ended = new Promise((resolve) => {
+      release = resolve;
+    });
+    attempt.holdUntil(this.ended);
     this.end = () => {
       this.asked();
       this.#isEnded = true;

@@ -263,10 +263,7 @@ function flatHeaders(headers: NonNullable<Dispatcher.DispatchOptions["headers"]>
 }
 
 /** Headers with others, which win. */
-function withHeaders(
-  flat: readonly string[],
-  added: Readonly<Record<string, string>>,
-): string[] {
+function withHeaders(flat: readonly string[], added: Readonly<Record<string, string>>): string[] {
   const merged: string[] = [];
   for (let i = 0; i + 1 < flat.length; i += 2) {
     const [name = "", value = ""] = [flat[i], flat[i + 1]];
