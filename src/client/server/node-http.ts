@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Refusal } from "../../core/admission/exchange-messages.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import { httpStatuses } from "../../core/base/http-status.js";
@@ -26,10 +27,12 @@ export interface HttpSocket {
 export interface HttpResponse {
   statusCode: number;
   readonly headersSent: boolean;
+  readonly writableEnded: boolean;
   /** Nothing while it waits behind another response on its connection. */
   readonly socket: unknown;
   setHeader(name: string, value: string): unknown;
-  end(body?: string): unknown;
+  end(): unknown;
+  end(body: string): unknown;
   once(event: "close" | "finish", listener: () => void): unknown;
 }
 
@@ -58,7 +61,10 @@ type AdmittedHandler<Request, Response> = (
  * for the requests that are admitted. If it throws or rejects, the permit is given back, and the
  * error goes on as it would have without.
  */
-export function httpAdmission<Request extends HttpRequest, Response extends HttpResponse>(
+export function httpAdmission<
+  Request extends HttpRequest = IncomingMessage,
+  Response extends HttpResponse = ServerResponse,
+>(
   admission: ServerAdmission,
   handler: AdmittedHandler<Request, Response>,
 ): (request: Request, response: Response) => void {
@@ -99,7 +105,10 @@ export function createHttpAdmitter(admission: ServerAdmission): AdmitHttp {
     const enter = (permit: RequestPermit): void => {
       const report = admission.loadReport(asked);
       if (report !== undefined) response.setHeader(orcaHeader, report);
-      response.once("finish", () => permit.end("completed", { status: response.statusCode }));
+      // A stream of HTTP/2 says so, too, when its client resets it.
+      response.once("finish", () => {
+        permit.end(response.writableEnded ? "completed" : "left", startedStatus(response));
+      });
       onceLeft(request, response, () => permit.end("left", startedStatus(response)));
       admittance.admitted(permit);
     };

@@ -135,18 +135,12 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
       return { kind: "admitted", permit: this.#uncounted() };
     }
     const nowMs = this.nowMs();
-    this.#brownout.update(this.#loadRatio(nowMs), nowMs);
     const pool = this.#pool;
     const deadline = this.#deadlineOf(request);
     const pending = new PendingRequest({ host: this, pool, priority, deadline, arrivedMs: nowMs });
-    const cause = this.#firstRefusal(pending, request, nowMs);
-    if (cause !== undefined) return this.#refuse(pending, { request, cause, nowMs });
-    if (this.#queue.hasRoom(pending, nowMs)) {
-      this.#take(pending, nowMs);
-      return { kind: "admitted", permit: pending };
-    }
-    if (this.#queue.mayWait(pending, nowMs)) return this.#wait(pending, request, nowMs);
-    return this.#refuse(pending, { request, cause: "concurrency", nowMs });
+    const answer = this.#decide(pending, request, nowMs);
+    this.#noteLoad(nowMs);
+    return answer;
   }
 
   loadReport(request: ServerRequest): string | undefined {
@@ -204,7 +198,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     const { demand } = pool;
     pool.learn({ startMs, endMs: nowMs, inFlight, position, outcome, isLeft, demand });
     this.#queue.serve(nowMs);
-    this.#brownout.update(this.#loadRatio(nowMs), nowMs);
+    this.#noteLoad(nowMs);
   }
 
   /** For what passes uncounted: it holds nothing. */
@@ -223,6 +217,17 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
   #deadlineOf(request: ServerRequest): Deadline | undefined {
     if (this.#deadline === undefined) return undefined;
     return requestDeadline({ get: (name) => request.header(name) }, this.#deadline);
+  }
+
+  #decide(pending: PendingRequest, request: ServerRequest, nowMs: number): ServerAnswer {
+    const cause = this.#firstRefusal(pending, request, nowMs);
+    if (cause !== undefined) return this.#refuse(pending, { request, cause, nowMs });
+    if (this.#queue.hasRoom(pending, nowMs)) {
+      this.#take(pending, nowMs);
+      return { kind: "admitted", permit: pending };
+    }
+    if (this.#queue.mayWait(pending, nowMs)) return this.#wait(pending, request, nowMs);
+    return this.#refuse(pending, { request, cause: "concurrency", nowMs });
   }
 
   /** The reasons of the proxy layer, in its order. */
@@ -295,6 +300,11 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     const wait = pool.retryWait(nowMs);
     const refusal = this.#refusals.refusal(cause, { headers: { get } }, { wait });
     return { kind: "refused", cause, refusal };
+  }
+
+  /** The load has changed, or time has passed. */
+  #noteLoad(nowMs: number): void {
+    this.#brownout.update(this.#loadRatio(nowMs), nowMs);
   }
 
   /** What the sources say: the largest of them. */
