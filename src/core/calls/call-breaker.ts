@@ -165,15 +165,13 @@ class CallWindow {
   }
 
   #advance(bucket: number): void {
-    if (bucket - this.#bucket >= bucketCount) this.clear();
-    else {
-      for (let next = this.#bucket + 1; next <= bucket; next += 1) {
-        const place = next % bucketCount;
-        this.callCount -= this.#calls[place] ?? 0;
-        this.failureCount -= this.#failures[place] ?? 0;
-        this.#calls[place] = 0;
-        this.#failures[place] = 0;
-      }
+    const oldest = Math.max(this.#bucket + 1, bucket - bucketCount + 1);
+    for (let next = oldest; next <= bucket; next += 1) {
+      const place = next % bucketCount;
+      this.callCount -= this.#calls[place] ?? 0;
+      this.failureCount -= this.#failures[place] ?? 0;
+      this.#calls[place] = 0;
+      this.#failures[place] = 0;
     }
     this.#bucket = bucket;
   }

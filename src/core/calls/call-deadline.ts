@@ -57,8 +57,8 @@ export function deadlineHeaders(
 ): Readonly<Record<string, string>> {
   if (!Number.isFinite(remainingMs)) return {};
   const leftMs = budgetMs(settings, remainingMs);
-  const grpcTimeout = { [grpcTimeoutHeader]: formatGrpcTimeout(leftMs) };
+  const headers: Record<string, string> = { [grpcTimeoutHeader]: formatGrpcTimeout(leftMs) };
   const { header } = settings;
-  if (header === undefined) return grpcTimeout;
-  return { ...grpcTimeout, [header]: String(Math.min(leftMs, statedMsMax)) };
+  if (header !== undefined) headers[header] = String(Math.min(leftMs, statedMsMax));
+  return headers;
 }

@@ -84,7 +84,7 @@ interface DateParts {
 
 function epochMsOf({ year, month, day, time }: DateParts): number | undefined {
   const at = months.indexOf(month);
-  if (at % 3 !== 0) return undefined;
+  if (at < 0) return undefined;
   const number = String(at / 3 + 1).padStart(2, "0");
   const us = parseTimestampUs(`${year}-${number}-${day}T${time}Z`);
   return us === undefined ? undefined : us / 1_000;

@@ -87,6 +87,11 @@ describe("CallBreaker", () => {
     // Buckets go one by one, so those of 9.9 s ago still count.
     call(breaker, "failed", { nowMs: 19_900 });
     expect(breaker.state(19_900)).toBe("open");
+    const idle = new CallBreaker(settings);
+    call(idle, "failed", { nowMs: 0, count: 19 });
+    // As long as clocks go: it takes no longer.
+    call(idle, "failed", { nowMs: 2 ** 53, count: 19 });
+    expect(idle.state(2 ** 53)).toBe("closed");
   });
 
   it("does not count what was given up", () => {
