@@ -294,6 +294,7 @@ async function showLayers(
   { running, rig }: { readonly running: Running; readonly rig: LayersRig },
 ): Promise<void> {
   assert(running.envoy.kind === "running", "the layers are not shown without an Envoy");
+  if (options.traffic === "none") rig.settings = { ...initialSettings, loadRatio: 0 };
   await rig.startCaller(running.envoy.ports.envoy);
   const site = new LayersSite(rig, clock);
   const port = await site.listen();

@@ -33,7 +33,7 @@ export async function tellLayers(measureMs: number, only: string): Promise<strin
       const stage = new Stage();
       await stage.open();
       try {
-        const demo = await LayersDemo.start(stage, "--no-traffic");
+        const demo = await LayersDemo.start(stage, "--quiet-traffic");
         await demo.change({ layers });
         const figures = await runCondition(demo, { condition, measureMs });
         results.push({ layers, condition, figures });

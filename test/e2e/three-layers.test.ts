@@ -26,7 +26,7 @@ describe("three layers with a real Envoy", () => {
   // machine of any speed.
   it("serve with all of them what is not served without", async () => {
     const beganMs = performance.now();
-    const demo = await LayersDemo.start(stage, "--no-traffic");
+    const demo = await LayersDemo.start(stage, "--quiet-traffic");
     const figuresAt = async (name: string, layers: Layers) => {
       const condition = layersConditions.find((one) => one.name === name);
       if (condition === undefined) throw new Error(`no condition ${name}`);

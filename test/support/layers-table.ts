@@ -109,8 +109,9 @@ function cell(figures: LayersFigures, x: number, y: number): string {
   const drawn = bars.map(({ color, ratioOf }, i) => {
     const at = `x="${x}" y="${y + 4 + i * 9}" height="7"`;
     const length = (barWidth * Math.min(1, ratioOf(figures))).toFixed(1);
-    return `<rect ${at} width="${barWidth}" fill="#eee"/><rect ${at} width="${length}" fill="${color}"/>`;
+    const whole = `<rect ${at} width="${barWidth}" fill="#eee"/>`;
+    return `${whole}<rect ${at} width="${length}" fill="${color}"/>`;
   });
-  const text = `<text x="${x + barWidth + 6}" y="${y + 12}">${percent(figures.goodputRatio)}</text>`;
-  return `${drawn.join("")}${text}\n`;
+  const goodput = percent(figures.goodputRatio);
+  return `${drawn.join("")}<text x="${x + barWidth + 6}" y="${y + 12}">${goodput}</text>\n`;
 }

@@ -3,7 +3,7 @@ import { systemClock, systemRandom } from "../../app/base/clock.js";
 import { LayersCaller } from "./layers-caller.js";
 import type { CallerCounts } from "./layers-counts.js";
 import { createClientLayer } from "./layers-protection.js";
-import type { CallerOrder, PartReply, PartRequest } from "./layers-rig.js";
+import type { CallerOrder, LayersPartMessage, LayersPartReply } from "./layers-rig.js";
 import { createTransport } from "./layers-transport.js";
 
 /** Runs in a worker thread: the caller of the example, with the layer in it. */
@@ -19,11 +19,11 @@ const caller = new LayersCaller(
   settings,
 );
 reply({ kind: "ready", port: 0 });
-parentPort?.on("message", (request: PartRequest) => {
+parentPort?.on("message", (request: LayersPartMessage) => {
   if (request.kind === "settings") caller.settings = request.settings;
   else reply({ kind: "counts", counts: caller.counts });
 });
 
-function reply(message: PartReply<CallerCounts>): void {
+function reply(message: LayersPartReply<CallerCounts>): void {
   parentPort?.postMessage(message);
 }

@@ -19,10 +19,10 @@ export interface CallerRequest {
 }
 
 /** What became of a request in the end. */
-export type RequestEnd = "served" | "refusedHere" | "refused" | "late";
+export type CallerEnd = "served" | "refusedHere" | "refused" | "late";
 
 /** Sends a request, again where that is its way; never rejects. */
-export type Ask = (request: CallerRequest) => Promise<RequestEnd>;
+export type AskService = (request: CallerRequest) => Promise<CallerEnd>;
 
 interface CallerParts {
   readonly clock: Clock;
@@ -32,14 +32,14 @@ interface CallerParts {
   readonly retries: Random;
   readonly send: typeof fetch;
   /** Makes the layer in the caller; it sends with `send`. */
-  readonly createClient: (send: typeof fetch) => Ask;
+  readonly createClient: (send: typeof fetch) => AskService;
 }
 
 /** Sends requests at the times of a Poisson process, however the answers fare. */
 export class LayersCaller {
   readonly #parts: CallerParts;
   readonly #counts = { ...noCallerCounts };
-  readonly #askWithLayer: Ask;
+  readonly #askWithLayer: AskService;
   #settings: LayersSettings;
   /** When the next request is due; undefined: the load is none. */
   #dueMs: number | undefined;
@@ -119,11 +119,11 @@ export class LayersCaller {
   };
 
   /** Tries whatever fails again, soon, as long as its user waits. */
-  async #askNaively({ url, headers }: CallerRequest): Promise<RequestEnd> {
+  async #askNaively({ url, headers }: CallerRequest): Promise<CallerEnd> {
     const { clock, retries } = this.#parts;
     const { attemptsMax, attemptMsMax, backoffMs } = naiveRetries;
     const endMs = clock.monotonicMs() + patienceMs;
-    let end: RequestEnd = "late";
+    let end: CallerEnd = "late";
     for (let attempt = 1; attempt <= attemptsMax; attempt += 1) {
       const leftMs = endMs - clock.monotonicMs();
       if (leftMs <= 0) return "late";

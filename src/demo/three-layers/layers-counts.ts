@@ -67,9 +67,6 @@ export const noCallerCounts: CallerCounts = {
   late: 0,
 };
 
-/** Counts of a service that has done nothing. */
-export const noServiceCounts: ServiceCounts = { arrived: 0, busyMs: 0, wastedMs: 0, capacityMs: 0 };
-
 /** The figures of the span between two counts. */
 export function figuresOf(from: LayersCounts, to: LayersCounts): LayersFigures {
   const caller = (name: keyof CallerCounts): number => to.caller[name] - from.caller[name];
@@ -105,6 +102,6 @@ export function renderFigures(seconds: number, figures: LayersFigures, style: St
 }
 
 /** Example: 0.5 is `50.0 %`. More than all is what was left over from before. */
-export function percent(ratio: number): string {
+function percent(ratio: number): string {
   return `${(100 * Math.min(1, ratio)).toFixed(1)} %`;
 }

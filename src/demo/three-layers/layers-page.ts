@@ -1,4 +1,4 @@
-import { loadRatioMax, meanWorkMs, workerCount } from "./layers-settings.js";
+import { layersLoadMax, meanWorkMs, workerCount } from "./layers-settings.js";
 
 /** The page on which a person changes the example, and sees what comes of it. */
 export const layersPage = `<!doctype html>
@@ -17,7 +17,7 @@ export const layersPage = `<!doctype html>
     <fieldset>
       <legend>Trouble</legend>
       <label for="load">Load <output id="loadText" for="load"></output></label>
-      <input id="load" type="range" min="0" max="${loadRatioMax}" step="0.2">
+      <input id="load" type="range" min="0" max="${layersLoadMax}" step="0.2">
       <div class="buttons">
         <button type="button" id="half" aria-pressed="false">Half of the workers die</button>
         <button type="button" id="stop">All workers stop for 3 s</button>
@@ -76,7 +76,8 @@ button[aria-pressed=true] { outline: 2px solid var(--wasted); }
 dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(10rem, 1fr)); gap: 1rem; }
 dl div { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem 1rem; }
 dt { font-weight: 600; }
-dd { margin: 0; font-size: 1.7rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
+dd { margin: 0; font-size: 1.7rem; font-variant-numeric: tabular-nums; }
+dd { white-space: nowrap; }
 dd.note { font-size: .85rem; white-space: normal; }
 figure { margin: 0; }
 #plot { width: 100%; height: auto; }

@@ -8,7 +8,7 @@ import {
 import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
-import type { Ask } from "./layers-caller.js";
+import type { AskService } from "./layers-caller.js";
 import { patienceMs, priorityHeader } from "./layers-settings.js";
 
 /** What the layers run with: the process's own, or those of a test. */
@@ -18,7 +18,7 @@ interface Times {
 }
 
 /** The layer in the caller: `headgate/client` around what sends its requests. */
-export function createClientLayer(times: Times, send: typeof fetch): Ask {
+export function createClientLayer(times: Times, send: typeof fetch): AskService {
   const admission = createAdmission({
     ...times,
     name: "orders",

@@ -2,7 +2,7 @@ import type { Worker } from "node:worker_threads";
 import { startOwnWorker } from "../../app/base/own-worker.js";
 import { assert } from "../../core/base/errors.js";
 import type { CallerCounts, LayersCounts, ServiceCounts } from "./layers-counts.js";
-import { type LayersSettings, loadRatioMax } from "./layers-settings.js";
+import { type LayersSettings, layersLoadMax } from "./layers-settings.js";
 
 /** What the service's thread is started with. */
 export interface ServiceOrder {
@@ -21,12 +21,12 @@ export interface CallerOrder {
 }
 
 /** What a thread is told: other settings, or to say what it has counted. */
-export type PartRequest =
+export type LayersPartMessage =
   | { readonly kind: "settings"; readonly settings: LayersSettings }
   | { readonly kind: "counts" };
 
 /** What a thread says: what it listens on, once; then what it was asked for. */
-export type PartReply<Counts> =
+export type LayersPartReply<Counts> =
   | { readonly kind: "ready"; readonly port: number }
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "counts"; readonly counts: Counts };
@@ -36,11 +36,11 @@ const limitMegabytes = 1_024;
 /** A part of the example in a thread of its own, so that none makes another late. */
 class LayersPart<Counts> {
   readonly #worker: Worker;
-  readonly #waiting: ((reply: PartReply<Counts>) => void)[] = [];
+  readonly #waiting: ((reply: LayersPartReply<Counts>) => void)[] = [];
 
   constructor(module: string, order: ServiceOrder | CallerOrder) {
     this.#worker = startOwnWorker(module, { workerData: order, limitMegabytes });
-    this.#worker.on("message", (reply: PartReply<Counts>) => this.#waiting.shift()?.(reply));
+    this.#worker.on("message", (reply: LayersPartReply<Counts>) => this.#waiting.shift()?.(reply));
     this.#worker.on("error", ({ message }) => {
       for (const reply of this.#waiting.splice(0)) reply({ kind: "failed", message });
     });
@@ -70,12 +70,12 @@ class LayersPart<Counts> {
     await this.#worker.terminate();
   }
 
-  #tell(request: PartRequest): void {
+  #tell(request: LayersPartMessage): void {
     this.#worker.postMessage(request);
   }
 
   /** Replies come in the order of what was asked. */
-  #next(): Promise<PartReply<Counts>> {
+  #next(): Promise<LayersPartReply<Counts>> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 }
@@ -132,7 +132,7 @@ export class LayersRig {
 }
 
 /** Settings as the page sends them; undefined where something is wrong with them. */
-export function readSettings(text: string): LayersSettings | undefined {
+export function readLayersSettings(text: string): LayersSettings | undefined {
   const value = parse(text);
   const layers = field(value, "layers");
   const [client, proxy, server] = [
@@ -140,7 +140,7 @@ export function readSettings(text: string): LayersSettings | undefined {
     field(layers, "proxy"),
     field(layers, "server"),
   ];
-  const loadRatio = ratioOf(field(value, "loadRatio"), loadRatioMax);
+  const loadRatio = ratioOf(field(value, "loadRatio"), layersLoadMax);
   const workersRatio = ratioOf(field(value, "workersRatio"), 1);
   if (loadRatio === undefined || workersRatio === undefined) return undefined;
   if (typeof client !== "boolean" || typeof proxy !== "boolean") return undefined;

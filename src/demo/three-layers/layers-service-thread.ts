@@ -2,7 +2,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { systemClock, systemRandom } from "../../app/base/clock.js";
 import type { ServiceCounts } from "./layers-counts.js";
 import { createServerLayer } from "./layers-protection.js";
-import type { PartReply, PartRequest, ServiceOrder } from "./layers-rig.js";
+import type { LayersPartMessage, LayersPartReply, ServiceOrder } from "./layers-rig.js";
 import { LayersService } from "./layers-service.js";
 import type { LayersSettings } from "./layers-settings.js";
 
@@ -16,7 +16,7 @@ try {
 } catch (thrown) {
   reply({ kind: "failed", message: thrown instanceof Error ? thrown.message : String(thrown) });
 }
-parentPort?.on("message", (request: PartRequest) => {
+parentPort?.on("message", (request: LayersPartMessage) => {
   if (request.kind === "settings") apply(request.settings);
   else reply({ kind: "counts", counts: service.counts });
 });
@@ -26,6 +26,6 @@ function apply({ layers, workersRatio }: LayersSettings): void {
   service.setWorkers(workersRatio);
 }
 
-function reply(message: PartReply<ServiceCounts>): void {
+function reply(message: LayersPartReply<ServiceCounts>): void {
   parentPort?.postMessage(message);
 }

@@ -12,14 +12,14 @@ export type Layers = Readonly<Record<LayerName, boolean>>;
 /** What a person can change while the example runs. */
 export interface LayersSettings {
   readonly layers: Layers;
-  /** Requests, in multiples of what all workers can serve, from 0 to `loadRatioMax`. */
+  /** Requests, in multiples of what all workers can serve, from 0 to `layersLoadMax`. */
   readonly loadRatio: number;
   /** Workers that live, as a part of all of them, from 0 to 1. */
   readonly workersRatio: number;
 }
 
 /** The most that can be asked for. */
-export const loadRatioMax = 12;
+export const layersLoadMax = 12;
 
 /** How it begins. */
 export const initialSettings: LayersSettings = {
@@ -31,7 +31,7 @@ export const initialSettings: LayersSettings = {
 /** Workers of the service. Each works on one request at a time. */
 export const workerCount = 20;
 
-/** Mean time that a worker needs for a request, in milliseconds: half as much to half as much more. */
+/** Mean time that a worker needs for a request, in milliseconds; from half of it to half more. */
 export const meanWorkMs = 200;
 
 /** Requests a second that all workers can serve. */

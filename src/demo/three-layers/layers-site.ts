@@ -4,7 +4,7 @@ import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { figuresOf, type LayersCounts, type LayersFigures } from "./layers-counts.js";
 import { layersPage, layersScript, layersStyle } from "./layers-page.js";
-import { type LayersRig, readSettings } from "./layers-rig.js";
+import { type LayersRig, readLayersSettings } from "./layers-rig.js";
 
 /** Seconds that the page shows. */
 const secondsMax = 61;
@@ -112,7 +112,7 @@ export class LayersSite {
   }
 
   async #change(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const settings = readSettings(await readText(request));
+    const settings = readLayersSettings(await readText(request));
     if (settings === undefined) return end(response, httpStatuses.badRequest);
     this.#rig.settings = settings;
     end(response, httpStatuses.ok);

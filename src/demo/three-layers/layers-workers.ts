@@ -33,7 +33,7 @@ interface Worker {
 
 /**
  * Workers behind one queue without end, first come first served. They keep an ideal time: a timer
- * that comes late delays an answer, and never the work behind it, so that what they can do is known.
+ * that comes late delays an answer, and never the work behind it, so that their capacity is known.
  */
 export class LayersWorkers {
   readonly #clock: Clock;
@@ -95,8 +95,8 @@ export class LayersWorkers {
       const isAlive = place < aliveCount;
       if (isAlive === worker.isAlive) continue;
       worker.isAlive = isAlive;
-      worker.freeAtMs = this.#clock.monotonicMs();
       if (worker.job !== undefined) lost.push(this.#release(worker, worker.job));
+      worker.freeAtMs = this.#clock.monotonicMs();
     }
     for (const job of lost) job.ended("lost");
     this.#work();
