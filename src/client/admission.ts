@@ -147,7 +147,7 @@ export interface Attempt {
   readonly signal: AbortSignal;
   /** The time that is left, in milliseconds; undefined: no end. */
   readonly remainingMs: number | undefined;
-  /** Headers that tell the service the priority, the time left and the attempt; lower-case names. */
+  /** Headers that tell the service the priority, the time left and the attempt, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Keeps the permit after the work has resolved, until this settles: a body that is still read.

@@ -172,7 +172,6 @@ export class CallAttempt implements Attempt, Timed {
   }
 
   #end(nowMs: number): void {
-    if (this.#stage === "over") return;
     this.#stage = "over";
     this.#host.idleTimers.remove(this, nowMs);
     this.permit.teach(this.#kind, nowMs);

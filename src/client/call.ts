@@ -145,16 +145,14 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   }
 
   admitted(permit: HeldPermit): void {
-    const { breaker, deadline } = this.#parts;
     const nowMs = permit.startMs;
     this.#place = undefined;
-    const isLate = !mayBegin(deadline, this.endMs - nowMs);
-    if (!isLate && breaker?.state(nowMs) !== "open") {
+    if (this.#parts.breaker?.state(nowMs) !== "open") {
       this.#start({ permit, ticket: this.#ticket, isHedge: false });
       return;
     }
-    breaker?.end(this.#ticket, "cancelled", nowMs);
-    this.#refuse(isLate ? "deadline" : "breakerOpen", nowMs);
+    // It has opened since; the ticket is of no time that counts any more.
+    this.#refuse("breakerOpen", nowMs);
     permit.teach("cancelled", nowMs);
     permit.giveBack(nowMs);
   }

@@ -1,10 +1,13 @@
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { markedBlocks } from "../support/docs.js";
 import { useStage } from "../support/stage.js";
 
 const stage = useStage("file");
@@ -76,19 +79,51 @@ const third = await retry(async ({ number }) => {
   if (failures-- > 0) throw new Error("not yet");
   return number;
 }, { baseMs: 1 });
+// Nothing but the library keeps the process alive here, and at the end nothing does.
+const stuck = await users.run(() => new Promise(() => {}), { timeoutMs: 20 }).catch(
+  (error: unknown) => error instanceof Error && error.name,
+);
 const window = createWindowLimiter();
 const { value, control } = await window.runRateLimited(() => "done");
 control.success();
-console.log(JSON.stringify([await first, second, third, value, users.snapshot().outcomes.served]));
+console.log(JSON.stringify([await first, second, third, stuck, value, users.snapshot().outcomes.served]));
 `;
 
 describe("the library of an installed package", () => {
+  it("does what its guide shows", async () => {
+    const service = createServer((_, response) => response.end("one order")).listen(0, "127.0.0.1");
+    stage.atEnd(() => void service.close());
+    await once(service, "listening");
+    const { port } = z.object({ port: z.number() }).parse(service.address());
+    const examples = markedBlocks("client").map(({ text }, i) => ({ name: `example-${i}`, text }));
+    expect(examples.length).toBeGreaterThanOrEqual(5);
+    for (const { name, text } of examples) {
+      const here = text.replaceAll("http://orders.example", `http://127.0.0.1:${port}`);
+      await writeFile(join(project, `${name}.ts`), here);
+    }
+    expect(await compile()).toBe("");
+    for (const { name, text } of examples) {
+      const { stdout } = await run(process.execPath, [`out/${name}.js`], { cwd: project });
+      const printed = [...text.matchAll(/\/\/ prints (.+)$/gm)].map(([, line]) => line);
+      expect(stdout.trimEnd().split("\n"), text).toEqual(printed);
+    }
+  });
+
   it("compiles with strict settings and without other types, and runs", async () => {
     await writeFile(join(project, "consumer.ts"), consumer);
     expect(await compile()).toBe("");
-    const { stdout, stderr } = await run(process.execPath, ["out/consumer.js"], { cwd: project });
+    // Far below the 30 s for which the permit of work that is stuck is held.
+    const options = { cwd: project, timeout: 20_000 };
+    const { stdout, stderr } = await run(process.execPath, ["out/consumer.js"], options);
     expect(stderr).toBe("");
-    expect(JSON.parse(stdout)).toEqual([["normal", true], "concurrency", 3, "done", 1]);
+    expect(JSON.parse(stdout)).toEqual([
+      ["normal", true],
+      "concurrency",
+      3,
+      "TimeoutError",
+      "done",
+      1,
+    ]);
   });
 
   it("has types that a compiler reads, so that a wrong option is an error", async () => {

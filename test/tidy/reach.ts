@@ -8,6 +8,8 @@ import { type Source, type Violation, visit } from "./source.js";
 export interface Manifest {
   /** Packages that src imports and the build puts into the program. */
   readonly bundled: readonly string[];
+  /** Packages that users of the library bring, and that the library imports. */
+  readonly peers: readonly string[];
   /** All others. */
   readonly devDependencies: readonly string[];
   /** `scripts` and `bin`, as one text. */
@@ -114,7 +116,7 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
   const found: Violation[] = [];
   const inSource = new Set<string>();
   const inTests = new Set<string>();
-  const { bundled, devDependencies } = manifest;
+  const { bundled, devDependencies, peers } = manifest;
   for (const source of sources) {
     // What builds the program is no part of it.
     const isSource = source.path.startsWith("src/") && !source.path.endsWith(".mjs");
@@ -123,9 +125,9 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
       if (target.kind !== "package") continue;
       const name = target.path.slice("npm:".length);
       (isSource ? inSource : inTests).add(name);
-      const listed = isSource ? bundled : [...bundled, ...devDependencies];
-      if (listed.includes(name)) continue;
-      const place = isSource ? "bundled" : "devDependencies";
+      const place = placeOfPackages(source.path, isSource);
+      const listed = { bundled, peerDependencies: peers, devDependencies }[place];
+      if (listed.includes(name) || (!isSource && bundled.includes(name))) continue;
       found.push({ path: source.path, line, message: `${name} is not in ${place}` });
     }
     if (isSource) for (const text of textsOf(source)) inSource.add(text);
@@ -142,6 +144,11 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
     found.push({ path, line: 1, message });
   }
   return found;
+}
+
+function placeOfPackages(path: string, isSource: boolean) {
+  if (path.startsWith("src/client/")) return "peerDependencies";
+  return isSource ? "bundled" : "devDependencies";
 }
 
 /** The compiler's configuration names `@types/node` as `node`. */

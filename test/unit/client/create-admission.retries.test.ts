@@ -22,6 +22,16 @@ describe("retries of an admission", () => {
     expect(rig.clock.timerCount).toBe(0);
   });
 
+  it("wait up to three times as long as the last time, where waits are decorrelated", async () => {
+    const settings = { jitter: "decorrelated", baseMs: 10, attemptsMax: 4 } as const;
+    const random = { next: () => 0.5, id: () => "0" };
+    const rig = new CallRig({ retry: settings, random });
+    rig.call("a", [refusedMs]);
+    await rig.pass(120, 0.5);
+    // After 1 ms each: 20, then 10 + 0.5 x (60 - 10), then 10 + 0.5 x (105 - 10).
+    expect(rig.begun.map(({ atMs }) => atMs)).toEqual([0, 21, 57, 115.5]);
+  });
+
   it("give the permit back while they wait", async () => {
     const rig = new CallRig({ retry, concurrency: { law: "fixed", initial: 1 } });
     rig.call("a", [refusedMs, { ms: 1 }]);
@@ -158,7 +168,60 @@ describe("hedges of an admission", () => {
     const rig = await hedging({ retry });
     for (let i = 0; i < 3; i += 1) rig.call(`${i}`, slow, { isIdempotent: true });
     await rig.pass(100, 10);
-    expect(rig.admission.snapshot()).toMatchObject({ hedgesCount: 1, budgetRefusedCount: 2 });
+    expect(rig.admission.snapshot()).toMatchObject({
+      hedgesCount: 1,
+      budgetRefusedCount: 2,
+      inFlight: 2,
+    });
+  });
+
+  it("count as attempts, of which there is a most", async () => {
+    const rig = await hedging({ retry: { attemptsMax: 1 } });
+    rig.call("a", slow, { isIdempotent: true });
+    await rig.pass(100, 10);
+    expect(rig.begun).toHaveLength(1);
+  });
+
+  it("are not made for a call that is given up by its own work", async () => {
+    const rig = await hedging();
+    const controller = new AbortController();
+    const run = rig.admission.run(
+      () => {
+        controller.abort("enough");
+        return new Promise<number>(() => {});
+      },
+      { isIdempotent: true, signal: controller.signal },
+    );
+    await expect(run).rejects.toBe("enough");
+    await rig.pass(100, 10);
+    expect(rig.admission.snapshot()).toMatchObject({ attemptsCount: 101, callsCount: 101 });
+  });
+
+  it("begin later when slow attempts lose against them", async () => {
+    const rig = await hedging({ retry: { budgetRatio: 1 } });
+    for (let i = 0; i < 100; i += 1) rig.call(`${i}`, slow, { isIdempotent: true });
+    await rig.pass(25);
+    rig.begun.length = 0;
+    rig.call("next", slow, { isIdempotent: true });
+    await rig.pass(30);
+    const [first, hedge] = rig.begun;
+    // The losers took 25 ms so far; all that was served took at most 10 ms.
+    expect((hedge?.atMs ?? 0) - (first?.atMs ?? 0)).toBeCloseTo(25, 0);
+  });
+
+  it("give the place of a probe back when there is no permit", async () => {
+    const breaker = { callsMin: 1, failureRatio: 0.001, openMs: 100, probesCount: 2 };
+    const queue = { waitMsMax: 10_000, codel: false } as const;
+    const rig = await hedging({ concurrency: { law: "fixed", initial: 1 }, queue, breaker });
+    await rig.pass(1_000, 10);
+    rig.call("fails", [{ ms: 0, kind: "failed" }]);
+    await rig.pass(105);
+    rig.call("slow", slow, { isIdempotent: true });
+    await rig.pass(50);
+    expect(rig.admission.snapshot()).toMatchObject({ hedgesCount: 0, breaker: "halfOpen" });
+    rig.call("second", [{ ms: 1 }]);
+    await rig.pass(0);
+    expect(rig.admission.snapshot()).toMatchObject({ waiting: 1 });
   });
 
   it("leave a call running whose hedge fails, and the other way round", async () => {

@@ -7,7 +7,7 @@ const one = { concurrency: { law: "fixed", initial: 1 } } as const;
 const never = Number.POSITIVE_INFINITY;
 
 describe("createAdmission()", () => {
-  it("returns what work resolves with, and rejects with what it throws, at once or later", async () => {
+  it("returns what work resolves with, and rejects with what it throws", async () => {
     const admission = createAdmission({ name: "shop", retry: {} });
     expect(await admission.run(async () => "value")).toBe("value");
     const error = new Error("no");
@@ -63,6 +63,8 @@ describe("createAdmission()", () => {
     await rig.pass(20);
     expect(Object.fromEntries(rig.results)).toEqual({ a: "enough", b: "enough", c: "served 1" });
     expect(getEventListeners(signal, "abort")).toEqual([]);
+    expect(rig.begun[0]?.attempt.signal.reason).toBe("enough");
+    expect(rig.admission.snapshot().outcomes).toMatchObject({ served: 1, cancelled: 1 });
     rig.call("d", [{ ms: 1 }], { signal });
     await rig.pass(1);
     expect(rig.result("d")).toBe("enough");
@@ -86,7 +88,7 @@ describe("createAdmission()", () => {
     expect(rig.begun.map(({ remainingMs }) => remainingMs)).toEqual([25, 6]);
   });
 
-  it("leaves work behind that ignores its signal, and holds its permit for it, for 30 s", async () => {
+  it("leaves work behind that ignores its signal, and holds its permit for 30 s", async () => {
     const rig = new CallRig(one);
     rig.call("slow", [{ ms: 500, ignoresSignal: true }], { timeoutMs: 100 });
     await rig.pass(99);
@@ -104,6 +106,25 @@ describe("createAdmission()", () => {
     await rig.pass(1);
     expect(rig.admission.snapshot()).toMatchObject({ inFlight: 0, outcomes: { overloaded: 2 } });
     expect(rig.clock.timerCount).toBe(0);
+  });
+
+  it("leaves no timer behind for work that ends after its call was given up", async () => {
+    const rig = new CallRig(one);
+    const controller = new AbortController();
+    const options = { signal: controller.signal, timeoutMs: 1_000 };
+    rig.call("a", [{ ms: 100, ignoresSignal: true }], options);
+    await rig.pass(10);
+    controller.abort("enough");
+    await rig.pass(90);
+    expect(rig.admission.snapshot()).toMatchObject({ inFlight: 0, outcomes: { cancelled: 1 } });
+    expect(rig.clock.timerCount).toBe(0);
+  });
+
+  it("teaches the law of a call that is out of time at once", async () => {
+    const rig = new CallRig({ concurrency: { law: "aimd", initial: 10 } });
+    rig.call("a", [{ ms: 500, ignoresSignal: true }], { timeoutMs: 100 });
+    await rig.pass(100);
+    expect(rig.admission.snapshot()).toMatchObject({ inFlight: 1, limit: 5 });
   });
 
   it("holds a permit for as long as an attempt asks, and can be given up until then", async () => {
@@ -153,17 +174,81 @@ describe("createAdmission()", () => {
     expect(rig.admission.snapshot().breaker).toBe("closed");
   });
 
-  it("gives the place of a probe back that found no permit", async () => {
-    const rig = new CallRig({ ...one, breaker: { callsMin: 1, openMs: 10, probesCount: 1 } });
-    rig.call("a", [{ ms: 1, kind: "failed" }]);
+  it("refuses who waits for a permit when the breaker opens", async () => {
+    const rig = new CallRig({ ...one, queue: {}, breaker: { callsMin: 1, openMs: 100 } });
+    rig.call("a", [{ ms: 10, kind: "failed" }]);
+    rig.call("b", [{ ms: 10 }]);
     await rig.pass(10);
-    rig.call("unneeded", [{ ms: 50 }]);
-    await rig.pass(9);
-    rig.call("a", [{ ms: 1, kind: "failed" }]);
-    await rig.pass(50);
-    rig.call("probe", [{ ms: 1 }]);
-    await rig.pass(1);
-    expect(rig.result("probe")).toBe("served 1");
+    expect(Object.fromEntries(rig.results)).toEqual({ a: "failed 1", b: "breakerOpen" });
+    expect(rig.admission.snapshot().inFlight).toBe(0);
+  });
+
+  describe("gives the place of a probe back", () => {
+    const breaker = { callsMin: 1, openMs: 100, probesCount: 1 };
+
+    /** A breaker that is half-open, while what made it open still holds the only permit. */
+    async function halfOpen(more: ConstructorParameters<typeof CallRig>[0]): Promise<CallRig> {
+      const rig = new CallRig({ ...one, breaker, ...more });
+      rig.call("fails", [{ ms: 0, kind: "failed", holdMs: 130 }]);
+      await rig.pass(110);
+      expect(rig.admission.snapshot()).toMatchObject({ breaker: "halfOpen", inFlight: 1 });
+      return rig;
+    }
+
+    /** A probe is let through once the permit is free. */
+    async function expectProbe(rig: CallRig): Promise<void> {
+      await rig.pass(25);
+      rig.call("probe", [{ ms: 1 }]);
+      await rig.pass(1);
+      expect(rig.result("probe")).toBe("served 1");
+    }
+
+    it("that found no permit", async () => {
+      const rig = await halfOpen({});
+      rig.call("a", [{ ms: 1 }]);
+      await expectProbe(rig);
+      expect(rig.result("a")).toBe("concurrency");
+    });
+
+    it("that waited too long for one", async () => {
+      const rig = await halfOpen({ queue: { waitMsMax: 10 } });
+      rig.call("a", [{ ms: 1 }]);
+      await expectProbe(rig);
+      expect(rig.result("a")).toBe("queueTimeout");
+    });
+
+    it("that was given up while it waited", async () => {
+      const rig = await halfOpen({ queue: {} });
+      const controller = new AbortController();
+      rig.call("a", [{ ms: 1 }], { signal: controller.signal });
+      await rig.pass(0);
+      controller.abort("enough");
+      await expectProbe(rig);
+      expect(rig.result("a")).toBe("enough");
+    });
+
+    it("that the throttle refused", async () => {
+      const rig = new CallRig({ throttle: {}, breaker: { ...breaker, callsMin: 100 } });
+      const low = { priority: "low" } as const;
+      for (let i = 0; i < 100; i += 1) rig.call(`${i}`, [{ ms: 0, kind: "overloaded" }], low);
+      await rig.pass(110);
+      // It refuses 100 of 101; the first that it lets through would be the probe.
+      rig.call("a", [{ ms: 1 }], low);
+      await rig.pass(0);
+      expect(rig.result("a")).toBe("throttle");
+      await expectProbe(rig);
+    });
+
+    it("that was given up while it ran", async () => {
+      const rig = new CallRig({ breaker });
+      rig.call("fails", [{ ms: 0, kind: "failed" }]);
+      await rig.pass(110);
+      const controller = new AbortController();
+      rig.call("a", [{ ms: 1_000 }], { signal: controller.signal });
+      await rig.pass(1);
+      controller.abort("enough");
+      await expectProbe(rig);
+    });
   });
 
   it("throttles the classes that the service refuses, and not the others", async () => {

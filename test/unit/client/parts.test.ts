@@ -24,6 +24,7 @@ describe("createBreaker()", () => {
     const breaker = createBreaker({ clock, callsMin: 2, openMs: 100, probesCount: 1 });
     for (const kind of ["failed", "overloaded"] as const) {
       const end = breaker.admit();
+      expect(breaker.state).toBe("closed");
       end?.(kind);
       end?.(kind);
     }

@@ -91,7 +91,7 @@ describe("createWindowLimiter()", () => {
     expect(limiter.snapshot()).toMatchObject({ inFlight: 0, windowSize: 50, completed: 0 });
   });
 
-  it("lets who waits leave by a signal or after a time, which is not the queue's fault", async () => {
+  it("lets who waits leave by a signal or after a time, uncounted", async () => {
     const { clock, limiter, send } = rig();
     send();
     const controller = new AbortController();
