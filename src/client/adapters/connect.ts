@@ -69,13 +69,13 @@ function callStream(parts: CallParts, request: StreamRequest): Promise<StreamRes
       if (!response.stream) throw new TypeError("a stream was answered without one");
       const hold = new PermitHold(attempt, holdOptions(admission, options));
       await new Promise<void>((begun, failed) => {
-        const message = readMessages(response.message, { hold, begun, failed });
+        const message = readMessages(response.message, { hold, begun, failed, judged });
         hold.ended.then(begun);
         hold.rested();
         pass({ ...response, message });
       });
     };
-    admission
+    const judged = admission
       .run(work, callOptions(parts, request))
       .catch((error: unknown) => reject(connectError(error)));
   });
@@ -86,11 +86,13 @@ interface Reading {
   /** The first message has come, or the end. */
   begun(): void;
   failed(error: unknown): void;
+  /** Resolves when the admission knows what the attempt came to. */
+  readonly judged: Promise<void>;
 }
 
 async function* readMessages<T>(
   messages: AsyncIterable<T>,
-  { hold, begun, failed }: Reading,
+  { hold, begun, failed, judged }: Reading,
 ): AsyncGenerator<T, void, undefined> {
   try {
     hold.asked();
@@ -102,6 +104,8 @@ async function* readMessages<T>(
     }
   } catch (error) {
     failed(error);
+    // A transport gives up the call whose error it sees, and a call given up says nothing.
+    await judged;
     throw error;
   } finally {
     hold.end();

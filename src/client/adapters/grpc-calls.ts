@@ -1,6 +1,5 @@
 import { refusalRows } from "../../core/admission/refusal.js";
 import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
-import type { AttemptOutcome } from "../../core/calls/attempt-outcome.js";
 import { AdmissionError } from "../admission-error.js";
 import { timeMsMax } from "../options.js";
 
@@ -25,11 +24,6 @@ export function callFailure(error: unknown): GrpcFailure | undefined {
   if (name === "TimeoutError") return { code: grpcStatuses.deadlineExceeded, details };
   if (name === "AbortError") return { code: othersGrpcStatuses.cancelled, details };
   return undefined;
-}
-
-/** After headers have come, the service has begun the call. Source: gRFC A6, "Committed". */
-export function begunOutcome(outcome: AttemptOutcome): AttemptOutcome {
-  return outcome.retriable === "always" ? { ...outcome, retriable: "ifIdempotent" } : outcome;
 }
 
 /**

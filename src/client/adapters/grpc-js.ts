@@ -12,7 +12,7 @@ import type { AttemptOutcome } from "../../core/calls/attempt-outcome.js";
 import { grpcOutcome } from "../../core/calls/call-outcome.js";
 import type { Admission, Attempt, CallOptions } from "../admission.js";
 import { type AdapterOptions, holdOptions } from "./adapter-options.js";
-import { begunOutcome, callFailure, callTimeoutMs, type GrpcFailure } from "./grpc-calls.js";
+import { callFailure, callTimeoutMs, type GrpcFailure } from "./grpc-calls.js";
 import { PermitHold } from "./permit-hold.js";
 
 /** Options of the interceptor for grpc-js. */
@@ -26,7 +26,7 @@ export type GrpcJsOptions = AdapterOptions<[path: string, metadata: Metadata]>;
  * Unary calls are repeated: refused ones always, others if `optionsOf`, or the option
  * `idempotentRequest` of their metadata, says that they are idempotent. Their message is kept as it
  * is, not copied. Calls with streams are admitted, and never repeated; what counts of them is how
- * they begin. A permit is held until the call ends.
+ * they begin, up to the first message of the response. A permit is held until the call ends.
  *
  * @example
  * const options = { interceptors: [admissionInterceptor(createAdmission({ name: "orders" }))] };
@@ -56,6 +56,8 @@ interface CallAnswer {
   readonly outcome: AttemptOutcome;
   deliver(): void;
 }
+
+const served: AttemptOutcome = { kind: "served", retriable: "never" };
 
 /** A call as its client sees it: once, however many attempts it takes. */
 class AdmittedCall implements SentCall {
@@ -97,8 +99,10 @@ class AdmittedCall implements SentCall {
   }
 
   startRead(): void {
-    this.#hold?.asked();
-    this.#take((call) => call.startRead());
+    this.#take((call) => {
+      this.#hold?.asked();
+      call.startRead();
+    });
   }
 
   halfClose(): void {
@@ -199,25 +203,30 @@ class AdmittedCall implements SentCall {
     };
   }
 
-  /** Passes everything on at once; headers say that the service has taken the call. */
+  /** Passes everything on at once; a first message says that the service has taken the call. */
   #streamed(attempt: Attempt, resolve: (answer: CallAnswer) => void): InterceptingListener {
     const { admission, callOptions, options } = this.#parts;
     const { responseStream } = callOptions.method_definition;
     const hold = new PermitHold(attempt, holdOptions(admission, options));
     this.#hold = hold;
+    const begun = (): void => resolve({ outcome: served, deliver: () => {} });
+    hold.ended.then(begun);
+    if (responseStream) hold.rested();
     return {
       onReceiveMetadata: (metadata) => {
         if (!this.#isEnded) this.#listener.onReceiveMetadata?.(metadata);
-        resolve({ outcome: { kind: "served", retriable: "never" }, deliver: () => {} });
       },
       onReceiveMessage: (message) => {
-        if (responseStream) hold.rested();
+        if (responseStream) {
+          hold.rested();
+          begun();
+        }
         if (!this.#isEnded) this.#listener.onReceiveMessage?.(message);
       },
       onReceiveStatus: (status) => {
-        hold.end();
         const outcome: AttemptOutcome = { ...this.#outcome(status), retriable: "never" };
         resolve({ outcome, deliver: () => {} });
+        hold.end();
         this.#end(status);
       },
     };
@@ -229,7 +238,7 @@ class AdmittedCall implements SentCall {
       ...(headers?.get(name) ?? []),
     ];
     const [details] = valuesOf("grpc-status-details-bin");
-    const outcome = grpcOutcome(
+    return grpcOutcome(
       {
         code: status.code,
         header: (name) => {
@@ -240,7 +249,6 @@ class AdmittedCall implements SentCall {
       },
       this.#parts.admission.clock.epochUs() / 1_000,
     );
-    return headers === undefined ? outcome : begunOutcome(outcome);
   }
 
   #failure(error: unknown): GrpcFailure {
