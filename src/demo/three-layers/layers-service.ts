@@ -18,8 +18,7 @@ const connectionsMax = 20_000;
 export class LayersService {
   readonly #workers: LayersWorkers;
   readonly #server: Server;
-  /** Whether the layer in the service is on. */
-  isProtected = true;
+  #isProtected = true;
 
   /** @param layer what protects it while that is on */
   constructor(clock: Clock, layer: ServerAdmission) {
@@ -31,7 +30,7 @@ export class LayersService {
     );
     this.#server = createServer((request, response) => {
       request.resume();
-      if (this.isProtected) protectedWork(request, response);
+      if (this.#isProtected) protectedWork(request, response);
       else this.#work(request, response);
     });
     // Envoy must never find a connection closed that it is about to use.
@@ -40,6 +39,12 @@ export class LayersService {
 
   get counts(): ServiceCounts {
     return this.#workers.counts;
+  }
+
+  /** Whether the layer in the service is on; also for requests that have come before. */
+  set isProtected(isOn: boolean) {
+    this.#isProtected = isOn;
+    this.#workers.skipsLeft = isOn;
   }
 
   /** @param ratio workers that live, of all */

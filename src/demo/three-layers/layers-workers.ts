@@ -36,6 +36,8 @@ interface Worker {
  * that comes late delays an answer, and never the work behind it, so that their capacity is known.
  */
 export class LayersWorkers {
+  /** Whether work for callers that have left is not begun. */
+  #skipsLeft = false;
   readonly #clock: Clock;
   readonly #queue = new LinkedList<Job>();
   readonly #workers: readonly Worker[];
@@ -86,6 +88,12 @@ export class LayersWorkers {
     };
   }
 
+  /** From now on, work for callers that have left is not begun, or it is. */
+  set skipsLeft(skips: boolean) {
+    this.#skipsLeft = skips;
+    this.#work();
+  }
+
   /** Some die, with what they work on, or all of a part are back. @param ratio those that live */
   setRatio(ratio: number): void {
     this.#account();
@@ -109,6 +117,7 @@ export class LayersWorkers {
       if (worker === undefined) return;
       const job = first.value;
       this.#leaveQueue(job);
+      if (this.#skipsLeft && job.hasCallerLeft) continue;
       worker.job = job;
       worker.freeAtMs = Math.max(job.arrivedMs, worker.freeAtMs) + job.workMs;
       const waitMs = Math.max(0, worker.freeAtMs - this.#clock.monotonicMs());

@@ -65,6 +65,17 @@ describe("LayersWorkers", () => {
     expect(workers.counts).toMatchObject({ wastedMs: 30 });
   });
 
+  it("do not begin what nobody waits for, once they are told so", () => {
+    const { clock, workers, ends, enter, fill } = createWorkers();
+    fill(100);
+    enter("left", 100).callerLeft();
+    enter("waits", 100);
+    workers.skipsLeft = true;
+    clock.advance(200);
+    expect(ends.slice(workerCount)).toEqual(["waits done"]);
+    expect(workers.counts.wastedMs).toBe(0);
+  });
+
   it("lose what dead workers worked on, and take up again when they are back", () => {
     const { clock, workers, ends, enter, fill } = createWorkers();
     fill(100);
