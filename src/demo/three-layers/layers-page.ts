@@ -106,7 +106,8 @@ function send(change) {
   showSettings();
   const body = JSON.stringify(settings);
   const headers = { "content-type": "application/json" };
-  sending = sending.then(() => fetch("settings", { method: "POST", headers, body })).catch(() => {});
+  const post = () => fetch("settings", { method: "POST", headers, body });
+  sending = sending.then(post).catch(() => {});
 }
 
 function showSettings() {

@@ -18,23 +18,20 @@ function createWorkers() {
 describe("LayersWorkers", () => {
   it("work on as many requests as there are workers, and let others wait in turn", () => {
     const { clock, workers, ends, enter, fill } = createWorkers();
-    fill(100);
+    const [, ...others] = fill(1_000);
+    workers.setRatio(1 / workerCount);
+    expect(ends).toHaveLength(others.length);
     enter("first", 50);
     enter("second", 70);
     expect(workers.queueCount).toBe(2);
-    clock.advance(100);
-    expect(ends).toHaveLength(workerCount);
+    clock.advance(1_000);
+    expect(ends.at(-1)).toBe("fill 0 done");
     clock.advance(50);
     expect(ends.at(-1)).toBe("first done");
-    clock.advance(20);
+    clock.advance(70);
     expect(ends.at(-1)).toBe("second done");
-    const busyMs = workerCount * 100 + 120;
-    expect(workers.counts).toEqual({
-      arrived: workerCount + 2,
-      busyMs,
-      wastedMs: 0,
-      capacityMs: workerCount * 170,
-    });
+    const counts = { arrived: workerCount + 2, busyMs: 1_120, wastedMs: 0, capacityMs: 1_120 };
+    expect(workers.counts).toEqual(counts);
   });
 
   it("work to the end for a caller that has left, and count it as wasted", () => {
