@@ -122,8 +122,9 @@ export class LayersRig {
 
   async counts(): Promise<LayersCounts> {
     assert(this.#caller !== undefined, "there is a caller before anything is counted");
-    const [caller, service] = await Promise.all([this.#caller.counts(), this.#service.counts()]);
-    return { caller, service };
+    // The service last: what was answered by then, it has done.
+    const caller = await this.#caller.counts();
+    return { caller, service: await this.#service.counts() };
   }
 
   async close(): Promise<void> {
