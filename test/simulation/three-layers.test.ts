@@ -37,6 +37,16 @@ describe("three layers over virtual time", () => {
       expect(figures.wastedRatio).toBeLessThanOrEqual(0.01);
     });
 
+    it.each([1, 2, 3])("do so while limits follow the loss of workers, seed %i", async (seed) => {
+      const run = new LayersRun({ ...initialSettings, loadRatio: 0.9 }, seed);
+      await run.span(5_000);
+      await run.change({ workersRatio: 0.5 });
+      const figures = await run.span(5_000);
+      expect(figures.goodputRatio).toBeGreaterThanOrEqual(0.98);
+      expect(figures.criticalRatio).toBeGreaterThanOrEqual(0.999);
+      expect(figures.wastedRatio).toBeLessThanOrEqual(0.01);
+    });
+
     it("are the same for the same seed", async () => {
       expect(await resultOf("3x", all, 4)).toEqual(await resultOf("3x", all, 4));
     });
