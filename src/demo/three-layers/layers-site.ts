@@ -47,6 +47,8 @@ export class LayersSite {
     this.#rig = rig;
     this.#clock = clock;
     this.#server = createServer((request, response) => this.#answer(request, response));
+    // Whoever asks every few seconds must not find a connection that is just being closed.
+    this.#server.keepAliveTimeout = 0;
   }
 
   /** Figures of each second, the last one at the end. */
