@@ -112,7 +112,7 @@ export interface AdmissionOptions {
   readonly retry?: RetryOptions;
   readonly hedge?: HedgeOptions;
   readonly deadline?: DeadlineOptions;
-  /** The header that tells the service a call's priority. Default `x-headgate-priority` */
+  /** The header that tells the service a call's priority. Default `x-request-priority` */
   readonly priorityHeader?: string;
   /** For tests. Default: the process's own */
   readonly clock?: Clock;

@@ -1,3 +1,4 @@
+import { defaultPriorityHeader } from "../core/admission/priority.js";
 import { Throttle } from "../core/admission/throttle.js";
 import type { AdmissionOptions, ThrottleOptions } from "./admission.js";
 import type { CallCounts, CallParts } from "./call.js";
@@ -33,7 +34,7 @@ export function callParts(options: AdmissionOptions): CallParts {
     hedge: hedge && createHedgeDelay(hedge),
     deadline,
     timeoutMs: deadline.timeoutMs,
-    priorityHeader: headerName("priorityHeader", options.priorityHeader ?? "x-headgate-priority"),
+    priorityHeader: headerName("priorityHeader", options.priorityHeader ?? defaultPriorityHeader),
     counts: noCounts(),
   };
 }

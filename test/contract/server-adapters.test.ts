@@ -1,14 +1,18 @@
 import { once } from "node:events";
-import { type ClientRequest, request as httpRequest } from "node:http";
+import { type ClientRequest, createServer, request as httpRequest } from "node:http";
 import { type ClientHttp2Stream, connect as connectHttp2, constants } from "node:http2";
-import { connect } from "node:net";
+import { type AddressInfo, connect } from "node:net";
+import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import fastify from "fastify";
 import { describe, expect, it } from "vitest";
+import { fastifyAdmission } from "../../src/client/server/fastify.js";
+import { httpAdmission } from "../../src/client/server/node-http.js";
 import {
   createServerAdmission,
   type ServerAdmission,
 } from "../../src/client/server/server-admission.js";
 import type { ServerAdmissionOptions } from "../../src/client/server/server-options.js";
-import { type RefusalCause, refusalOf } from "../../src/core/admission/refusal.js";
+import { type RefusalCause, refusalOf, refusalRows } from "../../src/core/admission/refusal.js";
 import {
   type AdmittedWork,
   type ServerKind,
@@ -125,7 +129,7 @@ function openHttp2Request(port: number, path: string): OpenRequest {
 }
 
 describe.each(serverKinds)("admission behind the adapter for %s", (kind) => {
-  it("lets no more in than the limit, and gives each permit back when it has answered", async () => {
+  it("lets no more in than the limit, and gets each permit back with its answer", async () => {
     const works = new Works();
     const { admission, port } = await start(kind, works.begin, {
       queue: { sizeMax: 100, waitMsMax: 60_000 },
@@ -265,6 +269,18 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
       expect(admission.snapshot().outcomes).toMatchObject({ success: 1, ignore: 29 });
     });
 
+    it("begins no work for a pipelined request whose connection goes before its turn", async () => {
+      const works = new Works();
+      const queue = { sizeMax: 10, waitMsMax: 60_000 };
+      const { admission, port } = await start(kind, works.begin, { maxInFlight: 1, queue });
+      const socket = connect(port, "127.0.0.1");
+      socket.write("GET / HTTP/1.1\r\nhost: orders\r\n\r\n".repeat(5));
+      await until("the others wait", () => admission.snapshot().waiting === 4);
+      socket.destroy();
+      await untilIdle(admission);
+      expect(works.begun).toHaveLength(1);
+    });
+
     it.each<readonly [string, RefusalCause, Readonly<Record<string, string>>, string]>([
       ["GET", "concurrency", {}, "/"],
       ["HEAD", "concurrency", {}, "/"],
@@ -328,3 +344,73 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
     });
   },
 );
+
+describe("httpAdmission()", () => {
+  it("gets the permit back of a handler that throws and answers nothing", async () => {
+    const admission = createServerAdmission({ name: "orders", maxInFlight: 1 });
+    const admitted = httpAdmission(admission, () => {
+      throw new Error("as handlers do");
+    });
+    const errors: unknown[] = [];
+    const server = createServer((request, response) => {
+      try {
+        admitted(request, response);
+      } catch (error) {
+        errors.push(error);
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    stage.atEnd(() => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    });
+    const { port } = server.address() as AddressInfo;
+    const open = openRequest("node:http", port);
+    await until("it has thrown", () => errors.length === 1);
+    expectAllEnded(admission, 1);
+    open.abort();
+  });
+});
+
+describe("fastifyAdmission", () => {
+  it("sends a refusal with the headers of hooks before it", async () => {
+    const admission = createServerAdmission({ name: "orders", load: () => 2 });
+    const app = fastify();
+    app.addHook("onRequest", async (_request, reply) => {
+      reply.header("x-hook", "before");
+    });
+    await app.register(fastifyAdmission, { admission });
+    app.get("/", async () => "served");
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    stage.atEnd(() => app.close());
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const { port } = app.server.address() as AddressInfo;
+    expect(await http.send({ port })).toMatchObject({
+      status: 503,
+      headers: { "x-hook": "before" },
+    });
+  });
+});
+
+describe("admission of gRPC calls behind the adapter for node:http2", () => {
+  it("refuses them by trailers alone, as gRPC clients read them", async () => {
+    const works = new Works();
+    const { port } = await start("node:http2", works.begin, { maxInFlight: 1 });
+    openRequest("node:http2", port);
+    await until("it has begun", () => works.begun.length === 1);
+    const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+    stage.atEnd(() => client.close());
+    const bytes = (message: Buffer): Buffer => message;
+    const error = await new Promise<ServiceError | undefined>((resolve) => {
+      client.makeUnaryRequest("/a.B/C", bytes, bytes, Buffer.alloc(0), (failure) =>
+        resolve(failure ?? undefined),
+      );
+    });
+    const { reason, grpcStatus } = refusalRows.concurrency;
+    expect(error).toMatchObject({ code: grpcStatus, details: reason });
+    expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["1000"]);
+    expect(error?.metadata.get("retry-after")).toEqual(["1"]);
+    works.answerAll();
+  });
+});

@@ -69,7 +69,7 @@ const users = createAdmission({
 });
 const first = users.run(async ({ headers, remainingMs = 0 }) => {
   await new Promise((resolve) => setTimeout(resolve, 10));
-  return [headers["x-headgate-priority"], remainingMs > 0];
+  return [headers["x-request-priority"], remainingMs > 0];
 });
 const second = await users.run(async () => 2).catch((error: unknown) =>
   error instanceof AdmissionError ? error.reason : "else",

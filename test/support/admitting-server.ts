@@ -5,8 +5,8 @@ import {
   type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
+import { createRequire } from "node:module";
 import type { AddressInfo, Server, Socket } from "node:net";
-import express from "express";
 import fastify from "fastify";
 import { expressAdmission, type WithAdmission } from "../../src/client/server/express.js";
 import { fastifyAdmission } from "../../src/client/server/fastify.js";
@@ -92,7 +92,14 @@ function answering(response: RawResponse, handle: () => void): void {
   }
 }
 
-function expressApp(admission: ServerAdmission, work: ServerWork): ReturnType<typeof express> {
+/** What is used of Express, whose package has no types. */
+interface ExpressApp {
+  (request: IncomingMessage, response: ServerResponse): void;
+  use(handler: (...given: never[]) => void): void;
+}
+
+function expressApp(admission: ServerAdmission, work: ServerWork): ExpressApp {
+  const express: () => ExpressApp = createRequire(import.meta.url)("express");
   const app = express();
   app.use(expressAdmission(admission));
   app.use((request: IncomingMessage & WithAdmission, response: ServerResponse) => {

@@ -492,6 +492,7 @@ export const libraryEntries: readonly string[] = [
 
 /** Packages that nothing imports or names, and why they are there. */
 export const silentPackages: readonly { readonly name: string; readonly reason: string }[] = [
+  { name: "express", reason: "a test requires it, since it has no types" },
   { name: "axe-core", reason: "its script is loaded into a browser's page, by its file's name" },
   { name: "@stryker-mutator/vitest-runner", reason: "Stryker loads it by its name" },
   { name: "vite", reason: "vitest's peer, held at the line that runs on Node 20" },

@@ -6,6 +6,7 @@ import {
   isTooLittle,
   requestDeadline,
 } from "../../core/admission/deadline.js";
+import { isExpectedLate } from "../../core/admission/expected-time.js";
 import { ImmediateResponseCache } from "../../core/admission/immediate-response-cache.js";
 import { loadRatioMax } from "../../core/admission/load.js";
 import { PermitPool } from "../../core/admission/permit-pool.js";
@@ -17,20 +18,15 @@ import {
   sheds,
 } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
-import { type RequestEnding, requestOutcome } from "../../core/admission/request-outcome.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
+import { type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { backgroundClock as systemClock, callRandom as systemRandom } from "../system.js";
+import { backgroundClock, callRandom } from "../system.js";
 import { LoadReport } from "./load-report.js";
+import { PendingRequest, type PermitHost } from "./pending-request.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
-import {
-  PendingRequest,
-  type PermitHost,
-  type RequestPermit,
-  type ServerRefusal,
-  type ServerVerdict,
-} from "./request-permit.js";
+import type { RequestPermit, ServerRefusal, ServerVerdict } from "./request-permit.js";
 import { ServerCounts, type ServerSnapshot } from "./server-counts.js";
 import type { LoadSource, ServerAdmissionOptions, ServerRequest } from "./server-options.js";
 import { checkServerOptions, poolSettings, shedThresholds } from "./server-settings.js";
@@ -84,7 +80,13 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   constructor(options: ServerAdmissionOptions) {
     checkServerOptions(options);
-    const { name, clock = systemClock, random = systemRandom, deadline = {}, load = [] } = options;
+    const {
+      name,
+      clock = backgroundClock,
+      random = callRandom,
+      deadline = {},
+      load = [],
+    } = options;
     this.name = name;
     this.#options = options;
     this.#clock = clock;
@@ -145,8 +147,8 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   loadReport(request: ServerRequest): string | undefined {
     const { loadReport = true } = this.#options;
-    const isTold = typeof loadReport === "function" ? loadReport(request) : loadReport;
-    if (!isTold) return undefined;
+    const isReported = typeof loadReport === "function" ? loadReport(request) : loadReport;
+    if (!isReported) return undefined;
     const nowMs = this.nowMs();
     return this.#report.at(nowMs, () => ({
       applicationRatio: this.#loadRatio(nowMs),
@@ -232,14 +234,15 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   /** The reasons of the proxy layer, in its order. */
   #firstRefusal(
-    { pool, priority, deadline }: PendingRequest,
+    pending: PendingRequest,
     request: ServerRequest,
     nowMs: number,
   ): RefusalCause | undefined {
+    const { pool, priority, deadline } = pending;
     if (this.#deadline !== undefined && deadline !== undefined) {
       if (isTooLittle(this.#deadline, deadline)) return "deadline";
     }
-    if (pool.isExpectedLate(priority, deadline, nowMs)) return "deadline";
+    if (isExpectedLate(pool, pending, nowMs)) return "deadline";
     const caller = this.#options.caller?.(request);
     const hashRatio = caller === undefined ? this.#random.next() : callerHashRatio(caller);
     const shedsAt = (thresholds: ShedThresholds, loadRatio: number): boolean =>

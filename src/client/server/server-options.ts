@@ -1,4 +1,3 @@
-import type { BrownoutSettings } from "../../core/admission/brownout.js";
 import type { Priority } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { Clock, Random } from "../../core/base/clock.js";
@@ -67,6 +66,19 @@ export interface RetryAfterOptions {
   readonly jitterRatio?: number;
 }
 
+/** When answers are degraded; what is left out has its default. */
+export interface BrownoutOptions {
+  /**
+   * The load from which a class is served degraded answers, above 0. Default: low 0.7, normal 0.85,
+   * high 0.9, critical 0.95
+   */
+  readonly fromRatios?: Partial<Readonly<Record<Priority, number>>>;
+  /** How far below that the load has to fall before the class has whole answers. Default 0.2 */
+  readonly bandRatio?: number;
+  /** Over which time the load is averaged: the time constant, in milliseconds. Default 1,000 */
+  readonly memoryMs?: number;
+}
+
 /** What admission to a service does. Names and defaults are those of the policy language. */
 export interface ServerAdmissionOptions {
   /** Names the service in refusals that name one, and in metrics. */
@@ -75,7 +87,10 @@ export interface ServerAdmissionOptions {
   readonly maxInFlight?: number;
   /** The law that learns the limit. Default: `knee` without `maxInFlight`, else none */
   readonly concurrency?: ServerConcurrencyOptions | false;
-  /** Requests that wait for a permit. Default: none wait */
+  /**
+   * Requests that wait for a permit. Default: none wait. Where it is given: 100 places, 2,000 ms
+   * and no CoDel
+   */
   readonly queue?: QueueOptions;
   readonly priority?: PriorityOptions;
   /** `false`: deadlines are not read. */
@@ -93,10 +108,8 @@ export interface ServerAdmissionOptions {
    * is drawn by lot
    */
   readonly caller?: (request: ServerRequest) => string | undefined;
-  /** When answers are degraded, by the load; a part that is left out has its default. */
-  readonly brownout?: Partial<Omit<BrownoutSettings, "fromRatios">> & {
-    readonly fromRatios?: Partial<BrownoutSettings["fromRatios"]>;
-  };
+  /** When answers are degraded, by the load. */
+  readonly brownout?: BrownoutOptions;
   readonly retryAfter?: RetryAfterOptions;
   /** HTTP status of a refusal instead of its cause's own, 400 to 599, by cause. */
   readonly statusByCause?: Readonly<Partial<Record<RefusalCause, number>>>;

@@ -39,28 +39,34 @@ export function shedThresholds(
 
 /** @throws RangeError that names an option which is out of bounds */
 export function checkServerOptions(options: ServerAdmissionOptions): void {
-  const { maxInFlight, deadline, shedAt, brownout = {}, retryAfter = {} } = options;
-  const check = (name: string, value: number | undefined, min: number, max: number): void => {
-    if (value !== undefined) checkNumber(name, value, { min, max });
-  };
+  const { maxInFlight, deadline = {}, shedAt = {}, brownout = {}, retryAfter = {} } = options;
   if (maxInFlight !== undefined) checkNumber("maxInFlight", maxInFlight, count(1));
-  if (deadline !== undefined && deadline !== false) {
-    check("deadline.minRemainingMs", deadline.minRemainingMs, 0, hourMs);
-  }
+  const numbers: Record<string, readonly [given: number | undefined, min: number, max: number]> = {
+    "deadline.minRemainingMs": [deadline === false ? 0 : deadline.minRemainingMs, 0, hourMs],
+    "brownout.bandRatio": [brownout.bandRatio, 0, ratioMax],
+    "brownout.memoryMs": [brownout.memoryMs, 1, hourMs],
+    "retryAfter.secondsMin": [retryAfter.secondsMin, 1, hourMs / 1_000],
+    "retryAfter.jitterRatio": [retryAfter.jitterRatio, 0, ratioMax],
+  };
   for (const priority of priorities) {
-    if (shedAt !== false) check(`shedAt.${priority}`, shedAt?.[priority], 0.01, 10);
-    check(`brownout.fromRatios.${priority}`, brownout.fromRatios?.[priority], 0.01, 10);
+    const shedRatio = shedAt === false ? undefined : shedAt[priority];
+    const fromRatio = brownout.fromRatios?.[priority];
+    numbers[`shedAt.${priority}`] = [shedRatio, ratioMin, ratioMax];
+    numbers[`brownout.fromRatios.${priority}`] = [fromRatio, ratioMin, ratioMax];
   }
-  check("brownout.bandRatio", brownout.bandRatio, 0, 10);
-  check("brownout.memoryMs", brownout.memoryMs, 1, hourMs);
-  check("retryAfter.secondsMin", retryAfter.secondsMin, 1, hourMs / 1_000);
-  check("retryAfter.jitterRatio", retryAfter.jitterRatio, 0, 10);
+  for (const [name, [given, min, max]] of Object.entries(numbers)) {
+    if (given !== undefined) checkNumber(name, given, { min, max });
+  }
   for (const [cause, status] of Object.entries(options.statusByCause ?? {})) {
     checkNumber(`statusByCause.${cause}`, status, { min: 400, max: 599, isWhole: true });
   }
 }
 
 const hourMs = 3_600_000;
+
+/** Bounds of ratios of a load, 1 of which is full. */
+const ratioMin = 0.01;
+const ratioMax = 10;
 
 /** With the defaults of the policy language. */
 function lawSettings(options: ServerConcurrencyOptions): ConcurrencySettings {

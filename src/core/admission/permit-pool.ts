@@ -14,14 +14,13 @@ import {
 } from "../concurrency/concurrency-limit.js";
 import { ServiceTime } from "../concurrency/service-time.js";
 import { windowMargin } from "../concurrency/window-limit.js";
-import type { Deadline } from "./deadline.js";
 import { estimatedWaitMs, type QueueState } from "./estimated-wait.js";
 import { expectedTimeMs } from "./expected-time.js";
 import { LearnedShare, startsFromOthers } from "./learned-share.js";
 import type { PermitHolder, PermitShare, SharesPermits } from "./permit-share.js";
 import { Permits } from "./permits.js";
 import type { Priority } from "./priority.js";
-import type { RefusalCause } from "./refusal.js";
+import { forWantOfRoom, type RefusalCause } from "./refusal.js";
 import {
   type QueueCandidate,
   type QueuePlace,
@@ -238,16 +237,6 @@ export class PermitPool<T> implements PermitHolder, Demand {
       isFull: 2 * count > this.#slotCount(nowMs),
       partRatio: this.#partOfFleet(nowMs),
     });
-  }
-
-  /**
-   * Whether a new request must expect to take longer than its caller waits. One at a time goes in
-   * all the same: or nobody would find out that the service got faster.
-   */
-  isExpectedLate(priority: Priority, deadline: Deadline | undefined, nowMs: number): boolean {
-    if (deadline === undefined || this.#permits.inUseCount === 0) return false;
-    const expectedMs = this.expectedMs(priority, nowMs);
-    return expectedMs !== undefined && expectedMs > deadline.remainingMs;
   }
 
   /** When to come back, as far as the queue tells. */
@@ -475,17 +464,6 @@ const nothing: PoolSettings = {
   concurrency: undefined,
   queue: undefined,
 };
-
-/** Causes that a larger share of the fleet's permits would have spared. */
-const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
-  "priority",
-  "queueFull",
-  "queueTimeout",
-  "waitCap",
-  "sigmoid",
-  "concurrency",
-  "gate",
-]);
 
 /** Takes nobody; who waits in it when the policy does without a queue still gets its turn. */
 const closedQueue: QueueSettings = {

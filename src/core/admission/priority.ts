@@ -62,6 +62,7 @@ export const earlyShedThresholds: ShedThresholds = {
 /** Everybody is refused at a load of 1, and nobody below. */
 const fullThreshold: ShedThreshold = { softRatio: 1, hardRatio: 1 };
 
+/** The same for all classes: none is refused before another one. */
 export const fullThresholds: ShedThresholds = {
   critical: fullThreshold,
   high: fullThreshold,

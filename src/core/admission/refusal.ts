@@ -107,6 +107,17 @@ export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
   ownOverload: { ...unavailable, reason: "The admission service itself is overloaded." },
 };
 
+/** Causes that more permits would have spared. */
+export const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "gate",
+]);
+
 /** Says in words why a request was refused. */
 export const reasonHeader = "x-headgate-reason";
 
@@ -149,8 +160,8 @@ export function isGrpcRequest(contentType: string | undefined): boolean {
  * dynamic metadata and in a header.
  *
  * HTTP has the status, `retry-after`, the reason in a header, and a body as RFC 9457 has it, but
- * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo` and
- * as pushback; the headers stay, for whoever looks at them on the way.
+ * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`
+ * and as pushback; the headers stay, for whoever looks at them on the way.
  */
 export function refusalOf(
   settings: Pick<RejectSettings, "statusByCause" | "disclosure">,

@@ -1,6 +1,6 @@
 import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Priority } from "../../core/admission/priority.js";
-import type { RequestEnding, ResponseStatus } from "../../core/admission/request-outcome.js";
+import type { RequestEnding, ResponseStatus } from "../../core/calls/request-outcome.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
 export interface AdmissionRequest {

@@ -1,5 +1,6 @@
 import { isTooLittle } from "../../core/admission/deadline.js";
 import { isOverWaitCap, sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
+import { isExpectedLate } from "../../core/admission/expected-time.js";
 import type { Gate } from "../../core/admission/gate.js";
 import type { PermitsByKey } from "../../core/admission/permits.js";
 import { fullThresholds, type ShedThresholds, sheds } from "../../core/admission/priority.js";
@@ -124,7 +125,7 @@ function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
       block: "deadline",
       cause: "deadline",
       sparesCritical: false,
-      refuses: (visit, nowMs) => visit.pool.isExpectedLate(visit.priority, visit.deadline, nowMs),
+      refuses: (visit, nowMs) => isExpectedLate(visit.pool, visit, nowMs),
     },
   ];
 }

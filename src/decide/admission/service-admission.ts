@@ -10,10 +10,10 @@ import type { RefusalDetail } from "../../core/admission/immediate-response-cach
 import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
-import { requestOutcome } from "../../core/admission/request-outcome.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { Clock } from "../../core/base/clock.js";
+import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";

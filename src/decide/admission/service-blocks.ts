@@ -9,8 +9,8 @@ import {
   type RefusalCause,
   type RejectSettings,
 } from "../../core/admission/refusal.js";
-import type { RequestOutcome } from "../../core/admission/request-outcome.js";
 import type { Random } from "../../core/base/clock.js";
+import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";

@@ -1,6 +1,6 @@
 import { type LoadSettings, LoadSignals } from "../../core/admission/load.js";
 import { parseOrcaReport } from "../../core/admission/orca.js";
-import type { RequestOutcome } from "../../core/admission/request-outcome.js";
+import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
 
 /** How long one request was served, and with what outcome. */

@@ -162,7 +162,7 @@ export function grpcCases(
     clock.advance(7_000);
     await called;
     const told = service.calls.map(({ headers }) => [
-      headers["x-headgate-priority"],
+      headers["x-request-priority"],
       headers["x-headgate-attempt"],
       ...(showsTimeout ? [headers["grpc-timeout"]] : []),
       headers["x-timeout-ms"],

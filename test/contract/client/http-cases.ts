@@ -349,7 +349,7 @@ export function httpCases(createSend: CreateSend): void {
     clock.advance(7_000);
     await sent;
     const told = service.requests.map(({ message: { headers } }) => [
-      headers["x-headgate-priority"],
+      headers["x-request-priority"],
       headers["x-headgate-attempt"],
       headers["grpc-timeout"],
       headers["x-timeout-ms"],

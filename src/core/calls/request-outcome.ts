@@ -1,27 +1,13 @@
-import { grpcStatuses, othersGrpcStatuses } from "../base/grpc-status.js";
+import type { Deadline } from "../admission/deadline.js";
 import { httpStatuses } from "../base/http-status.js";
 import type { SampleOutcome } from "../concurrency/concurrency-limit.js";
-import type { Deadline } from "./deadline.js";
+import { grpcOutcomeKind } from "./call-outcome.js";
 
 /** HTTP statuses by which a service, or a proxy before it, says that it cannot now. */
 const overloadStatuses: ReadonlySet<number> = new Set([
   httpStatuses.tooManyRequests,
   httpStatuses.serviceUnavailable,
   httpStatuses.gatewayTimeout,
-]);
-
-/** gRPC's. */
-const overloadGrpcStatuses: ReadonlySet<number> = new Set([
-  grpcStatuses.deadlineExceeded,
-  grpcStatuses.resourceExhausted,
-  grpcStatuses.unavailable,
-]);
-
-/** gRPC's beside those. */
-const errorGrpcStatuses: ReadonlySet<number> = new Set([
-  othersGrpcStatuses.unknown,
-  grpcStatuses.internal,
-  othersGrpcStatuses.dataLoss,
 ]);
 
 /** What the service said when it answered a request. */
@@ -132,10 +118,10 @@ function isPast(
 
 function isOverload(status: number | undefined, grpcStatus: number | undefined): boolean {
   if (status !== undefined && overloadStatuses.has(status)) return true;
-  return grpcStatus !== undefined && overloadGrpcStatuses.has(grpcStatus);
+  return grpcStatus !== undefined && grpcOutcomeKind(grpcStatus) === "overloaded";
 }
 
 function isError(status: number | undefined, grpcStatus: number | undefined): boolean {
   if (status !== undefined && status >= 500) return true;
-  return grpcStatus !== undefined && errorGrpcStatuses.has(grpcStatus);
+  return grpcStatus !== undefined && grpcOutcomeKind(grpcStatus) === "failed";
 }
