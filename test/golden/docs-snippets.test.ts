@@ -54,6 +54,8 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   server: "js",
   // test/e2e/library.test.ts
   client: "ts",
+  // test/contract/client/adapters-guide.test.ts
+  "client-adapter": "ts",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts

@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
 import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 
@@ -20,6 +21,8 @@ export interface ScriptedService {
   readonly connectionCount: number;
   /** Answers a request, by how many came before it. */
   answer: (request: ServiceRequest, index: number) => void;
+  /** Takes over the connection of a request for an upgrade. */
+  onUpgrade: (socket: Duplex) => void;
 }
 
 /** Starts one on a free port; it ends with the stage. Until a test says more it answers 200. */
@@ -43,6 +46,7 @@ export async function startScriptedService(stage: Stage): Promise<ScriptedServic
   server.on("connection", () => {
     connectionCount += 1;
   });
+  server.on("upgrade", (_message, socket) => service.onUpgrade(socket));
   const port = await listenOnLoopback(stage, server);
   const service: ScriptedService = {
     url: `http://127.0.0.1:${port}/orders`,
@@ -51,6 +55,7 @@ export async function startScriptedService(stage: Stage): Promise<ScriptedServic
       return connectionCount;
     },
     answer: ({ response }) => response.end("ok"),
+    onUpgrade: (socket) => socket.destroy(),
   };
   return service;
 }

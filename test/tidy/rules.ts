@@ -395,6 +395,8 @@ export const nullRows: readonly { readonly path: string; readonly reason: string
     path: "src/generate/base/existing-object.ts",
     reason: "the YAML library has null for an empty value",
   },
+  { path: "src/client/adapters/grpc-js.ts", reason: "grpc-js has null for no authentication" },
+  { path: "src/client/adapters/undici.ts", reason: "undici has null for no reason and no fields" },
   { path: "src/core/base/json.ts", reason: "JSON and protobuf's Value have null" },
   {
     path: "src/rpc/policy-xds/rate-limit-config.ts",

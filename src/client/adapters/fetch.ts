@@ -91,15 +91,18 @@ function heldResponse(response: Response, attempt: Attempt, options: HoldOptions
     },
     cancel: (reason) => reader.cancel(reason),
   });
-  return likeResponse(new Response(watched, response), response);
+  const { status, headers } = response;
+  return likeResponse(new Response(watched, { status, headers }), response);
 }
 
-/** With what the constructor of a response cannot set. */
-function likeResponse(response: Response, { url, redirected, type }: Response): Response {
+/** With what the constructor of a response cannot set, or not to all that a service may send. */
+function likeResponse(response: Response, original: Response): Response {
+  const { url, redirected, type, statusText } = original;
   return Object.defineProperties(response, {
     url: { value: url },
     redirected: { value: redirected },
     type: { value: type },
-    clone: { value: () => likeResponse(Response.prototype.clone.call(response), response) },
+    statusText: { value: statusText },
+    clone: { value: () => likeResponse(Response.prototype.clone.call(response), original) },
   });
 }

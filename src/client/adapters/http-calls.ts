@@ -36,7 +36,7 @@ export function repetitionOf(request: HttpRequest): Repetition {
   return { isIdempotent, outcome: (outcome) => outcome };
 }
 
-/** Whether a body can be sent again: its bytes are in memory, and reading them takes nothing away. */
+/** Whether a body can be sent again: its bytes are in memory, and sending takes nothing away. */
 function canReplay(body: unknown): boolean {
   return (
     body === undefined ||

@@ -5,7 +5,12 @@ import type {
 } from "../../../src/client/adapters/adapter-options.js";
 import type { Admission, AdmissionOptions } from "../../../src/client/admission.js";
 import { grpcStatuses, othersGrpcStatuses } from "../../../src/core/base/grpc-status.js";
-import { createClientRig, promptRetries, teachHedges } from "../../support/client-rig.js";
+import {
+  type ClientRig,
+  createClientRig,
+  promptRetries,
+  teachHedges,
+} from "../../support/client-rig.js";
 import { settlePromises } from "../../support/fake-clock.js";
 import { type Stage, useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
@@ -47,24 +52,38 @@ const { unavailable, resourceExhausted, internal, deadlineExceeded } = grpcStatu
 
 const oneRetry = { retry: promptRetries, concurrency: { law: "fixed", initial: 1 } } as const;
 
-/** What every adapter of a gRPC client does, whatever serves it. */
-export function grpcCases(
-  createClient: CreateClient,
-  { startService, showsTimeout }: ServedBy,
-): void {
-  const stage = useStage("test");
+/** A client, a service, and the admission between them. */
+interface GrpcRig extends ClientRig {
+  readonly service: GrpcService;
+  readonly client: GrpcClient;
+}
 
-  async function start(options: Partial<AdmissionOptions> = {}, asked: RequestOptions = {}) {
+type Start = (options?: Partial<AdmissionOptions>, asked?: RequestOptions) => Promise<GrpcRig>;
+
+const arrived = (service: GrpcService, count = 1) =>
+  waitFor(`call ${count} is there`, () => service.calls.length >= count, { everyMs: 1 });
+
+/** What every adapter of a gRPC client does, whatever serves it. */
+export function grpcCases(createClient: CreateClient, served: ServedBy): void {
+  const stage = useStage("test");
+  const start: Start = async (options = {}, asked = {}) => {
     const rig = createClientRig(options);
-    const service = await startService(stage);
+    const service = await served.startService(stage);
     const { port } = service;
     const client = createClient(rig.admission, { asked, port, stage, unreadMsMax: 5_000 });
     return { ...rig, service, client };
-  }
+  };
+  describeHeaders(start, served);
+  describeCalls(start);
+  describeRefusals(start);
+  describeRetries(start);
+  describeSafety(start);
+  describeStreams(start);
+  describeSlowStreams(start);
+}
 
-  const arrived = (service: GrpcService, count = 1) =>
-    waitFor(`call ${count} is there`, () => service.calls.length >= count, { everyMs: 1 });
-
+/** Calls that end well, or not. */
+function describeCalls(start: Start): void {
   it("answers a call, and gives its permit back", async () => {
     const { client, service, inFlight, permitsBack, admission } = await start();
     service.answer = (call) => {
@@ -83,95 +102,6 @@ export function grpcCases(
     await expect(client.unary("order")).rejects.toMatchObject({ code: internal });
     await permitsBack();
     expect(admission.snapshot().outcomes.failed).toBe(1);
-  });
-
-  it("waits before a retry as long as a pushback says, without a permit", async () => {
-    const { client, service, clock, retries, inFlight, admission } = await start(oneRetry);
-    service.answer = (call, index) => {
-      if (index === 0) {
-        call.end({ code: unavailable, metadata: { "grpc-retry-pushback-ms": "7000" } });
-      } else {
-        call.send("served");
-        call.end();
-      }
-    };
-    const called = client.unary("order");
-    await retries(1);
-    expect(inFlight()).toBe(0);
-    clock.advance(6_999);
-    expect(admission.snapshot().attemptsCount).toBe(1);
-    clock.advance(1);
-    expect(await called).toBe("served");
-    expect(service.calls.map(({ headers }) => headers["x-headgate-attempt"])).toEqual(["1", "2"]);
-  });
-
-  it.each([
-    ["negative", "-1"],
-    ["no number", "NaN"],
-    ["huge", "1e99"],
-    ["of more than 32 bits", "4294967296"],
-    ["long", "9".repeat(2_000)],
-    ["two", ["1", "2"]],
-  ] as const)("does not repeat a call after a pushback that is %s", async (_, value) => {
-    const { client, service } = await start({ retry: promptRetries }, { isIdempotent: true });
-    service.answer = (call) =>
-      call.end({ code: unavailable, metadata: { "grpc-retry-pushback-ms": value } });
-    await expect(client.unary("order")).rejects.toMatchObject({ code: unavailable });
-    expect(service.calls).toHaveLength(1);
-  });
-
-  it.each([
-    ["refused, as it says", resourceExhausted, { "retry-after": "2" }, false, 3],
-    ["refused by Envoy", unavailable, { "x-envoy-overloaded": "true" }, false, 3],
-    ["not served", unavailable, {}, false, 1],
-    ["not served, but idempotent", unavailable, {}, true, 3],
-    ["failed", internal, {}, false, 1],
-    ["failed, but idempotent", internal, {}, true, 3],
-    ["wrong", grpcStatuses.invalidArgument, { "retry-after": "2" }, true, 1],
-  ] as const)("repeats as is safe: a call that is %s", async (...row) => {
-    const [, code, metadata, isIdempotent, attempts] = row;
-    const { client, service, clock, retries, permitsBack } = await start(
-      { retry: promptRetries },
-      { isIdempotent },
-    );
-    service.answer = (call) => call.end({ code, metadata });
-    const failed = expect(client.unary("order")).rejects.toMatchObject({ code });
-    for (let retry = 1; retry < attempts; retry += 1) {
-      await retries(retry);
-      clock.advance(10_000);
-    }
-    await failed;
-    expect(service.calls).toHaveLength(attempts);
-    await permitsBack();
-  });
-
-  it("tells the service the priority, the attempt and the lesser of the times left", async () => {
-    const { client, service, clock, retries } = await start(
-      { retry: promptRetries, deadline: { marginMs: 10, header: "x-timeout-ms" } },
-      { priority: "high", timeoutMs: 60_000 },
-    );
-    service.answer = (call, index) => {
-      if (index === 0) call.end({ code: unavailable, metadata: { "retry-after": "7" } });
-      else {
-        call.send("served");
-        call.end();
-      }
-    };
-    const called = client.unary("order", { timeoutMs: 9_000, headers: { "x-own": "kept" } });
-    await retries(1);
-    clock.advance(7_000);
-    await called;
-    const told = service.calls.map(({ headers }) => [
-      headers["x-request-priority"],
-      headers["x-headgate-attempt"],
-      ...(showsTimeout ? [headers["grpc-timeout"]] : []),
-      headers["x-timeout-ms"],
-      headers["x-own"],
-    ]);
-    expect(told).toEqual([
-      ["high", "1", ...(showsTimeout ? ["8990m"] : []), "8990", "kept"],
-      ["high", "2", ...(showsTimeout ? ["1990m"] : []), "1990", "kept"],
-    ]);
   });
 
   it("ends a call whose time is over, and does not begin one", async () => {
@@ -196,6 +126,16 @@ export function grpcCases(
     await permitsBack();
   });
 
+  it("gives the permit back when the service kills the connection", async () => {
+    const { client, service, permitsBack } = await start();
+    service.answer = () => service.kill();
+    await expect(client.unary("order")).rejects.toMatchObject({ code: expect.any(Number) });
+    await permitsBack();
+  });
+}
+
+/** Calls that get no permit. */
+function describeRefusals(start: Start): void {
   it("gives up a call that waits for a permit", async () => {
     const { client, service, admission, permitsBack } = await start({
       concurrency: { law: "fixed", initial: 1 },
@@ -232,11 +172,70 @@ export function grpcCases(
     service.calls[0]?.end();
     await first;
   });
+}
 
-  it("gives the permit back when the service kills the connection", async () => {
-    const { client, service, permitsBack } = await start();
-    service.answer = () => service.kill();
-    await expect(client.unary("order")).rejects.toMatchObject({ code: expect.any(Number) });
+/** What is repeated, and when. */
+function describeRetries(start: Start): void {
+  it("waits before a retry as long as a pushback says, without a permit", async () => {
+    const { client, service, clock, retries, inFlight, admission } = await start(oneRetry);
+    service.answer = (call, index) => {
+      if (index === 0) {
+        call.end({ code: unavailable, metadata: { "grpc-retry-pushback-ms": "7000" } });
+      } else {
+        call.send("served");
+        call.end();
+      }
+    };
+    const called = client.unary("order");
+    await retries(1);
+    expect(inFlight()).toBe(0);
+    clock.advance(6_999);
+    expect(admission.snapshot().attemptsCount).toBe(1);
+    clock.advance(1);
+    expect(await called).toBe("served");
+    expect(service.calls.map(({ headers }) => headers["x-headgate-attempt"])).toEqual(["1", "2"]);
+  });
+
+  it.each([
+    ["negative", "-1"],
+    ["no number", "NaN"],
+    ["huge", "1e99"],
+    ["of more than 32 bits", "4294967296"],
+    ["long", "9".repeat(2_000)],
+    ["two", ["1", "2"]],
+  ] as const)("does not repeat a call after a pushback that is %s", async (_, value) => {
+    const { client, service } = await start({ retry: promptRetries }, { isIdempotent: true });
+    service.answer = (call) =>
+      call.end({ code: unavailable, metadata: { "grpc-retry-pushback-ms": value } });
+    await expect(client.unary("order")).rejects.toMatchObject({ code: unavailable });
+    expect(service.calls).toHaveLength(1);
+  });
+}
+
+/** What is repeated. */
+function describeSafety(start: Start): void {
+  it.each([
+    ["refused, as it says", resourceExhausted, { "retry-after": "2" }, false, 3],
+    ["refused by Envoy", unavailable, { "x-envoy-overloaded": "true" }, false, 3],
+    ["not served", unavailable, {}, false, 1],
+    ["not served, but idempotent", unavailable, {}, true, 3],
+    ["failed", internal, {}, false, 1],
+    ["failed, but idempotent", internal, {}, true, 3],
+    ["wrong", grpcStatuses.invalidArgument, { "retry-after": "2" }, true, 1],
+  ] as const)("repeats as is safe: a call that is %s", async (...row) => {
+    const [, code, metadata, isIdempotent, attempts] = row;
+    const { client, service, clock, retries, permitsBack } = await start(
+      { retry: promptRetries },
+      { isIdempotent },
+    );
+    service.answer = (call) => call.end({ code, metadata });
+    const failed = expect(client.unary("order")).rejects.toMatchObject({ code });
+    for (let retry = 1; retry < attempts; retry += 1) {
+      await retries(retry);
+      clock.advance(10_000);
+    }
+    await failed;
+    expect(service.calls).toHaveLength(attempts);
     await permitsBack();
   });
 
@@ -270,7 +269,10 @@ export function grpcCases(
     await permitsBack();
     expect(service.calls).toHaveLength(1);
   });
+}
 
+/** Permits of streams. */
+function describeStreams(start: Start): void {
   it("holds the permit of a stream until it ends", async () => {
     const { client, service, inFlight, permitsBack, admission } = await start();
     service.answer = (call) => call.send("first");
@@ -314,7 +316,10 @@ export function grpcCases(
     await service.calls[1]?.closed;
     await permitsBack();
   });
+}
 
+/** Streams that take long. */
+function describeSlowStreams(start: Start): void {
   it("ends a stream whose time is over while it is read", async () => {
     const { client, service, clock, permitsBack } = await start({}, { timeoutMs: 800 });
     service.answer = (call) => call.send("first");
@@ -341,5 +346,37 @@ export function grpcCases(
     clock.advance(5_000);
     await permitsBack();
     expect(await messages.next()).toMatchObject({ done: false });
+  });
+}
+
+/** What the service is told. */
+function describeHeaders(start: Start, { showsTimeout }: ServedBy): void {
+  it("tells the service the priority, the attempt and the lesser of the times left", async () => {
+    const { client, service, clock, retries } = await start(
+      { retry: promptRetries, deadline: { marginMs: 10, header: "x-timeout-ms" } },
+      { priority: "high", timeoutMs: 60_000 },
+    );
+    service.answer = (call, index) => {
+      if (index === 0) call.end({ code: unavailable, metadata: { "retry-after": "7" } });
+      else {
+        call.send("served");
+        call.end();
+      }
+    };
+    const called = client.unary("order", { timeoutMs: 9_000, headers: { "x-own": "kept" } });
+    await retries(1);
+    clock.advance(7_000);
+    await called;
+    const told = service.calls.map(({ headers }) => [
+      headers["x-headgate-priority"],
+      headers["x-headgate-attempt"],
+      ...(showsTimeout ? [headers["grpc-timeout"]] : []),
+      headers["x-timeout-ms"],
+      headers["x-own"],
+    ]);
+    expect(told).toEqual([
+      ["high", "1", ...(showsTimeout ? ["8990m"] : []), "8990", "kept"],
+      ["high", "2", ...(showsTimeout ? ["1990m"] : []), "1990", "kept"],
+    ]);
   });
 }

@@ -5,10 +5,15 @@ import type {
 } from "../../../src/client/adapters/adapter-options.js";
 import type { Admission, AdmissionOptions } from "../../../src/client/admission.js";
 import { AdmissionError } from "../../../src/client/admission-error.js";
-import { createClientRig, promptRetries, teachHedges } from "../../support/client-rig.js";
+import {
+  type ClientRig,
+  createClientRig,
+  promptRetries,
+  teachHedges,
+} from "../../support/client-rig.js";
 import { settlePromises } from "../../support/fake-clock.js";
 import { freePort } from "../../support/free-port.js";
-import { startScriptedService } from "../../support/scripted-service.js";
+import { type ScriptedService, startScriptedService } from "../../support/scripted-service.js";
 import { useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
 
@@ -40,19 +45,37 @@ export type CreateSend = (
   options: Omit<AdapterOptions<[]>, "optionsOf"> & { readonly asked?: RequestOptions },
 ) => Send;
 
+const envoyOverloaded = { "x-envoy-overloaded": "true" };
 const refusedHeaders = { "retry-after": "7" };
+
+/** A client, a service, and the admission between them. */
+interface HttpRig extends ClientRig {
+  readonly service: ScriptedService;
+  readonly send: Send;
+}
+
+type Start = (options?: Partial<AdmissionOptions>, asked?: RequestOptions) => Promise<HttpRig>;
 
 /** What every adapter of an HTTP client does. */
 export function httpCases(createSend: CreateSend): void {
   const stage = useStage("test");
-
-  async function start(options: Partial<AdmissionOptions> = {}, asked: RequestOptions = {}) {
+  const start: Start = async (options = {}, asked = {}) => {
     const rig = createClientRig(options);
     const service = await startScriptedService(stage);
     const send = createSend(rig.admission, { asked, unreadMsMax: 5_000 });
     return { ...rig, service, send };
-  }
+  };
+  describeReading(start);
+  describeEndings(start);
+  describeWaits(start);
+  describeRetries(start);
+  describeRefusals(start);
+  describeHeaders(start);
+  describeHedges(start);
+}
 
+/** Permits of responses that are read, or not. */
+function describeReading(start: Start): void {
   it("holds the permit until the body is read", async () => {
     const { service, send, inFlight, permitsBack, admission } = await start();
     service.answer = ({ response }) => response.write("x".repeat(300_000));
@@ -84,7 +107,7 @@ export function httpCases(createSend: CreateSend): void {
     await permitsBack();
   });
 
-  it("gives the permit back after a time in which nobody reads, and leaves the body", async () => {
+  it("gives the permit back once nobody reads for a time, and leaves the body", async () => {
     const { service, send, inFlight, clock } = await start();
     service.answer = ({ response }) => response.end("z".repeat(8_000_000));
     const response = await send(service.url);
@@ -112,7 +135,10 @@ export function httpCases(createSend: CreateSend): void {
     expect(await text).toBe("late");
     await permitsBack();
   });
+}
 
+/** Permits of requests that end otherwise. */
+function describeEndings(start: Start): void {
   it("gives the permit back when the service kills the connection", async () => {
     const { service, send, permitsBack, admission } = await start();
     service.answer = ({ message }) => message.socket.destroy();
@@ -127,7 +153,7 @@ export function httpCases(createSend: CreateSend): void {
     expect(admission.snapshot().outcomes).toMatchObject({ failed: 1, served: 1 });
   });
 
-  it("gives the permit back when a request is given up, before headers and in the body", async () => {
+  it("gives the permit back of what is given up, before headers and in the body", async () => {
     const { service, send, permitsBack } = await start();
     const controller = new AbortController();
     service.answer = () => controller.abort(new Error("no longer wanted"));
@@ -162,7 +188,10 @@ export function httpCases(createSend: CreateSend): void {
     await permitsBack();
     expect(service.requests).toHaveLength(1);
   });
+}
 
+/** Refusals here, and how long a service makes a retry wait. */
+function describeWaits(start: Start): void {
   it("refuses with an error of the admission, before anything is sent", async () => {
     const { service, send } = await start({ concurrency: { law: "fixed", initial: 1 } });
     service.answer = ({ response }) => response.write("begun");
@@ -227,16 +256,13 @@ export function httpCases(createSend: CreateSend): void {
     expect([response.status, await response.text()]).toEqual([429, "tomorrow"]);
     expect(service.requests).toHaveLength(1);
   });
+}
 
+/** What is repeated. */
+function describeRetries(start: Start): void {
   it.each([
     ["a refused POST", { method: "POST", body: "b" }, 429, {}, 3],
-    [
-      "a POST that Envoy refused",
-      { method: "POST", body: "b" },
-      503,
-      { "x-envoy-overloaded": "true" },
-      3,
-    ],
+    ["a POST that Envoy refused", { method: "POST", body: "b" }, 503, envoyOverloaded, 3],
     ["a failed POST", { method: "POST", body: "b" }, 503, {}, 1],
     [
       "a failed POST with a key",
@@ -278,8 +304,11 @@ export function httpCases(createSend: CreateSend): void {
     );
     await permitsBack();
   });
+}
 
-  it("repeats a request whose connection was refused or lost, and fails as the last one", async () => {
+/** What becomes of the response that is repeated. */
+function describeRefusals(start: Start): void {
+  it("repeats a request whose connection was refused or lost", async () => {
     const { service, send, clock, retries, permitsBack, admission } = await start({
       retry: promptRetries,
     });
@@ -335,7 +364,10 @@ export function httpCases(createSend: CreateSend): void {
     await other.cancel();
     await permitsBack();
   });
+}
 
+/** What the service is told, and when a request is out of time. */
+function describeHeaders(start: Start): void {
   it("tells the service the priority, the attempt and the time left", async () => {
     const { service, send, clock, retries } = await start(
       { retry: promptRetries, deadline: { marginMs: 10, header: "x-timeout-ms" } },
@@ -377,7 +409,10 @@ export function httpCases(createSend: CreateSend): void {
     await permitsBack();
     expect(admission.snapshot().outcomes.overloaded).toBe(1);
   });
+}
 
+/** Attempts beside each other. */
+function describeHedges(start: Start): void {
   it("cancels the attempt that loses against its hedge", async () => {
     const rig = await start({ hedge: {}, retry: promptRetries });
     const { service, send, clock, permitsBack, admission } = rig;
