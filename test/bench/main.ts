@@ -126,39 +126,42 @@ interface InsteadValues {
   readonly profile?: string;
 }
 
+/** All options, as Node reads them. */
+const options = {
+  seconds: { type: "string", default: "5" },
+  only: { type: "string", default: "" },
+  output: { type: "string", short: "o", default: "table" },
+  profile: { type: "string" },
+  simulation: { type: "string" },
+  fuzz: { type: "string" },
+  laws: { type: "string" },
+  layers: { type: "string" },
+  goodput: { type: "string" },
+  simulate: { type: "string" },
+  "simulate-envoy": { type: "string" },
+  queueing: { type: "string" },
+  feedback: { type: "string" },
+  fleet: { type: "string" },
+  control: { type: "string" },
+  quotas: { type: "string" },
+  overload: { type: "string" },
+  repeat: { type: "string" },
+  rlqs: { type: "string" },
+  console: { type: "string" },
+  client: { type: "string" },
+  replay: { type: "string" },
+  generate: { type: "string" },
+  rooms: { type: "string" },
+  decoders: { type: "boolean" },
+  light: { type: "boolean" },
+  first: { type: "string", default: "1" },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: {
-      seconds: { type: "string", default: "5" },
-      only: { type: "string", default: "" },
-      output: { type: "string", short: "o", default: "table" },
-      profile: { type: "string" },
-      simulation: { type: "string" },
-      fuzz: { type: "string" },
-      laws: { type: "string" },
-      layers: { type: "string" },
-      goodput: { type: "string" },
-      simulate: { type: "string" },
-      "simulate-envoy": { type: "string" },
-      queueing: { type: "string" },
-      feedback: { type: "string" },
-      fleet: { type: "string" },
-      control: { type: "string" },
-      quotas: { type: "string" },
-      overload: { type: "string" },
-      repeat: { type: "string" },
-      rlqs: { type: "string" },
-      console: { type: "string" },
-      client: { type: "string" },
-      replay: { type: "string" },
-      generate: { type: "string" },
-      rooms: { type: "string" },
-      decoders: { type: "boolean" },
-      light: { type: "boolean" },
-      first: { type: "string", default: "1" },
-      help: { type: "boolean", short: "h", default: false },
-    },
+    options,
   });
   if (values.help) {
     process.stdout.write(`${help}\n`);
