@@ -32,6 +32,8 @@ const entryPoints = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "src/app/operator/policy-trial-worker.ts",
+  "src/demo/three-layers/layers-caller-thread.ts",
+  "src/demo/three-layers/layers-service-thread.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
   "src/app/base/v8-flags.ts",

@@ -17,6 +17,7 @@ import { recordGoodput, tellGoodput } from "./goodput.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
+import { tellLayers } from "./layers.js";
 import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
@@ -89,6 +90,9 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
+  --layers N      instead of all this: the example of three layers, N seconds (at least 2) for each
+                  combination under each condition; --only takes those with this text, such as
+                  "all three"; a picture in test-output/
   --first SEED    the first seed of --simulation, --fuzz, --fleet, --goodput and --quotas
   -h, --help      this text`;
 
@@ -97,6 +101,7 @@ interface InsteadValues {
   readonly simulation?: string;
   readonly fuzz?: string;
   readonly laws?: string;
+  readonly layers?: string;
   readonly goodput?: string;
   readonly simulate?: string;
   readonly "simulate-envoy"?: string;
@@ -121,38 +126,42 @@ interface InsteadValues {
   readonly profile?: string;
 }
 
+/** All options, as Node reads them. */
+const options = {
+  seconds: { type: "string", default: "5" },
+  only: { type: "string", default: "" },
+  output: { type: "string", short: "o", default: "table" },
+  profile: { type: "string" },
+  simulation: { type: "string" },
+  fuzz: { type: "string" },
+  laws: { type: "string" },
+  layers: { type: "string" },
+  goodput: { type: "string" },
+  simulate: { type: "string" },
+  "simulate-envoy": { type: "string" },
+  queueing: { type: "string" },
+  feedback: { type: "string" },
+  fleet: { type: "string" },
+  control: { type: "string" },
+  quotas: { type: "string" },
+  overload: { type: "string" },
+  repeat: { type: "string" },
+  rlqs: { type: "string" },
+  console: { type: "string" },
+  client: { type: "string" },
+  replay: { type: "string" },
+  generate: { type: "string" },
+  rooms: { type: "string" },
+  decoders: { type: "boolean" },
+  light: { type: "boolean" },
+  first: { type: "string", default: "1" },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: {
-      seconds: { type: "string", default: "5" },
-      only: { type: "string", default: "" },
-      output: { type: "string", short: "o", default: "table" },
-      profile: { type: "string" },
-      simulation: { type: "string" },
-      fuzz: { type: "string" },
-      laws: { type: "string" },
-      goodput: { type: "string" },
-      simulate: { type: "string" },
-      "simulate-envoy": { type: "string" },
-      queueing: { type: "string" },
-      feedback: { type: "string" },
-      fleet: { type: "string" },
-      control: { type: "string" },
-      quotas: { type: "string" },
-      overload: { type: "string" },
-      repeat: { type: "string" },
-      rlqs: { type: "string" },
-      console: { type: "string" },
-      client: { type: "string" },
-      replay: { type: "string" },
-      generate: { type: "string" },
-      rooms: { type: "string" },
-      decoders: { type: "boolean" },
-      light: { type: "boolean" },
-      first: { type: "string", default: "1" },
-      help: { type: "boolean", short: "h", default: false },
-    },
+    options,
   });
   if (values.help) {
     process.stdout.write(`${help}\n`);
@@ -232,6 +241,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await fuzz(Number(values.fuzz), Number(values.first));
   } else if (values.laws !== undefined) {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
+  } else if (values.layers !== undefined) {
+    await layers(Number(values.layers) * 1_000, values.only);
   } else if (values.goodput !== undefined) {
     await goodput(values.goodput, Number(values.first));
   } else if (values.simulate !== undefined) {
@@ -340,6 +351,11 @@ async function repeatedOverload(order: RepeatedOrder): Promise<void> {
     throw new Error("--overload takes multiples of the capacity, and --repeat a whole number");
   }
   process.stdout.write(`${await tellRepeatedOverload(order)}\n`);
+}
+
+async function layers(measureMs: number, only: string): Promise<void> {
+  if (!(measureMs >= 2_000)) throw new Error("--layers takes seconds, at least 2");
+  process.stdout.write(`${await tellLayers(measureMs, only)}\n`);
 }
 
 async function rooms(measureMs: number): Promise<void> {

@@ -187,7 +187,7 @@ export const importRows: readonly ImportRow[] = [
   // These run before anything is compiled, most of them before anything is installed.
   { from: "tools/**", may: ["tools/**", "src/programs/lock.mjs", anyBuiltin, "npm:esbuild"] },
   { from: "src/programs/**", may: ["src/{programs,app,core}/**", anyBuiltin] },
-  { from: "src/demo/**", may: ["src/{demo,programs,app,core}/**", anyBuiltin] },
+  { from: "src/demo/**", may: ["src/{demo,programs,app,client,core}/**", anyBuiltin] },
   { from: "test/**", may: ["src/**", "test/**", "tools/**", anyBuiltin, anyPackage] },
 ];
 
@@ -355,6 +355,16 @@ export const castRows: readonly {
     reason: "reads what our own thread was sent",
   },
   {
+    path: "src/demo/three-layers/layers-caller-thread.ts",
+    count: 1,
+    reason: "reads what our own thread was sent",
+  },
+  {
+    path: "src/demo/three-layers/layers-service-thread.ts",
+    count: 1,
+    reason: "reads what our own thread was sent",
+  },
+  {
     path: "src/core/collections/step-series.ts",
     count: 1,
     reason: "a column of each name is put in before",
@@ -469,6 +479,8 @@ export const entries: readonly string[] = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "src/app/operator/policy-trial-worker.ts",
+  "src/demo/three-layers/layers-caller-thread.ts",
+  "src/demo/three-layers/layers-service-thread.ts",
   "tools/bootstrap.mjs",
   "src/console/app/main.tsx",
   "src/console/worker/simulator.ts",
