@@ -112,6 +112,7 @@ export function parsePolicy(
   const domains = [...reading.domains.keys()];
   quotas.addRules(rules);
   services.reportUnmet(domains, rules.rules);
+  names.warnOfIdleDelays(services.delayingDomains);
   const finished = services.finish(proxies.policy);
   const divided = quotas.finish({
     domains,

@@ -99,7 +99,9 @@ function isPast(
   visit: AdmittedRequest,
   { nowMs, lateAfterMs }: Omit<AdmittedRequestEnd, "end">,
 ): boolean {
-  if (lateAfterMs !== undefined && nowMs - visit.arrivedMs >= lateAfterMs) return true;
+  // While a rate limit held it, the service was not late.
+  const tookMs = nowMs - visit.arrivedMs - visit.delayedMs;
+  if (lateAfterMs !== undefined && tookMs >= lateAfterMs) return true;
   const remainingMs = visit.remainingMs(nowMs);
   return remainingMs !== undefined && remainingMs <= 0;
 }
