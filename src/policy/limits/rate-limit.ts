@@ -122,7 +122,7 @@ const delay = object(
 );
 
 const overForm = object(
-  { title: "what a limit does when it is over", docs: "What happens to requests over the limit." },
+  { title: "an over", docs: "What happens to requests over the limit." },
   {
     delay: field(
       inner(delay),

@@ -90,6 +90,7 @@ const neverAlone = [
   "a policy.metadata",
   "a policy.spec",
   "a rate_limit.unlimited",
+  "an over.delay",
   "a concurrency.latencyShed",
   "a concurrency.signal",
   "a consistentHash.cookie",
