@@ -280,8 +280,8 @@ function leave(
 }
 
 /**
- * Returns how often the cost fits above a level, rounded down; 0 above the capacity. The quotient of
- * integers below 2^53 is never rounded up to an integer, so the floor is exact.
+ * Returns how often the cost fits above a level, rounded down; 0 above the capacity. The quotient
+ * of integers below 2^53 is never rounded up to an integer, so the floor is exact.
  */
 function fittingCount(charge: Charge, level: number): number {
   const free = capacityUnits(charge) - level;

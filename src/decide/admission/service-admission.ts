@@ -319,10 +319,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
   }
 
-  /**
-   * Holds a request that was charged until it fits. Its place in the limit is its own: if its
-   * caller leaves, those behind it do not move up, and it is not charged less.
-   */
+  /** Holds a charged request until it fits. If its caller leaves, others do not move up. */
   #delay(visit: AdmittedRequest, delayMs: number): void {
     if (this.#isDry(visit, "rateLimit")) {
       this.#parts.delayed.release();
@@ -466,11 +463,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
     visit.stage = "over";
     if (visit.place !== undefined) visit.pool.leave(visit.place);
     visit.place = undefined;
-    if (visit.cancelDelay !== undefined) {
-      visit.cancelDelay();
-      visit.cancelDelay = undefined;
-      this.counts.delayedNow -= 1;
-    }
+    if (visit.cancelDelay !== undefined) this.counts.delayedNow -= 1;
+    visit.cancelDelay?.();
+    visit.cancelDelay = undefined;
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;

@@ -190,8 +190,8 @@ const fileProblemRows = {
   HG173: {
     title: "A limit delays requests, and no service asks for it in ext_proc.",
     remedy:
-      "Set `rateLimit.inExtProc: true` on the services of this domain, or remove `over`. Calls of " +
-      "Envoy's rate limit filter are refused at once.",
+      "Set `rateLimit.inExtProc: true` on the services of this domain, or remove `over`. " +
+      "Calls of Envoy's rate limit filter are refused at once.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;

@@ -19,8 +19,9 @@ interface PackedBatch {
    * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
    * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
    * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
-   * (double), cost (double); with the windows' flag, where they start, end and end next in us (double each);
-   * with that of a carried limit, the position of the key of the one carried last (uint16).
+   * (double), cost (double); with the windows' flag, where they start, end and end next in us
+   * (double each); with that of a carried limit, the position of the key of the one carried last
+   * (uint16).
    */
   readonly bytes: Buffer;
 }
