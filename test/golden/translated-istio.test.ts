@@ -77,6 +77,23 @@ describe("what istiod makes of objects that were merged", () => {
   });
 });
 
+describe("what istiod makes of a service's protocol", () => {
+  const given = meshCases().find(({ name }) => name === "istio/options");
+
+  it.each(["web", "gateway"])("upgrades, or does not, whatever the port is called: %s", (proxy) => {
+    const clusters = given && recordedMesh(given).proxies[proxy]?.clusters;
+    const optionsOf = (service: string): unknown =>
+      clusters?.find(({ name }) => name === `outbound|8080||${service}.shop.svc.cluster.local`)
+        ?.typed_extension_protocol_options;
+    const explicit = (config: object): object => ({
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": { explicit_http_config: config },
+    });
+    expect(optionsOf("orders")).toMatchObject(explicit({ http2_protocol_options: {} }));
+    // Without options Envoy speaks HTTP/1.1.
+    expect(optionsOf("slow")).toBeUndefined();
+  });
+});
+
 /** What a mesh could lose without a word: each has to be found where something else is there. */
 describe("meshGaps()", () => {
   it.each([

@@ -63,7 +63,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   },
   "upstream.protocol": {
     envoy: "`explicit_http_config`",
-    istio: servicePort,
+    istio: { by: "DestinationRule", field: "trafficPolicy.connectionPool.http.h2UpgradePolicy" },
     gateway: servicePort,
     isSaid: ({ upstream }) => upstream?.protocol !== undefined,
   },
