@@ -83,8 +83,9 @@ describe("what istiod makes of a service's protocol", () => {
   it.each(["web", "gateway"])("upgrades, or does not, whatever the port is called: %s", (proxy) => {
     const clusters = given && recordedMesh(given).proxies[proxy]?.clusters;
     const optionsOf = (service: string): unknown =>
-      clusters?.find(({ name }) => name === `outbound|8080||${service}.shop.svc.cluster.local`)
-        ?.typed_extension_protocol_options;
+      clusters?.find(({ name }) => name === `outbound|8080||${service}.shop.svc.cluster.local`)?.[
+        "typed_extension_protocol_options"
+      ];
     const explicit = (config: object): object => ({
       "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": { explicit_http_config: config },
     });

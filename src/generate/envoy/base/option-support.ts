@@ -42,6 +42,11 @@ const servicePort = {
   instead: "leave it out, and set appProtocol on the Service's port (kubernetes.io/h2c for http2)",
 } as const;
 
+const evenChecks = {
+  why: "all of its health checks have the same interval",
+  instead: "leave it out; initialJitter spreads the checks of several proxies",
+} as const;
+
 /**
  * What a service can be given, by its path in the policy; the docs' table is these rows. A version
  * is the first that has it; of Istio the first of those looked at, 1.22, 1.27 and 1.31.
@@ -86,6 +91,24 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
     isSaid: ({ healthChecks }) => {
       return healthChecks?.probe.kind === "http" && healthChecks.probe.host !== undefined;
     },
+  },
+  "healthChecks.initialJitter": {
+    envoy: "`initial_jitter`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 5, field: "healthCheck.active.initialJitter" },
+    isSaid: ({ healthChecks }) => healthChecks?.initialJitterMs !== undefined,
+  },
+  "healthChecks.intervalJitter": {
+    envoy: "`interval_jitter`",
+    istio: { by: patch },
+    gateway: evenChecks,
+    isSaid: ({ healthChecks }) => healthChecks?.intervalJitterMs !== undefined,
+  },
+  "healthChecks.unhealthyInterval": {
+    envoy: "`unhealthy_interval`",
+    istio: { by: patch },
+    gateway: evenChecks,
+    isSaid: ({ healthChecks }) => healthChecks?.unhealthyIntervalMs !== undefined,
   },
   "loadBalancing.healthyPanicThreshold": {
     envoy: "`common_lb_config`",
