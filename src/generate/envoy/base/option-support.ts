@@ -409,6 +409,11 @@ export function reportOptions(target: OtherTarget, context: EnvoyContext): void 
       reportOption({ target, option, spot, support: row[target] }, context);
     }
   }
+  if (proxies.tcpListeners.length > 0) {
+    const spot = { service: undefined, path: ["proxies", "tcpListeners"] };
+    const support = tcpSupport[target];
+    reportOption({ target, option: "proxies.tcpListeners", spot, support }, context);
+  }
   for (const [name, row] of Object.entries(listenerOptionRows)) {
     if (row.isSaid?.(proxies.listener) !== true) continue;
     const wider = listenerOptionRows[name.split(".")[0] ?? ""];
@@ -418,6 +423,19 @@ export function reportOptions(target: OtherTarget, context: EnvoyContext): void 
     reportOption({ target, option: path.join("."), spot, support: row[target] }, context);
   }
 }
+
+/** Whole listeners for other protocols, which gateways of others have by objects of the user. */
+const tcpSupport: Readonly<Record<OtherTarget, Extract<OptionSupport, { readonly why: string }>>> =
+  {
+    istio: {
+      why: "Headgate does not generate the listeners of its gateway",
+      instead: "leave it out, and add these filters to your TCP server by an EnvoyFilter of yours",
+    },
+    gateway: {
+      why: "Headgate does not generate the listeners of its Gateway",
+      instead: "leave it out, and use connectionLimit in a ClientTrafficPolicy of yours",
+    },
+  };
 
 const titles = { istio: "Istio", gateway: "Envoy Gateway" } as const;
 
