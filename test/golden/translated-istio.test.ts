@@ -95,6 +95,38 @@ describe("what istiod makes of a service's protocol", () => {
   });
 });
 
+describe("what istiod makes of limits of connections", () => {
+  it("puts them before the filter that takes connections on, in their order", () => {
+    const given = meshCases().find(({ name }) => name === "istio/tcp");
+    const { listeners = [] } = (given && recordedMesh(given).proxies["gateway"]) ?? {};
+    const filters = (name: string) => ({ name: `envoy.filters.network.${name}` });
+    expect(listeners.find(({ name }) => name === "0.0.0.0_6379")).toMatchObject({
+      filter_chains: [
+        {
+          filters: [
+            filters("connection_limit"),
+            filters("local_ratelimit"),
+            {
+              ...filters("ratelimit"),
+              typed_config: {
+                domain: "shop",
+                rate_limit_service: {
+                  grpc_service: {
+                    envoy_grpc: {
+                      cluster_name: "outbound|8081||headgate.headgate.svc.cluster.local",
+                    },
+                  },
+                },
+              },
+            },
+            filters("tcp_proxy"),
+          ],
+        },
+      ],
+    });
+  });
+});
+
 /** What a mesh could lose without a word: each has to be found where something else is there. */
 describe("meshGaps()", () => {
   it.each([

@@ -22,7 +22,7 @@ import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-p
 import { gatewayListeners, gatewayName, routePlace, ruleCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
-import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
+import { clientTrafficPolicy, envoyProxy, tcpTrafficPolicies } from "./proxy-objects.js";
 import { serviceTlsPolicy } from "./service-tls.js";
 
 const bundler: EnvoyBundler = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
@@ -49,6 +49,7 @@ export const generateGateway: Generator = (policy, options) => {
     merged(
       objectsDocument("gateway.yaml", gatewayTitle(context), [
         clientTrafficPolicy(context),
+        ...tcpTrafficPolicies(context),
         ...present(envoyProxy(context)),
         ...present(patchPolicy(context)),
       ]),

@@ -45,6 +45,7 @@ import {
   serviceNamespace,
 } from "./place.js";
 import { routePatches } from "./route-patches.js";
+import { tcpPatches } from "./tcp-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
@@ -272,7 +273,7 @@ function filterObjects(place: IstioPlace): readonly Tree[] {
   });
   if (shared.length > 0 || own.length > 0) reportPort(place);
   else if (!holdsBreaker(place) && !boundsListeners(place)) return [];
-  const common = [...connectionPatches(place), ...shared];
+  const common = [...connectionPatches(place), ...shared, ...tcpPatches(place)];
   const { object, labels } = place;
   if (place.context === "SIDECAR_INBOUND") {
     return [envoyFilter(object, labels, [...common, ...own.flatMap(({ patches }) => patches)])];
@@ -293,8 +294,9 @@ function holdsBreaker({ context, services, envoy }: IstioPlace): boolean {
 
 /** What the policy says of listeners holds whatever else a place has. */
 function boundsListeners({ context, envoy }: IstioPlace): boolean {
-  const { listener } = envoy.policy.proxies;
+  const { listener, tcpListeners } = envoy.policy.proxies;
   if (context === "SIDECAR_OUTBOUND") return false;
+  if (context === "GATEWAY" && tcpListeners.length > 0) return true;
   const isBounded = Object.values(headerBounds(listener)).some((bound) => bound !== undefined);
   return isBounded || (context === "GATEWAY" && listener.escapedSlashes !== undefined);
 }

@@ -142,10 +142,14 @@ const tcpListener = object(
     docs: "A listener of edge proxies for a service that speaks TCP or Redis, not HTTP.",
   },
   {
-    name: field(placed(label), "The name in statistics: `tcp_NAME`.", {
-      needs: "the listener's name",
-    }),
-    port: field(whole(portBounds), "The port of the listener.", {
+    name: field(
+      placed(label),
+      "The name in statistics: `tcp_NAME`. In Envoy Gateway: the listener.",
+      {
+        needs: "the listener's name",
+      },
+    ),
+    port: field(whole(portBounds), "The port of the listener. In Istio: of the gateway's server.", {
       larger: "different",
       needs: "the port of the listener",
     }),

@@ -12,9 +12,9 @@ import { http3Listener, listener } from "../http/listener.js";
 import { priorityHeaderFilters } from "../http/priority-header.js";
 import { telemetry } from "../http/telemetry.js";
 import { virtualHost } from "../http/virtual-host.js";
-import { tcpCluster, tcpListener } from "../tcp/tcp-listener.js";
 import { overload } from "./overload.js";
 import { adminCluster, statisticsListener } from "./statistics.js";
+import { tcpCluster, tcpListener } from "./tcp-listener.js";
 
 /** What one listener needs, before it is a listener. */
 export interface SideParts {

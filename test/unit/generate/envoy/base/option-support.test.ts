@@ -4,6 +4,7 @@ import {
   listenerOptionRows,
   type OptionSupport,
   serviceOptionRows,
+  tcpOptionRows,
 } from "../../../../../src/generate/envoy/base/option-support.js";
 import {
   minorsHaving,
@@ -14,7 +15,11 @@ import {
 /** Objects that hold whatever Envoy takes. */
 const patches = ["EnvoyFilter", "EnvoyPatchPolicy", "ConfigMap of the bootstrap"];
 
-const rows = [...Object.entries(serviceOptionRows), ...Object.entries(listenerOptionRows)].flatMap(
+const rows = [
+  ...Object.entries(serviceOptionRows),
+  ...Object.entries(listenerOptionRows),
+  ...Object.entries(tcpOptionRows),
+].flatMap(
   ([option, { istio, gateway }]) =>
     [
       { product: "istio", option, support: istio },
