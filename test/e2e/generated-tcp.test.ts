@@ -37,7 +37,10 @@ describe("a generated TCP listener", () => {
       services: `- {name: orders, upstream: {address: 127.0.0.1, port: ${redis.port}}}`,
       proxies: `
         tcpListeners:
-          - {name: cache, port: ${port}, maxConnections: 2, upstream: {address: 127.0.0.1, port: ${redis.port}}}
+          - name: cache
+            port: ${port}
+            maxConnections: 2
+            upstream: {address: 127.0.0.1, port: ${redis.port}}
       `,
     });
     const open = [await ping(port), await ping(port)];

@@ -14,6 +14,7 @@ import {
 } from "../envoy/base/bundled-envoy-version.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
+import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
 import { filterDescriptors } from "../envoy/http/rate-limit-actions.js";
 import { mergedDocument } from "../merge/merged-document.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
@@ -37,6 +38,7 @@ export const generateGateway: Generator = (policy, options) => {
   const context = gatewayContext(policy, options, problems);
   for (const service of policy.services) reportCluster(service, context);
   reportOptions("gateway", context);
+  reportTcpOptions("gateway", context);
   const merged = (document: Document, service: string | undefined): Document => {
     return mergedDocument(document, { existing: options.existing, problems, service });
   };

@@ -22,6 +22,7 @@ import {
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
+import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
 import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
@@ -68,6 +69,7 @@ export const generateIstio: Generator = (policy, options) => {
   ];
   problems.push(...times.problems);
   reportOptions("istio", envoy);
+  reportTcpOptions("istio", envoy);
   for (const service of policy.services) reportMetadata(service, metadataPlace(envoy));
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, place));

@@ -12,7 +12,7 @@ const redisOpTimeoutMs = 5_000;
 const bufferBytesMax = 32_768;
 
 /** The name of a TCP listener's cluster, statistics and listener: no service has one like it. */
-export function tcpName({ name }: Pick<TcpListenerPolicy, "name">): string {
+function tcpName({ name }: Pick<TcpListenerPolicy, "name">): string {
   return `tcp_${name}`;
 }
 

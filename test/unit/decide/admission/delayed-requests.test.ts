@@ -5,7 +5,10 @@ import {
   RateLimitAsker,
   rateLimitQuery,
 } from "../../../../src/decide/admission/admission-rate-limit.js";
-import { DelayedRequests } from "../../../../src/decide/admission/delayed-requests.js";
+import {
+  DelayedRequests,
+  delayedRequestsMax,
+} from "../../../../src/decide/admission/delayed-requests.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
 import type { LimitSwitches } from "../../../../src/decide/rate-limit/switches.js";
@@ -218,6 +221,15 @@ describe("DelayedRequests", () => {
     clock.advance(1);
     await askOne();
     expect(answers.at(-1)).toBe("delayed");
+  });
+
+  it("has places for as many as it says", () => {
+    const delayed = new DelayedRequests(clock);
+    let count = 0;
+    while (delayed.reserve()) count += 1;
+    expect(count).toBe(delayedRequestsMax);
+    delayed.release();
+    expect([delayed.reserve(), delayed.reserve()]).toEqual([true, false]);
   });
 
   it("calls nobody early whose timer fires early", () => {

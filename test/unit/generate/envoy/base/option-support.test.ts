@@ -4,8 +4,8 @@ import {
   listenerOptionRows,
   type OptionSupport,
   serviceOptionRows,
-  tcpOptionRows,
 } from "../../../../../src/generate/envoy/base/option-support.js";
+import { tcpOptionRows } from "../../../../../src/generate/envoy/base/tcp-option-support.js";
 import {
   minorsHaving,
   type Product,
