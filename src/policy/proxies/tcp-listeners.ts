@@ -74,11 +74,15 @@ const rateLimit = object(
   },
   {
     data: (read) => read,
-    check(block, { descriptors = [] }) {
-      const empty = descriptors.find(({ value }) => value.length === 0);
-      if (empty === undefined) return;
-      const message = "a descriptor of 0 parts";
-      block.reader.report(empty.node, { id: "HG160", message, expected: partsExpected });
+    check(block, { descriptors }) {
+      const expected = partsExpected;
+      if (descriptors?.length === 0) {
+        block.report("descriptors", { id: "HG160", message: "a list of 0 descriptors", expected });
+      }
+      for (const { value, node } of descriptors ?? []) {
+        if (value.length > 0) continue;
+        block.reader.report(node, { id: "HG160", message: "a descriptor of 0 parts", expected });
+      }
     },
   },
 );
