@@ -21,6 +21,7 @@ import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
 import { buildConsole } from "./console.mjs";
 import { joinChunks } from "./join-chunks.mjs";
+import { buildLibrary } from "./library.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -50,6 +51,7 @@ const options = {
 };
 
 rmSync(dist, { recursive: true, force: true });
+const library = buildLibrary(root, options);
 const bundler = await context({
   ...options,
   absWorkingDir: root,
@@ -86,6 +88,7 @@ const schemas = { "policy-schema": policySchema, "scenario-schema": schemaOf("--
 const consoleInputs = await buildConsole(root, schemas);
 const inputs = [...Object.keys(metafile.inputs), ...consoleInputs];
 writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
+await library;
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
 

@@ -54,6 +54,12 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   workflow: "yaml",
   "pre-commit": "yaml",
   image: "sh",
+  // test/e2e/docs-server.test.ts
+  server: "js",
+  // test/e2e/library.test.ts
+  client: "ts",
+  // test/contract/client/adapters-guide.test.ts
+  "client-adapter": "ts",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts

@@ -134,7 +134,11 @@ export class RoomRun implements RoomWatcher {
     const onEvent = ({ kind }: { readonly kind: string }): void => {
       if (kind === "leaderElected") this.counts.leaders += 1;
     };
-    const lines = new RoomLines({ store: link, clock, random, load: () => undefined, onEvent });
+    const lines = new RoomLines({
+      ...{ store: link, clock, random, turnTimeoutMs: 500 },
+      load: () => undefined,
+      onEvent,
+    });
     lines.change([this.#scenario.rules]);
     this.#replicas.push({ lines, link, clock });
   }

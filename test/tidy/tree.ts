@@ -33,8 +33,12 @@ const architectureLinesMax = 250;
 /** Folders of src that the map of the architecture does not have, and those that are gone. */
 export function checkFolderIndex(paths: readonly string[], architecture: string): Violation[] {
   const folders = foldersOf(paths);
+  const rows = architecture.matchAll(/^\| `(src\/[\w/-]+)(?:\{([\w,-]+)\})?\/` \|/gm);
+  // `src/cli/{simulate,recommend}/` is a row of two.
   const indexed = new Set(
-    [...architecture.matchAll(/^\| `(src\/[\w/-]+)\/` \|/gm)].map(([, folder = ""]) => folder),
+    [...rows].flatMap(([, start = "", names]) =>
+      names === undefined ? [start] : names.split(",").map((name) => start + name),
+    ),
   );
   const missing = [...folders.keys()].filter((folder) => !indexed.has(folder));
   const gone = [...indexed].filter((folder) => folder !== "src/gen" && !folders.has(folder));

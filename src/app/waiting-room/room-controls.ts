@@ -48,7 +48,8 @@ export class AppRoomControls implements RoomControls {
   async override(room: string, override: RoomOverride | undefined): Promise<void> {
     const { store, clock } = this.#parts;
     await store.override(room, override, clock.monotonicMs() + storeMsMax);
-    await this.refresh(room);
+    // A reload may have removed it meanwhile.
+    if (this.#parts.admission.doors.has(room)) await this.refresh(room);
   }
 
   async letIn(room: string, ticket: string): Promise<"entered" | "gone" | "forged" | "full"> {

@@ -35,7 +35,7 @@ const wholeMs = /^[0-9]{1,9}$/;
  * @param headers by lower-case name
  */
 export function requestDeadline(
-  headers: ReadonlyMap<string, string>,
+  headers: Pick<ReadonlyMap<string, string>, "get">,
   { header }: Pick<DeadlineSettings, "header">,
 ): Deadline | undefined {
   const statedIn: string[] = [];
@@ -69,22 +69,33 @@ interface BudgetQuestion {
 }
 
 /**
- * The time that goes on to the upstream: what is left after the wait here, less `marginMs` for the
- * answer's way back; rounded down, at least 1 ms. It replaces each header that stated a time, so
- * that the upstream cannot read an older one, and a gRPC request has `grpc-timeout` in any case.
+ * The time that goes on to whom is called: what is left, less `marginMs` for the answer's way back;
+ * whole milliseconds rounded down, at least 1.
+ */
+export function budgetMs(
+  { marginMs }: Pick<DeadlineSettings, "marginMs">,
+  remainingMs: number,
+): number {
+  return Math.max(1, Math.floor(remainingMs - marginMs));
+}
+
+/**
+ * The time that goes on to the upstream, as `budgetMs` says, after the wait here. It replaces each
+ * header that stated a time, so that the upstream cannot read an older one, and a gRPC request has
+ * `grpc-timeout` in any case.
  *
  * Example: 1 s left at arrival, 200 ms waited, margin 10 ms: `grpc-timeout: 790m`.
  */
 export function budgetHeaders(
-  { marginMs }: Pick<DeadlineSettings, "marginMs">,
+  settings: Pick<DeadlineSettings, "marginMs">,
   { deadline, waitedMs, isGrpc }: BudgetQuestion,
 ): readonly HeaderField[] {
-  const budgetMs = Math.max(1, Math.floor(deadline.remainingMs - waitedMs - marginMs));
+  const leftMs = budgetMs(settings, deadline.remainingMs - waitedMs);
   const fields = deadline.statedIn
     .filter((name) => name !== grpcTimeoutHeader)
-    .map((name) => ({ name, value: String(budgetMs) }));
+    .map((name) => ({ name, value: String(leftMs) }));
   if (!isGrpc && !deadline.statedIn.includes(grpcTimeoutHeader)) return fields;
-  return [{ name: grpcTimeoutHeader, value: formatGrpcTimeout(budgetMs) }, ...fields];
+  return [{ name: grpcTimeoutHeader, value: formatGrpcTimeout(leftMs) }, ...fields];
 }
 
 function parseMs(text: string | undefined): number | undefined {

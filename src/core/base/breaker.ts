@@ -1,5 +1,5 @@
 /** Settings of a `Breaker`. */
-export interface BreakerOptions {
+export interface StoreBreakerOptions {
   /** Failures in a row that open it, from 1. Default 5. */
   readonly failureCountToOpen: number;
   /** How long nothing may have succeeded before it opens: shorter stalls never do. Default 100. */
@@ -11,7 +11,7 @@ export interface BreakerOptions {
 }
 
 /** What a store with a 10 ms budget wants. */
-export const defaultBreakerOptions: BreakerOptions = {
+export const defaultBreakerOptions: StoreBreakerOptions = {
   failureCountToOpen: 5,
   failingMsToOpen: 100,
   probeAfterMs: 100,
@@ -23,12 +23,12 @@ export const defaultBreakerOptions: BreakerOptions = {
  * a wait. Takes time as an argument; monotonic milliseconds.
  */
 export class Breaker {
-  readonly #options: BreakerOptions;
+  readonly #options: StoreBreakerOptions;
   #failureCount = 0;
   #failingSinceMs = 0;
   #open: { probeAtMs: number; waitMs: number; isProbing: boolean } | undefined;
 
-  constructor(options: BreakerOptions = defaultBreakerOptions) {
+  constructor(options: StoreBreakerOptions = defaultBreakerOptions) {
     this.#options = options;
   }
 

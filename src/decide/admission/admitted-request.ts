@@ -1,6 +1,8 @@
 import type { Deadline } from "../../core/admission/deadline.js";
 import type { QueueState } from "../../core/admission/estimated-wait.js";
-import type { Priority } from "../../core/admission/priority.js";
+import type { PermitPool } from "../../core/admission/permit-pool.js";
+import type { KeyCount } from "../../core/admission/permits.js";
+import { callerHashRatio, type Priority } from "../../core/admission/priority.js";
 import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
@@ -12,9 +14,6 @@ import type {
   AdmissionVerdict,
   ResponseFacts,
 } from "./admission-call.js";
-import { callerHashRatio } from "./callers.js";
-import type { PermitPool } from "./permit-pool.js";
-import type { KeyCount } from "./permits.js";
 
 /**
  * Where a request stands. A permit is taken on the way into `admitted` and given back on the way

@@ -1,3 +1,4 @@
+import { AdmissionQueue } from "../../core/admission/admission-queue.js";
 import {
   type Deadline,
   expectedTimeoutHeader,
@@ -5,11 +6,16 @@ import {
   requestDeadline,
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import type { HostReadings } from "../../core/admission/host-reading.js";
+import type { RefusalDetail } from "../../core/admission/immediate-response-cache.js";
+import { hostLoadRatio } from "../../core/admission/load.js";
+import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { Clock } from "../../core/base/clock.js";
+import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
@@ -22,15 +28,11 @@ import type {
   AdmissionTicket,
 } from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
-import { AdmissionQueue } from "./admission-queue.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
-import type { RefusalDetail } from "./immediate-response-cache.js";
 import { permitLeaseMs } from "./permit-lease.js";
-import type { PermitPool } from "./permit-pool.js";
-import { requestOutcome } from "./request-outcome.js";
 import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
@@ -71,7 +73,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #pools: ServicePools;
   #indexed: IndexedService;
   #blocks: ServiceBlocks;
-  readonly #queue: AdmissionQueue;
+  readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
   readonly #leases = new ExpiryHeap<AdmittedRequest>();
   readonly #longWaits = new LongWaits();
@@ -142,6 +144,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
     for (const change of this.#pools.read(update)) this.#capacityChanges.add(change);
     if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
     this.#queue.serve(this.#parts.clock.monotonicMs());
+  }
+
+  /** Readings of this replica's host; `holdMs` as for `LoadSignals.host`. */
+  readHost(readings: HostReadings, holdMs: number): void {
+    const ratio = hostLoadRatio(readings, this.policy.admission?.load?.host ?? {});
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (ratio !== undefined) this.#blocks.admission?.health?.signals.host(ratio, holdMs, nowMs);
   }
 
   /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
@@ -441,8 +450,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const nowMs = this.#parts.clock.monotonicMs();
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
-    if (forWantOfRoom.has(cause)) visit.pool.noteRefused(visit.priority);
-    else if (cause === "deadline") visit.pool.noteAsked(visit.priority);
+    visit.pool.noteRefused(cause, visit.priority);
     this.#blocks.tellRefused(cause, nowMs);
     if (cause === "throttle") this.#blocks.admission?.throttles?.refused(visit.caller, nowMs);
     const refusal = this.#blocks.refusals.refusal(cause, visit.request, grounds);
@@ -485,14 +493,3 @@ function deadlineOf(
     (header !== undefined && headers.has(header));
   return isStated ? requestDeadline(headers, { header }) : undefined;
 }
-
-/** Causes that a larger share of the fleet's permits would have spared. */
-const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
-  "priority",
-  "queueFull",
-  "queueTimeout",
-  "waitCap",
-  "sigmoid",
-  "concurrency",
-  "gate",
-]);

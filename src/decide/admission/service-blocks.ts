@@ -1,6 +1,8 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { Gate, type GateSettings } from "../../core/admission/gate.js";
+import { ImmediateResponseCache } from "../../core/admission/immediate-response-cache.js";
+import { PermitsByKey } from "../../core/admission/permits.js";
 import type { Priority } from "../../core/admission/priority.js";
 import {
   isGrpcRequest,
@@ -8,6 +10,7 @@ import {
   type RejectSettings,
 } from "../../core/admission/refusal.js";
 import type { Random } from "../../core/base/clock.js";
+import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -18,9 +21,6 @@ import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admissi
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { DelayedRequests } from "./delayed-requests.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
-import { ImmediateResponseCache } from "./immediate-response-cache.js";
-import { PermitsByKey } from "./permits.js";
-import type { RequestOutcome } from "./request-outcome.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
 

@@ -2,19 +2,13 @@ import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { RoomRules } from "../../core/waiting-room/room-rules.js";
 import { type RoomLineOptions, StoreRoomLine } from "./store-room-line.js";
 
-interface RoomLinesOptions
-  extends Omit<RoomLineOptions, "replicaId" | "leaseMs" | "turnTimeoutMs"> {
+interface RoomLinesOptions extends Omit<RoomLineOptions, "replicaId" | "leaseMs"> {
   /** Default `defaultRoomLeaseMs`. */
   readonly leaseMs?: number;
-  /** Default `defaultRoomTurnTimeoutMs`. */
-  readonly turnTimeoutMs?: number;
 }
 
 /** For so long nobody enters after a leader has died: then another one takes the lead. */
 const defaultRoomLeaseMs = 3_000;
-
-/** How long a visitor waits for the store. */
-const defaultRoomTurnTimeoutMs = 500;
 
 /** How often each room is heard of, and led. */
 const beatMs = 1_000;
@@ -33,7 +27,6 @@ export class RoomLines {
       ...options,
       replicaId: options.random.id(),
       leaseMs: options.leaseMs ?? defaultRoomLeaseMs,
-      turnTimeoutMs: options.turnTimeoutMs ?? defaultRoomTurnTimeoutMs,
     };
   }
 

@@ -129,9 +129,6 @@ const retryRules = object(
   },
 );
 
-/** How a caller tries again. */
-export type ScenarioRetries = typeof retryRules.defaults;
-
 /** A caller of a scenario. */
 export const scenarioCaller = object(
   { title: "a caller", docs: "Who sends requests: an application, a tenant, a batch job." },

@@ -120,7 +120,7 @@ export const circuitBreakers = object(
 export type CircuitBreakerPolicy = typeof circuitBreakers.defaults;
 
 /** How many of the requests in work may be retries. */
-export type RetryBudget = typeof retryBudget.defaults;
+export type RetryBudgetSettings = typeof retryBudget.defaults;
 
 /** Refuses `auto` that is written where the service has no limit that it could be a part of. */
 export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {

@@ -38,21 +38,29 @@ export const adminCallKey = createContextKey<AdminCall>(
   { description: "admin call" },
 );
 
+/** Where the caller of a call stands. */
+export type CallerContext = Pick<HandlerContext, "values">;
+
+/** A caller who has been authorized elsewhere. */
+export function ownCaller(principal: Principal): CallerContext {
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
+  return { values: createContextValues().set(adminCallKey, call) };
+}
+
 /** The context of a call that came through no port; its caller has been authorized. */
 export function ownContext(principal: Principal): HandlerContext {
-  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
   return createHandlerContext({
     service: LimitService,
     method: LimitService.method.tailDecisions,
     protocolName: "own",
     requestMethod: "POST",
     url: "http://own/",
-    contextValues: createContextValues().set(adminCallKey, call),
+    contextValues: ownCaller(principal).values,
   });
 }
 
 /** Who calls. */
-export function callerOf(context: HandlerContext): Principal {
+export function callerOf(context: CallerContext): Principal {
   return context.values.get(adminCallKey).principal;
 }
 
@@ -68,7 +76,7 @@ export function actorOf(context: HandlerContext): AuditActor {
  * @throws AdminFailure forbidden, whether there is such a domain or not
  */
 export function demandRole(
-  context: HandlerContext,
+  context: CallerContext,
   role: AdminRole,
   domain: string | undefined,
 ): void {
@@ -93,13 +101,13 @@ export function askedDomains(
 }
 
 /** Those domains that a caller may see. */
-export function visibleAmong(context: HandlerContext, domains: Iterable<string>): string[] {
+export function visibleAmong(context: CallerContext, domains: Iterable<string>): string[] {
   const principal = callerOf(context);
   return [...domains].filter((domain) => mayAct(principal, "reader", domain));
 }
 
 /** Which services a caller may see: each belongs to the domain of its limits, or else to none. */
-export function serviceFilter(context: HandlerContext): (service: ServicePolicy) => boolean {
+export function serviceFilter(context: CallerContext): (service: ServicePolicy) => boolean {
   const principal = callerOf(context);
   return ({ rateLimit }) => mayAct(principal, "reader", rateLimit?.domain);
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import { mayAct } from "../../core/base/access-list.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
 import {
@@ -28,7 +28,15 @@ import type { Policy } from "../../policy/policy.js";
 import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
-import { callerOf, demandRole, notFound, ownContext, serviceFilter, visibleAmong } from "./call.js";
+import {
+  type CallerContext,
+  callerOf,
+  demandRole,
+  notFound,
+  ownCaller,
+  serviceFilter,
+  visibleAmong,
+} from "./call.js";
 import { AdminFailure, toConnectError } from "./failures.js";
 import { keyNameBounds, policyOf } from "./key-methods.js";
 import { type ExplainedQuota, encodeExplanation } from "./messages.js";
@@ -72,7 +80,7 @@ export function explainMethod(
 
 interface Explaining {
   readonly request: ExplainRequest;
-  readonly context: HandlerContext;
+  readonly context: CallerContext;
 }
 
 /** Whoever has a policy's files may see all of it. */
@@ -90,7 +98,7 @@ export async function explainApart(
 ): ReturnType<typeof explainBy> {
   const asked = create(ExplainRequestSchema, { request });
   try {
-    return await explainBy(parts, policy, { request: asked, context: ownContext(owner) });
+    return await explainBy(parts, policy, { request: asked, context: ownCaller(owner) });
   } catch (thrown) {
     const { error, isBug } = toConnectError(thrown);
     throw isBug ? thrown : error;
@@ -121,7 +129,7 @@ async function explainBy(parts: ExplainByParts, policy: Policy, { request, conte
 function nearestDomain(
   domain: string,
   { domains }: Policy,
-  context: HandlerContext,
+  context: CallerContext,
 ): string | undefined {
   if (domains.has(domain)) return undefined;
   return findNearestName(domain, visibleAmong(context, domains.keys()));
@@ -220,7 +228,7 @@ interface Question {
 function readQuestion(
   { request }: ExplainRequest,
   policy: Policy,
-  context: HandlerContext,
+  context: CallerContext,
 ): Question {
   switch (request.case) {
     case "descriptors": {
@@ -260,7 +268,7 @@ function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQ
  * What Envoy would ask for a request, through the actions of the service that has its host. A
  * service of a domain that the caller may not see is none.
  */
-function askService(request: HttpRequest, policy: Policy, context: HandlerContext): Question {
+function askService(request: HttpRequest, policy: Policy, context: CallerContext): Question {
   const facts = readFacts(request);
   const { host } = request;
   const service = (policy.serviceIndex.at(host) ?? policy.serviceIndex.named(host))?.service;

@@ -9,7 +9,7 @@ import {
 } from "../../core/feedback/runtime-keys.js";
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { RetryBudget } from "../../policy/upstream/circuit-breakers.js";
+import type { RetryBudgetSettings } from "../../policy/upstream/circuit-breakers.js";
 import type { LayerValue } from "../nodes/layer-ledger.js";
 
 /** What a closed gate spares, as admission itself does. */
@@ -46,7 +46,7 @@ export interface PlannedService {
 
 /** As the policy bounds them: by a budget, or by a number. */
 export type PlannedRetries =
-  | ({ readonly kind: "budget" } & RetryBudget)
+  | ({ readonly kind: "budget" } & RetryBudgetSettings)
   | { readonly kind: "fixed"; readonly retriesMax: number };
 
 /**

@@ -1,6 +1,6 @@
 import type { Random } from "../../core/base/clock.js";
+import { power } from "../../core/collections/power.js";
 import type { TimeDistribution } from "../../policy/scenario/scenario-times.js";
-import { power } from "./power.js";
 
 /** A time in milliseconds, drawn anew at each call. */
 export type DrawMs = () => number;

@@ -1,10 +1,10 @@
 import { expectedTimeoutHeader } from "../../core/admission/deadline.js";
 import type { Priority } from "../../core/admission/priority.js";
 import { priorities } from "../../core/admission/priority.js";
+import { power } from "../../core/collections/power.js";
 import type { AdmissionRequest } from "../../decide/admission/admission-call.js";
 import { addressAttribute } from "../../policy/cel/request-facts.js";
 import type { Scenario } from "../../policy/scenario/parse-scenario.js";
-import { power } from "./power.js";
 import type { SeededRandom } from "./seeded-random.js";
 
 /** A caller of a scenario. */

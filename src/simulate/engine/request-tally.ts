@@ -1,5 +1,5 @@
 import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
-import { TimeHistogram } from "./histogram.js";
+import { TimeHistogram } from "../../core/collections/time-histogram.js";
 
 /** What became of a request in the end. */
 export type RequestEnd =

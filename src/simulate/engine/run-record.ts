@@ -1,7 +1,7 @@
 import { type Priority, priorities } from "../../core/admission/priority.js";
 import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import { assert } from "../../core/base/errors.js";
-import { TimeHistogram } from "./histogram.js";
+import { TimeHistogram } from "../../core/collections/time-histogram.js";
 import { type RequestEnd, RequestTally } from "./request-tally.js";
 
 /** A part of a run, in milliseconds from its start. */

@@ -1,4 +1,4 @@
-import type { ScenarioRetries } from "../../policy/scenario/scenario-callers.js";
+import { retryDelayMs } from "../../core/calls/retry-delay.js";
 import type { ArrivalTimes } from "./arrival-times.js";
 import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import { DelayLine, type EventCalendar } from "./calendar.js";
@@ -154,14 +154,12 @@ export class SimulatedCaller implements AttemptHost {
     const { settings, attempts: random } = this.#parts;
     const { retries } = settings;
     if (retries === undefined) return 0;
-    const waitMs = Math.min(retries.maxBackoff, retries.backoff * 2 ** (attemptCount - 1));
-    const ownMs = jittered(waitMs, retries.jitter, random);
     const isAsked = retries.retryAfter && end.kind === "refused";
-    return isAsked ? Math.max(ownMs, end.retryMs) : ownMs;
+    const { jitter, backoff: baseMs, maxBackoff: maxMs } = retries;
+    return retryDelayMs(
+      { jitter, baseMs, maxMs },
+      { retryIndex: attemptCount - 1, retryAfterMs: isAsked ? end.retryMs : undefined },
+      jitter === "none" ? 0 : random.next(),
+    );
   }
-}
-
-function jittered(ms: number, jitter: ScenarioRetries["jitter"], random: SeededRandom): number {
-  if (jitter === "none") return ms;
-  return jitter === "full" ? random.next() * ms : ms * (0.5 + random.next() / 2);
 }

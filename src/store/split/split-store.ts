@@ -1,4 +1,8 @@
-import { Breaker, type BreakerOptions, defaultBreakerOptions } from "../../core/base/breaker.js";
+import {
+  Breaker,
+  defaultBreakerOptions,
+  type StoreBreakerOptions,
+} from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { assert, type ErrorCode, isServiceError, ServiceError } from "../../core/base/errors.js";
 import type { Charge } from "../../core/limits/bucket.js";
@@ -208,7 +212,7 @@ function grouped<T extends { readonly part: number }>(all: readonly T[]): Map<nu
  * Probes of a part come more often than those of the whole store: else one that looks whether the
  * store is back might find a part that is not yet to be asked, and take it for a failure.
  */
-const partBreakerOptions: BreakerOptions = { ...defaultBreakerOptions, probeAfterMsMax: 250 };
+const partBreakerOptions: StoreBreakerOptions = { ...defaultBreakerOptions, probeAfterMsMax: 250 };
 
 /**
  * A part with a breaker of its own, so that one node that hangs costs the requests which need it a

@@ -109,6 +109,12 @@ describe("checkFolderIndex()", () => {
     ]);
   });
 
+  it("takes a row of two folders as both", () => {
+    expect(checkFolderIndex(["src/a/b/c.ts"], "| `src/a/{b,d}/` | Both. |\n")).toMatchObject([
+      { path: "src/a/d", message: "is in ARCHITECTURE.md and holds no file" },
+    ]);
+  });
+
   it("passes a map of what is there", () => {
     expect(checkFolderIndex(["src/core/limits/a.ts", "test/a.ts"], map)).toEqual([]);
   });

@@ -5,7 +5,13 @@ import type { StoreRoomLine } from "../../../../src/fleet/waiting-room/store-roo
 import { MemoryRooms } from "../../../../src/store/coordination/memory-rooms.js";
 import { type FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
-import { type RoomAsking, RoomRig, saleRoom, testKey } from "../../../support/room-rig.js";
+import {
+  type RoomAsking,
+  RoomRig,
+  roomsPolicy,
+  saleRoom,
+  testKey,
+} from "../../../support/room-rig.js";
 
 const opened: RoomLines[] = [];
 
@@ -27,8 +33,10 @@ class World {
     };
     this.rig = new RoomRig([room], undefined, (clock) => {
       found.store = new MemoryRooms(clock);
-      const parts = { store: found.store, clock, random: new FakeRandom(), load: () => undefined };
-      found.lines = new RoomLines(parts);
+      found.lines = new RoomLines({
+        ...{ store: found.store, clock, random: new FakeRandom(), turnTimeoutMs: 500 },
+        load: () => undefined,
+      });
       found.lines.change([room]);
       opened.push(found.lines);
       return (name) => ({ line: lineOf(name), keys: () => [testKey("first")] });
@@ -95,6 +103,14 @@ describe("AppRoomControls", () => {
     expect(controls.room("sale")?.override).toEqual(override);
     await controls.override("sale", undefined);
     expect(controls.room("sale")?.override).toBeUndefined();
+  });
+
+  it("keeps what is set for a room that a reload removes meanwhile", async () => {
+    const { controls, rig } = await World.open();
+    const overridden = controls.override("sale", undefined);
+    rig.admission.policy = roomsPolicy([]);
+    for (const lines of opened) lines.change([]);
+    await expect(overridden).resolves.toBeUndefined();
   });
 
   it("explains a ticket without a visit of it", async () => {

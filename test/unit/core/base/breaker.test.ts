@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Breaker, type BreakerOptions } from "../../../../src/core/base/breaker.js";
+import { Breaker, type StoreBreakerOptions } from "../../../../src/core/base/breaker.js";
 
-const options: BreakerOptions = {
+const options: StoreBreakerOptions = {
   failureCountToOpen: 3,
   failingMsToOpen: 100,
   probeAfterMs: 100,

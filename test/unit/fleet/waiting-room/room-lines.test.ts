@@ -53,7 +53,11 @@ class Fleet implements RoomWatcher {
     const store = new RoomLink({ inner, clock, random, weather, watcher: this });
     const events: RoomLineEvent[] = [];
     const onEvent = (event: RoomLineEvent): number => events.push(event);
-    const lines = new RoomLines({ store, clock, random, load: () => undefined, onEvent });
+    const lines = new RoomLines({
+      ...{ store, clock, random, turnTimeoutMs: 500 },
+      load: () => undefined,
+      onEvent,
+    });
     lines.change(rooms);
     await this.pass(100);
     const line = lines.line("sale") ?? expect.fail("the room has a line");
@@ -171,7 +175,13 @@ describe("RoomLines", () => {
     const random = new FakeRandom(1);
     const weather = { delayMs: 0, lostRatio: 0, isOut: true };
     const store = new RoomLink({ inner, clock, random, weather, watcher: fleet });
-    const lines = new RoomLines({ store, clock, random, load: () => undefined });
+    const lines = new RoomLines({
+      store,
+      clock,
+      random,
+      turnTimeoutMs: 500,
+      load: () => undefined,
+    });
     lines.change([rules]);
     const line = lines.line("sale") ?? expect.fail("the room has a line");
     expect([line.status, line.second(), line.isReachable]).toEqual([undefined, undefined, false]);

@@ -98,6 +98,7 @@ const neverAlone = [
   "an over.delay",
   "a concurrency.latencyShed",
   "a concurrency.signal",
+  "signal.kafka",
   "a consistentHash.cookie",
   "a consistentHash.sourceIp",
   "a quota.rate",
