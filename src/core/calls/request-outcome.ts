@@ -111,9 +111,7 @@ function isPast(
   visit: EndedRequest,
   { nowMs, lateAfterMs }: Omit<AdmittedRequestEnd, "end">,
 ): boolean {
-  // While a rate limit held it, the service was not late.
-  const tookMs = nowMs - visit.arrivedMs - visit.delayedMs;
-  if (lateAfterMs !== undefined && tookMs >= lateAfterMs) return true;
+  if (lateAfterMs !== undefined && nowMs - visit.arrivedMs >= lateAfterMs) return true;
   const remainingMs = visit.remainingMs(nowMs);
   return remainingMs !== undefined && remainingMs <= 0;
 }

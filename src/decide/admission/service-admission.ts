@@ -234,7 +234,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     this.#leases.remove(visit);
-    const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
+    const { lateAfterMs: lateMs } = this.#blocks.admission?.policy ?? {};
+    // While a rate limit held it, the service was not late.
+    const lateAfterMs = lateMs && lateMs + visit.delayedMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     const { request, priority } = visit;
     for (const pool of this.#poolsOf(visit)) {
