@@ -109,13 +109,11 @@ export function dialectFlag(dialect: Dialect) {
 }
 
 const delay = object(
-  { title: "a delay", docs: "Holds requests until they fit, and so spreads bursts." },
+  { title: "a delay", docs: "Spreads bursts." },
   {
     max: field(
       duration(delayBounds),
-      "The longest delay. A request that would wait longer is refused, and so is one whose " +
-        "caller has less time left. Requests with several limits that delay wait no longer than " +
-        "the shortest `max`.",
+      "The longest delay. Requests that would wait longer are refused.",
       { needs: "the longest delay, such as 200ms", larger: "looser", as: "maxMs" },
     ),
   },
@@ -126,8 +124,7 @@ const overForm = object(
   {
     delay: field(
       inner(delay),
-      "Holds requests of services with `inExtProc`, which Envoy lets wait. The rate limit filter " +
-        "of Envoy cannot wait, so its requests are refused.",
+      "Holds requests until they fit, with `inExtProc`; others are refused.",
       { needs: "delay: {max: 200ms}" },
     ),
   },
@@ -165,7 +162,7 @@ const limitOnlyFields = {
   ),
   over: field(
     wordOr(["refuse"], inner(overForm), "refuse, or a map: {delay: {max: 200ms}}"),
-    "What happens to requests over the limit: `refuse`, or `delay` for up to `max`.",
+    "What happens to requests over the limit.",
     { dependentDefault: "refuse", added: "looser" },
   ),
   overrideMax: overrideMaxField,

@@ -256,8 +256,7 @@ export const proxies = object(
     gateway: field(inner(gateway), "The Gateway that the generated objects attach to."),
     tcpListeners: field(
       tcpListeners,
-      "Listeners of edge proxies for services that speak TCP or Redis, with limits of their " +
-        "connections. Default: none.",
+      "Listeners of edge proxies for TCP and Redis. Default: none.",
       { default: [] },
     ),
     overload: field(inner(proxyOverload), "Envoy's overload manager. Default: not configured."),

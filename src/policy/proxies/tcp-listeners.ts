@@ -55,7 +55,7 @@ const partsExpected = "a descriptor, such as [remote_address, {value: cache, as:
 const rateLimit = object(
   {
     title: "a TCP listener's rateLimit",
-    docs: "The limits of `rateLimits` that each new connection is charged to.",
+    docs: "Limits that each new connection is charged to.",
   },
   {
     domain: field(placed(ruledText(domainRule)), "A domain of `rateLimits`.", {
@@ -67,8 +67,7 @@ const rateLimit = object(
         max: descriptorsMax,
         min: 1,
       }),
-      "Descriptors of `remote_address` and fixed texts: [[{value: cache, as: listener}, " +
-        "remote_address]].",
+      "Descriptors of `remote_address` and fixed texts.",
       { needs: "a list of descriptors" },
     ),
   },
@@ -90,7 +89,7 @@ const rateLimit = object(
 const connectionRate = object(
   {
     title: "a connectionRate",
-    docs: "A token bucket of new connections in each proxy.",
+    docs: "New connections in each proxy.",
   },
   {
     connections: field(whole(thresholdBounds), "Connections allowed in each interval.", {
@@ -104,7 +103,7 @@ const connectionRate = object(
     }),
     burst: field(
       whole(thresholdBounds),
-      "Connections that may arrive at once, at least `connections`. Default: `connections`.",
+      "Connections that may arrive at once. Default: `connections`.",
       { larger: "looser" },
     ),
   },
@@ -119,7 +118,7 @@ const connectionRate = object(
 );
 
 const upstream = object(
-  { title: "a TCP upstream", docs: "Where the connections of a TCP listener go." },
+  { title: "a TCP upstream", docs: "Where connections go." },
   {
     address: field(address, "A host name or an IP address.", {
       needs: "a host name or IP address",
@@ -143,7 +142,7 @@ const upstream = object(
 const tcpListener = object(
   {
     title: "a TCP listener",
-    docs: "A listener of edge proxies for a service that speaks TCP or Redis, not HTTP.",
+    docs: "A listener for a service that speaks TCP or Redis.",
   },
   {
     name: field(
@@ -157,29 +156,23 @@ const tcpListener = object(
       larger: "different",
       needs: "the port of the listener",
     }),
-    protocol: field(
-      words("tcp", "redis"),
-      "`tcp` copies bytes. `redis` understands commands, and spreads keys over the hosts.",
-      { default: "tcp" },
-    ),
+    protocol: field(words("tcp", "redis"), "`redis` spreads keys over the hosts.", {
+      default: "tcp",
+    }),
     upstream: field(inner(upstream), "Where the connections go.", {
       needs: "upstream: {address, port}",
     }),
-    maxConnections: field(
-      whole(thresholdBounds),
-      "Maximum open connections of one proxy; further ones are closed at once.",
-      { larger: "looser", as: "connectionsMax", default: 1_000 },
-    ),
-    connectionRate: field(
-      inner(connectionRate),
-      "A limit of new connections in each proxy. Default: none.",
-      { added: "stricter" },
-    ),
-    rateLimit: field(
-      inner(rateLimit),
-      "Limits of new connections over all proxies. Default: none.",
-      { added: "stricter" },
-    ),
+    maxConnections: field(whole(thresholdBounds), "Maximum open connections of one proxy.", {
+      larger: "looser",
+      as: "connectionsMax",
+      default: 1_000,
+    }),
+    connectionRate: field(inner(connectionRate), "A limit of new connections. Default: none.", {
+      added: "stricter",
+    }),
+    rateLimit: field(inner(rateLimit), "Limits over all proxies. Default: none.", {
+      added: "stricter",
+    }),
     connectTimeout: field(duration(tryTimeBounds), "The timeout of a connection upstream.", {
       larger: "different",
       as: "connectMs",
@@ -187,7 +180,7 @@ const tcpListener = object(
     }),
     idleTimeout: field(
       duration(tryTimeBounds),
-      "How long a TCP connection may be silent. Default: an hour; with redis: no limit.",
+      "How long a connection may be silent. Default: an hour; redis: no limit.",
       { larger: "different", as: "idleMs" },
     ),
   },

@@ -54,7 +54,7 @@ const upstream = object(
       choice({ what: "a protocol of a service" }, "http1", "http2"),
       "The protocol of the service; gRPC needs http2. Default: that of its " +
         "callers. Behind a TLS listener: http1, or what ALPN negotiates with the " +
-        "service. In Istio: whether callers upgrade to HTTP/2, whatever the name of the port.",
+        "service.",
     ),
   },
   {

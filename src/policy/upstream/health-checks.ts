@@ -134,8 +134,7 @@ export const healthChecks = object(
     ),
     initialJitter: field(
       duration(tryTimeBounds),
-      "The first check is delayed by up to this, so that proxies that start together do not " +
-        "check together. Default: none.",
+      "The first check is later by up to this. Default: none.",
       { larger: "different", as: "initialJitterMs" },
     ),
     intervalJitter: field(

@@ -10,8 +10,8 @@ const intro = `\
 A version is the first in which the option is known to work. If a target does not support an option,
 it is an error (HG359) on a service or TCP listener, and for TLS and HTTP/3 of the listener. The
 rest of \`proxies.listener\` is then left to the target. Generated Envoys write the JSON access log
-that \`headgate replay\` reads. Envoy Gateway writes its own JSON format, and in Istio your Telemetry
-objects define what is logged, because the listeners also serve other requests.`;
+that \`headgate replay\` reads. Envoy Gateway writes its own JSON format, and in Istio your
+Telemetry objects define what is logged, because the listeners also serve other requests.`;
 
 /** Whose words say it, and since when; or why nothing does. */
 function supportCell(support: OptionSupport): string {
