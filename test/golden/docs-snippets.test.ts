@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -12,6 +13,8 @@ import { parseScenario } from "../../src/policy/scenario/parse-scenario.js";
 import { envoyTool } from "../../src/programs/install.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
+import { runPromtool } from "../support/promtool.js";
+import { useStage } from "../support/stage.js";
 
 /**
  * The test that runs a block, by the first word of its mark; each language that a reader copies has
@@ -23,6 +26,7 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   services: "yaml",
   scenario: "yaml",
   promql: "promql",
+  scrape: "yaml",
   // test/golden/runbooks.test.ts
   runbook: "promql",
   settings: "sh",
@@ -102,6 +106,8 @@ spec:
   services:
 ${services.replace(/^/gm, "    ")}
 `;
+
+const stage = useStage("file");
 
 const knownSettings = new Set(optionNames.map((name) => optionRow(name).env));
 
@@ -205,6 +211,15 @@ describe("snippets of the documentation", () => {
         const wanted = [...grouping, ...own.flatMap((one) => one.labels)];
         expect(labels, `${placeOf(block)} ${line}`).toEqual(expect.arrayContaining(wanted));
       }
+    }
+  });
+
+  it("show scrapes that Prometheus takes", async () => {
+    for (const [i, block] of withMark("scrape").entries()) {
+      const path = join(stage.folder, `scrape-${i}.yaml`);
+      writeFileSync(path, block.text);
+      const { isOk, output } = await runPromtool(stage, ["check", "config", path]);
+      expect(isOk, `${placeOf(block)} ${output}`).toBe(true);
     }
   });
 

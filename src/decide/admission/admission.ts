@@ -12,13 +12,14 @@ import type {
   AdmissionDecider,
   AdmissionRequest,
 } from "./admission-call.js";
+import { DelayedRequests } from "./delayed-requests.js";
 import { ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
 import type { ServiceEvent } from "./service-events.js";
 
 /** What happens to admission, for logs. */
 export type AdmissionEvent = ServiceEvent;
 
-interface AdmissionParts extends ServiceAdmissionParts {
+interface AdmissionParts extends Omit<ServiceAdmissionParts, "delayed"> {
   readonly policies: PolicySource;
 }
 
@@ -47,7 +48,7 @@ const commonHeaderNames: readonly string[] = [
  * it and who waits for as long as policies name it.
  */
 export class Admission implements AdmissionDecider {
-  readonly #parts: AdmissionParts;
+  readonly #parts: AdmissionParts & ServiceAdmissionParts;
   #policy: Policy | undefined;
   #services: ReadonlyMap<string, ServiceAdmission> = new Map();
   #requestHeaderNames: ReadonlySet<string> = new Set();
@@ -58,7 +59,7 @@ export class Admission implements AdmissionDecider {
 
   /** Looks at gates and limits once a second, until `close`. */
   constructor(parts: AdmissionParts) {
-    this.#parts = parts;
+    this.#parts = { ...parts, delayed: new DelayedRequests(parts.clock) };
     this.#cancelTick = this.#scheduleTick();
     this.#follow();
   }
