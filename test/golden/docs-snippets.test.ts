@@ -124,7 +124,8 @@ function wordsLike(pattern: RegExp): ReadonlyMap<string, string> {
 
 describe("names in the documentation", () => {
   it("are those of metrics that are there, whole or up to a *", () => {
-    const names = [...referencePage("metrics.md").matchAll(/`(headgate_\w+)`/g)];
+    const pages = referencePage("metrics.md") + referencePage("library-metrics.md");
+    const names = [...pages.matchAll(/`(headgate_\w+)`/g)];
     const known = names.map(([, name = ""]) => name);
     const wrong = [...wordsLike(/\bheadgate_[a-z0-9_]+/g)].filter(([word]) => {
       const name = word.replace(/_(bucket|sum|count)$/, "");
