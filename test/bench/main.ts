@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
@@ -76,6 +77,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
+  --client N      instead of all this: what the library of callers adds to a call, next to other
+                  libraries, in turns of N thousand calls
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
@@ -106,6 +109,7 @@ interface InsteadValues {
   readonly repeat?: string;
   readonly rlqs?: string;
   readonly console?: string;
+  readonly client?: string;
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
@@ -140,6 +144,7 @@ async function main(): Promise<void> {
       repeat: { type: "string" },
       rlqs: { type: "string" },
       console: { type: "string" },
+      client: { type: "string" },
       replay: { type: "string" },
       generate: { type: "string" },
       rooms: { type: "string" },
@@ -255,6 +260,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await rlqs(Number(values.rlqs) * 1_000);
   } else if (values.console !== undefined) {
     process.stdout.write(`${await tellConsole(Number(values.console))}\n`);
+  } else if (values.client !== undefined) {
+    process.stdout.write(`${await tellClientLibrary(Number(values.client))}\n`);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {

@@ -1,9 +1,12 @@
 import { once } from "node:events";
-import { type ClientRequest, request as httpRequest } from "node:http";
+import { type ClientRequest, createServer, request as httpRequest } from "node:http";
 import { type ClientHttp2Stream, connect as connectHttp2, constants } from "node:http2";
-import { connect } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import fastify from "fastify";
 import { describe, expect, it } from "vitest";
+import { fastifyAdmission } from "../../src/client/server/fastify.js";
+import { httpAdmission } from "../../src/client/server/node-http.js";
 import {
   createServerAdmission,
   type ServerAdmission,
@@ -266,6 +269,18 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
       expect(admission.snapshot().outcomes).toMatchObject({ success: 1, ignore: 29 });
     });
 
+    it("begins no work for a pipelined request whose connection goes before its turn", async () => {
+      const works = new Works();
+      const queue = { sizeMax: 10, waitMsMax: 60_000 };
+      const { admission, port } = await start(kind, works.begin, { maxInFlight: 1, queue });
+      const socket = connect(port, "127.0.0.1");
+      socket.write("GET / HTTP/1.1\r\nhost: orders\r\n\r\n".repeat(5));
+      await until("the others wait", () => admission.snapshot().waiting === 4);
+      socket.destroy();
+      await untilIdle(admission);
+      expect(works.begun).toHaveLength(1);
+    });
+
     it.each<readonly [string, RefusalCause, Readonly<Record<string, string>>, string]>([
       ["GET", "concurrency", {}, "/"],
       ["HEAD", "concurrency", {}, "/"],
@@ -329,6 +344,54 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
     });
   },
 );
+
+describe("httpAdmission()", () => {
+  it("gets the permit back of a handler that throws and answers nothing", async () => {
+    const admission = createServerAdmission({ name: "orders", maxInFlight: 1 });
+    const admitted = httpAdmission(admission, () => {
+      throw new Error("as handlers do");
+    });
+    const errors: unknown[] = [];
+    const server = createServer((request, response) => {
+      try {
+        admitted(request, response);
+      } catch (error) {
+        errors.push(error);
+      }
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    stage.atEnd(() => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    });
+    const { port } = server.address() as AddressInfo;
+    const open = openRequest("node:http", port);
+    await until("it has thrown", () => errors.length === 1);
+    expectAllEnded(admission, 1);
+    open.abort();
+  });
+});
+
+describe("fastifyAdmission", () => {
+  it("sends a refusal with the headers of hooks before it", async () => {
+    const admission = createServerAdmission({ name: "orders", load: () => 2 });
+    const app = fastify();
+    app.addHook("onRequest", async (_request, reply) => {
+      reply.header("x-hook", "before");
+    });
+    await app.register(fastifyAdmission, { admission });
+    app.get("/", async () => "served");
+    await app.listen({ host: "127.0.0.1", port: 0 });
+    stage.atEnd(() => app.close());
+    const http = new HttpClient();
+    stage.atEnd(() => http.close());
+    const { port } = app.server.address() as AddressInfo;
+    expect(await http.send({ port })).toMatchObject({
+      status: 503,
+      headers: { "x-hook": "before" },
+    });
+  });
+});
 
 describe("admission of gRPC calls behind the adapter for node:http2", () => {
   it("refuses them by trailers alone, as gRPC clients read them", async () => {

@@ -53,7 +53,7 @@ async function start(options: Partial<ServerAdmissionOptions> = {}) {
       router.service(LimitService, {
         async listRules(_request, { values }) {
           await handlers.wait(values.get(admissionKey));
-          if (handlers.isFailing) throw new ConnectError("broken", Code.Internal);
+          if (handlers.isFailing) throw new ConnectError("full", Code.ResourceExhausted);
           return {};
         },
         async *tailDecisions(_request, { values }) {
@@ -140,21 +140,24 @@ describe.each(protocols)("admission of calls over $protocol", ({ transport }) =>
     const call = errorOf(clientOf(baseUrl).listRules({}));
     await until("it has begun", () => handlers.permits.length === 1);
     handlers.letGo();
-    expect((await call).code).toBe(Code.Internal);
+    expect((await call).code).toBe(Code.ResourceExhausted);
     await untilIdle(admission);
-    expect(admission.snapshot().outcomes.ignore).toBe(1);
+    expect(admission.snapshot().outcomes.dropped).toBe(1);
   });
 
   it("gets the permit back of a client that cancels, in work and in the queue", async () => {
     const { admission, handlers, baseUrl } = await start({ queue: { waitMsMax: 60_000 } });
     const client = clientOf(baseUrl);
-    const abort = new AbortController();
-    const calls = [1, 2].map(() => errorOf(client.listRules({}, { signal: abort.signal })));
+    const aborts = [new AbortController(), new AbortController()] as const;
+    const calls = aborts.map(({ signal }) => errorOf(client.listRules({}, { signal })));
     await until("one waits", () => admission.snapshot().waiting === 1);
-    abort.abort();
+    aborts[1].abort();
+    await until("it waits no more", () => admission.snapshot().waiting === 0);
+    expect(admission.snapshot()).toMatchObject({ inFlight: 1, leftCount: 1 });
+    aborts[0].abort();
     for (const error of await Promise.all(calls)) expect(error.code).toBe(Code.Canceled);
     await untilIdle(admission);
-    expect(admission.snapshot().waiting).toBe(0);
+    expect(handlers.permits).toHaveLength(1);
     handlers.letGo();
   });
 

@@ -50,6 +50,8 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   workflow: "yaml",
   "pre-commit": "yaml",
   image: "sh",
+  // test/e2e/docs-server.test.ts
+  server: "js",
   // test/e2e/library.test.ts
   client: "ts",
   // test/contract/client/adapters-guide.test.ts

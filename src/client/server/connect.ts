@@ -27,9 +27,10 @@ export const admissionKey: ContextKey<RequestPermit | undefined> = createContext
  */
 export function connectAdmission(admission: ServerAdmission): Interceptor {
   return (next) => async (request) => {
+    if (request.signal.aborted) throw clientLeft();
     const asked = new ConnectServerRequest(request);
     const verdict = await decided(admission.begin(asked), request.signal);
-    if (verdict.kind === "left") throw new ConnectError("the client left", Code.Canceled);
+    if (verdict.kind === "left") throw clientLeft();
     if (verdict.kind === "refused") throw refusalError(verdict);
     const { permit } = verdict;
     const left = (): void => permit.end("left");
@@ -76,6 +77,10 @@ async function* followed<T>(messages: AsyncIterable<T>, end: End): AsyncIterable
     // Without a status the reader has stopped before the last message.
     end(status === undefined ? "left" : "completed", status);
   }
+}
+
+function clientLeft(): ConnectError {
+  return new ConnectError("the client left", Code.Canceled);
 }
 
 /** The proxy layer's refusal: its headers are the metadata, its content type the protocol's. */

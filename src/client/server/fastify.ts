@@ -29,7 +29,8 @@ function plugin(
         next();
       },
       refused: (refusal) => {
-        // Its serializers would change the body, and hooks before this one may have set headers.
+        // Its serializers would change the body: whoever answers by hand says so. Hooks before this
+        // one may have set headers.
         reply.hijack();
         for (const [name, value] of Object.entries(reply.getHeaders())) {
           if (value !== undefined) reply.raw.setHeader(name, value);

@@ -1,4 +1,5 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { HostReadings } from "../../core/admission/host-reading.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
@@ -97,6 +98,11 @@ export class Admission implements AdmissionDecider {
   read(service: string, update: SignalUpdate): void {
     this.#follow();
     this.#services.get(service)?.read(update);
+  }
+
+  /** Readings of this replica's host, valid for `holdMs` without newer ones. */
+  readHost(readings: HostReadings, holdMs: number): void {
+    for (const service of this.services()) service.readHost(readings, holdMs);
   }
 
   /** Ends what runs by itself, and gives shares up. Who is in stays in. */

@@ -6,7 +6,9 @@ import {
   requestDeadline,
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import type { HostReadings } from "../../core/admission/host-reading.js";
 import type { RefusalDetail } from "../../core/admission/immediate-response-cache.js";
+import { hostLoadRatio } from "../../core/admission/load.js";
 import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
@@ -142,6 +144,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
     for (const change of this.#pools.read(update)) this.#capacityChanges.add(change);
     if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
     this.#queue.serve(this.#parts.clock.monotonicMs());
+  }
+
+  /** Readings of this replica's host; `holdMs` as for `LoadSignals.host`. */
+  readHost(readings: HostReadings, holdMs: number): void {
+    const ratio = hostLoadRatio(readings, this.policy.admission?.load?.host ?? {});
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (ratio !== undefined) this.#blocks.admission?.health?.signals.host(ratio, holdMs, nowMs);
   }
 
   /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */

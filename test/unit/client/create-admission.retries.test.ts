@@ -55,6 +55,37 @@ describe("retries of an admission", () => {
     expect(rig.result("a")).toBe("planned: overloaded");
   });
 
+  it("do not wait for what is still read of the attempt that they repeat", async () => {
+    const rig = new CallRig({ retry, concurrency: { law: "fixed", initial: 1 } });
+    rig.call("a", [{ ...refusedMs, holdMs: 60_000 }, { ms: 1 }], { timeoutMs: 10_000 });
+    await rig.pass(2);
+    expect(rig.admission.snapshot().inFlight).toBe(0);
+    // Until then its response may be the result of the call.
+    expect(rig.begun[0]?.attempt.signal.aborted).toBe(false);
+    await rig.pass(4_000);
+    expect(rig.result("a")).toBe("served 2");
+    expect(rig.begun[0]?.attempt.signal.reason).toMatchObject({ name: "AbortError" });
+    await rig.pass(60_000, 1_000);
+    expect(rig.clock.timerCount).toBe(0);
+  });
+
+  it("that are given up abort what is still read of the attempt before", async () => {
+    const rig = new CallRig({ retry });
+    const controller = new AbortController();
+    rig.call("a", [{ ...refusedMs, holdMs: 60_000 }], { signal: controller.signal });
+    await rig.pass(10);
+    controller.abort("enough");
+    expect(rig.begun[0]?.attempt.signal.reason).toBe("enough");
+  });
+
+  it("leave no time behind that their attempts waited for", async () => {
+    const rig = new CallRig({ retry });
+    rig.call("a", [refusedMs, { ms: 1 }], { timeoutMs: 10_000 });
+    await rig.pass(5_000, 5);
+    expect(rig.result("a")).toBe("served 2");
+    expect(rig.clock.timerCount).toBe(0);
+  });
+
   it("follow Retry-After, but not beyond the bound, and not what is no time", async () => {
     for (const [retryAfterMs, times] of [
       [500, [0, 501]],
@@ -222,6 +253,16 @@ describe("hedges of an admission", () => {
     rig.call("second", [{ ms: 1 }]);
     await rig.pass(0);
     expect(rig.admission.snapshot()).toMatchObject({ waiting: 1 });
+  });
+
+  it("abort at once what is still read of an attempt that failed", async () => {
+    const rig = await hedging();
+    const first = { ms: 30, kind: "failed", holdMs: 1_000 } as const;
+    rig.call("a", [first, { ms: 50 }], { isIdempotent: true });
+    await rig.pass(30);
+    expect(rig.begun[0]?.attempt.signal.reason).toMatchObject({ name: "AbortError" });
+    await rig.pass(50);
+    expect(rig.result("a")).toBe("served 2");
   });
 
   it("leave a call running whose hedge fails, and the other way round", async () => {

@@ -141,7 +141,7 @@ describe("createServerAdmission()", () => {
   it.each([
     { loads: [() => 0.5], cause: undefined },
     { loads: [() => Number.NaN, () => -4, () => Number.NEGATIVE_INFINITY], cause: undefined },
-    { loads: [() => 0.2, { loadRatio: () => 0.99 }], cause: "load" },
+    { loads: [() => 0.2, { loadRatio: () => 0.99 }, () => 0.3], cause: "load" },
     { loads: [() => Number.POSITIVE_INFINITY], cause: "load" },
   ])("looks at loads from elsewhere: $cause", ({ loads, cause }) => {
     const { admission } = start({ load: loads });
@@ -166,7 +166,7 @@ describe("createServerAdmission()", () => {
     verdict.permit.end("completed");
     low?.leave();
     low?.leave();
-    expect(admission.snapshot()).toMatchObject({ inFlight: 0, waiting: 0 });
+    expect(admission.snapshot()).toMatchObject({ inFlight: 0, waiting: 0, leftCount: 1 });
   });
 
   it("refuses who waited for too long, as the proxy layer does", async () => {

@@ -92,6 +92,7 @@ const neverAlone = [
   "a rate_limit.unlimited",
   "a concurrency.latencyShed",
   "a concurrency.signal",
+  "signal.kafka",
   "a consistentHash.cookie",
   "a consistentHash.sourceIp",
   "a quota.rate",
