@@ -92,11 +92,16 @@ it("moves limits with the lag that Kafka has, and keeps them while it is away", 
     return JSON.parse(out).services;
   };
   const waitForService = (name: string, wanted: Partial<Service>): Promise<unknown> =>
-    waitFor(`${name} is ${JSON.stringify(wanted)}`, async () => {
-      const found = (await services()).find((service) => service.name === name);
-      expect(found).toMatchObject(wanted);
-      return true;
-    });
+    waitFor(
+      `${name} is ${JSON.stringify(wanted)}`,
+      async () => {
+        const found = (await services()).find((service) => service.name === name);
+        expect(found).toMatchObject(wanted);
+        return true;
+      },
+      // A look takes as much as a poll, and would keep a busy machine from it.
+      { everyMs: 200, withinMs: 40_000 },
+    );
   await waitForService("linearizer", { concurrencyLimit: 1_000 });
   await produce("batches-orders", 7);
   await waitForService("linearizer", { concurrencyLimit: 505, signals: [{ reading: 7 }] });
