@@ -1,9 +1,12 @@
 import type { Program } from "../../src/programs/programs.js";
 import { lookUp, thisMachine } from "../../src/programs/provision.js";
-import { type ToolName, tools } from "./tools.js";
+import { optionalTools, type ToolName, tools } from "./tools.js";
 
 /** Begins the message of a test that could not run; the whole suite's report looks for it. */
 export const missingProgramMark = "MISSING PROGRAM";
+
+/** The same for a program that not every machine can have: then also CI goes without. */
+export const missingOptionalMark = "MISSING OPTIONAL PROGRAM";
 
 const known = new Map<ToolName, Promise<Program>>();
 
@@ -18,5 +21,6 @@ export async function requireProgram(name: ToolName): Promise<string> {
   const program = await looked;
   if (program.kind === "found") return program.path;
   const { command } = tools[name];
-  throw new Error(`${missingProgramMark} ${command}: ${program.why}; ${program.hint}`);
+  const mark = optionalTools.has(name) ? missingOptionalMark : missingProgramMark;
+  throw new Error(`${mark} ${command}: ${program.why}; ${program.hint}`);
 }

@@ -204,6 +204,9 @@ export const toolNames: readonly ToolName[] = [
   "kafka",
 ];
 
+/** What needs more of a machine than a registry: Kafka runs on the machine's Java. */
+export const optionalTools: ReadonlySet<ToolName> = new Set(["kafka"]);
+
 /** Several programs, one after the other, so that what is reported stays readable. */
 export async function provisionAll(
   names: readonly ToolName[] = toolNames,

@@ -34,10 +34,11 @@ const signalOptionRows = {
     env: "HEADGATE_SIGNAL_TOKENS",
     valueName: "DIRECTORY",
     docs:
-      "A directory of bearer tokens for signal sources. The file with a host's " +
-      "name contains the token for it, which is sent over https or to " +
-      "HEADGATE_PROMETHEUS_URL; for a Kafka broker it contains `user:password`, and " +
-      "`HOST.ca.pem`, `HOST.cert.pem` and `HOST.key.pem` are its CAs and our certificate. " +
+      "A directory of credentials for signal sources. The file with a host's " +
+      "name contains the bearer token for it, which is sent over https or to " +
+      "HEADGATE_PROMETHEUS_URL. For a Kafka broker it contains `user:password`. " +
+      "`HOST.ca.pem`, `HOST.cert.pem` and `HOST.key.pem` contain a broker's CAs and the " +
+      "client certificate. " +
       "Headgate reads the files for each poll.",
   }),
   hostRoot: textOption({

@@ -151,7 +151,7 @@ const hostDocs = hostReadingNames
     const { docs, target, critical } = hostReadings[name];
     return `\`${name}\`: ${docs} (${target} to ${critical})`;
   })
-  .join("; ");
+  .join(". ");
 
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {

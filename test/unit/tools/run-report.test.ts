@@ -12,6 +12,8 @@ import {
 
 const missing = "MISSING PROGRAM envoy: there is no usable envoy on PATH; install it";
 
+const missingOptional = "MISSING OPTIONAL PROGRAM kafka: there is no Java; install it";
+
 function file(parts: Partial<FileOutcome>): FileOutcome {
   return { path: "a.test.ts", isFailed: false, errors: [], tests: [], ...parts };
 }
@@ -87,12 +89,14 @@ describe("conclude()", () => {
   const passed = tallyCheck("lint", 0);
   const failed = tallyCheck("typecheck", 2);
   const notRun: Tally = { passedCount: 0, failures: [], notRun: ["x (skipped)"] };
+  const optional = tallyFile(file({ isFailed: true, errors: [missingOptional] }));
 
   it.each([
     { tallies: [passed], isCi: true, exitCode: 0, last: "1 passed, 0 failed" },
     { tallies: [passed, failed], isCi: false, exitCode: 1, last: "1 passed, 1 failed" },
     { tallies: [passed, notRun], isCi: false, exitCode: 0, last: "1 passed, 0 failed, 1 skipped" },
     { tallies: [passed, notRun], isCi: true, exitCode: 1, last: "1 passed, 1 failed" },
+    { tallies: [passed, optional], isCi: true, exitCode: 0, last: "1 passed, 0 failed, 1 skipped" },
     { tallies: [], isCi: false, exitCode: 1, last: "0 passed, 0 failed" },
     { tallies: [notRun], isCi: false, exitCode: 1, last: "0 passed, 0 failed, 1 skipped" },
   ])("ends with '$last' and exit code $exitCode (CI: $isCi)", (row) => {
