@@ -17,7 +17,14 @@ import {
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
 import type { Drawing } from "../terminal/print.js";
-import { countText, isOfFleet, periodText, replicaText, safeText, waitText } from "../terminal/quantity.js";
+import {
+  countText,
+  isOfFleet,
+  periodText,
+  replicaText,
+  safeText,
+  waitText,
+} from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** Adds `headgate rules`: what the active policy limits, and how often. */
