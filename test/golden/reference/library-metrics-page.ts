@@ -1,5 +1,23 @@
 import { libraryMetrics } from "../../../src/client/metrics/library-metrics.js";
-import { code, paragraphs, type ReferencePage, table } from "./markdown.js";
+import { block, code, paragraphs, type ReferencePage, table } from "./markdown.js";
+
+const example = `<!-- test: client -->
+${block(
+  `
+import { createAdmission } from "headgate/client";
+import { addMetrics } from "headgate/metrics/prometheus";
+import { Registry } from "prom-client";
+
+const orders = createAdmission({ name: "orders" });
+const registry = new Registry();
+addMetrics(registry, { calls: [orders] });
+
+await orders.run(async () => "an order");
+const metrics = await registry.metrics();
+console.log(metrics.includes('headgate_client_calls_total{admission="orders"} 1')); // prints true
+`,
+  "ts",
+)}`;
 
 /** The metrics of the library for other programs. */
 export function libraryMetricsPage(): ReferencePage {
@@ -14,10 +32,12 @@ export function libraryMetricsPage(): ReferencePage {
     title: "Metrics of the library",
     purpose: "This page lists the metrics of `headgate/client` and `headgate/server`.",
     body: paragraphs(
-      "`addMetrics` of `headgate/metrics/prometheus` adds them to a registry of prom-client; " +
-        "`observeMetrics` of `headgate/metrics/opentelemetry` adds them to a meter of " +
-        "OpenTelemetry, without `_total` at the end of a name. The label `admission` is the name " +
-        "of what is measured. All other values come from closed sets.",
+      example,
+      "`requests` adds admissions of services (`createServerAdmission`), and `windows` adds window " +
+        "limiters by name. `observeMetrics(meter, {calls: [orders]})` of " +
+        "`headgate/metrics/opentelemetry` adds the same metrics to a meter of OpenTelemetry, " +
+        "without `_total` at the end of a name. The label `admission` is the name of what is " +
+        "measured. All other values come from closed sets.",
       table(["metric", "type", "labels", "what it says"], rows),
     ),
   };
