@@ -2,7 +2,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../../src/app/base/logger.js";
 import type { TracingChoice } from "../../../../src/app/config/tracing-choice.js";
-import { closeMsMax, type OpenTracing, openTracing } from "../../../../src/app/tracing/tracing.js";
+import { closeMsMax } from "../../../../src/app/telemetry/otlp-export.js";
+import { type OpenTracing, openTracing } from "../../../../src/app/telemetry/tracing.js";
 import type { Clock } from "../../../../src/core/base/clock.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import { RateLimitRequestSchema } from "../../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
@@ -55,7 +56,7 @@ async function open(
   clock: Clock = realClock,
 ): Promise<OpenTracing> {
   const choice = { protocol: "http", serviceName: "limits", samplingRatio: 1, ...fields } as const;
-  const tracing = await openTracing(choice, { clock, random: realRandom, logger });
+  const tracing = await openTracing(choice, { clock, replica: "replica-1", logger });
   if (clock === realClock) closers.push(() => tracing.close());
   return tracing;
 }
