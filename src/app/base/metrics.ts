@@ -82,11 +82,11 @@ export interface MetricFamily {
   readonly name: string;
   readonly help: string;
   readonly type: "counter" | "gauge" | "histogram";
-  readonly samples: readonly MetricSample[];
+  readonly samples: readonly SeriesSample[];
 }
 
 /** A number of a series; a histogram has several, under the names of Prometheus' text format. */
-export interface MetricSample {
+export interface SeriesSample {
   /** The family's; of a histogram followed by `_bucket` (with the label `le`), `_sum`, `_count`. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string | number>>;
@@ -138,7 +138,7 @@ const familyTypes: ReadonlyMap<string, MetricFamily["type"]> = new Map([
 
 /** A value as the library gives it, and what this file's own histogram adds to it. */
 type GivenValue = MetricValueWithName<string> &
-  Pick<MetricSample, "exemplar"> & { readonly sharedLabels?: Labels };
+  Pick<SeriesSample, "exemplar"> & { readonly sharedLabels?: Labels };
 
 /** Reads a metric at a time: what calls wait for is one of them, however many there are. */
 async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<MetricFamily> {
@@ -149,7 +149,7 @@ async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<M
     // The library's types say a number, and it gives a word.
     const type = familyTypes.get(String(givenType));
     if (type === undefined) continue;
-    const samples = values.map((given: GivenValue): MetricSample => {
+    const samples = values.map((given: GivenValue): SeriesSample => {
       const { metricName = name, value, exemplar } = given;
       const labels: Record<string, string | number> = { ...common };
       for (const [label, own] of Object.entries(given.labels)) {

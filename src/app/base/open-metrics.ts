@@ -1,4 +1,4 @@
-import type { Exemplar, MetricFamily, MetricSample } from "./metrics.js";
+import type { Exemplar, MetricFamily, SeriesSample } from "./metrics.js";
 
 /** Source: OpenMetrics 1.0, "Protocol Negotiation". */
 export const openMetricsType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -41,7 +41,7 @@ export async function renderOpenMetrics(families: AsyncIterable<MetricFamily>): 
   return `${lines.join("\n")}\n# EOF\n`;
 }
 
-function sampleLine(name: string, { labels, value, exemplar }: MetricSample): string {
+function sampleLine(name: string, { labels, value, exemplar }: SeriesSample): string {
   const text = `${name}${labelSet(labels)} ${numberText(value)}`;
   return exemplar === undefined ? text : `${text} # ${exemplarText(exemplar)}`;
 }
@@ -51,7 +51,7 @@ function exemplarText({ traceId, spanId, value, epochMs }: Exemplar): string {
   return `${labels} ${numberText(value)} ${(epochMs / 1_000).toFixed(3)}`;
 }
 
-function labelSet(labels: MetricSample["labels"]): string {
+function labelSet(labels: SeriesSample["labels"]): string {
   const pairs = Object.entries(labels).map(
     ([name, value]) => `${name}="${escaped(String(value))}"`,
   );

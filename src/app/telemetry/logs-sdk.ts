@@ -8,8 +8,8 @@ import {
   type ReadableLogRecord,
 } from "@opentelemetry/sdk-logs";
 import { readVersion } from "../base/version.js";
+import { type ExportParts, failedEvent } from "./export-parts.js";
 import { type ExportSettings, observed } from "./exporter-sdk.js";
-import { type ExportParts, failedEvent } from "./otlp-export.js";
 import { resourceOf } from "./resource-sdk.js";
 
 /** The most log lines that wait or are under way; more are dropped and counted. */
@@ -32,14 +32,6 @@ const severities: ReadonlyMap<string, SeverityNumber> = new Map([
   ["error", SeverityNumber.ERROR],
   ["fatal", SeverityNumber.FATAL],
 ]);
-
-/** A log line as the logger writes it. */
-interface WrittenLine extends AnyValueMap {
-  readonly level: string;
-  readonly event: string;
-  readonly "@timestamp": string;
-  readonly "@message": string;
-}
 
 /** Sends lines in batches, a second after the first of them, and what is left when it is closed. */
 export function createLogExport(
@@ -67,18 +59,17 @@ export function createLogExport(
       counts.droppedCount += 1;
       return;
     }
-    // Written by the logger of this process.
-    const { level, event, ...rest } = JSON.parse(line) as WrittenLine;
+    const written: AnyValueMap = JSON.parse(line);
+    const { level, event, "@timestamp": time, "@message": body, ...attributes } = written;
     // A line on lines that could not be sent would be one more of them.
-    if (event === failedEvent && rest["signal"] === "logs") return;
-    const { "@timestamp": time, "@message": body, ...attributes } = rest;
+    if (event === failedEvent && attributes["signal"] === "logs") return;
     queuedCount += 1;
     logger.emit({
-      timestamp: new Date(time),
-      severityNumber: severities.get(level) ?? SeverityNumber.UNSPECIFIED,
-      severityText: level,
-      eventName: event,
-      body: body.slice(0, textLengthMax),
+      timestamp: new Date(String(time)),
+      severityNumber: severities.get(String(level)) ?? SeverityNumber.UNSPECIFIED,
+      severityText: String(level),
+      eventName: String(event),
+      body: String(body).slice(0, textLengthMax),
       attributes,
     });
   };

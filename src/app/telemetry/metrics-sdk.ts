@@ -14,10 +14,10 @@ import {
   type MetricData,
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
-import type { MetricFamily, MetricSample } from "../base/metrics.js";
+import type { MetricFamily, SeriesSample } from "../base/metrics.js";
 import { readVersion } from "../base/version.js";
+import type { ExportParts } from "./export-parts.js";
 import { type ExportSettings, observed } from "./exporter-sdk.js";
-import type { ExportParts } from "./otlp-export.js";
 import { resourceOf } from "./resource-sdk.js";
 
 /** The most data points in a message: to make one takes some 10 ms, in which nothing is decided. */
@@ -99,13 +99,13 @@ function metricData(
 }
 
 /** A label is a text in the scrape, whatever it was made of. */
-function attributesOf(labels: MetricSample["labels"]): Attributes {
+function attributesOf(labels: SeriesSample["labels"]): Attributes {
   return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, String(value)]));
 }
 
 /** Counts of single buckets, from the scrape's, each of which holds those below it. */
 function histogramPoints(
-  samples: readonly MetricSample[],
+  samples: readonly SeriesSample[],
   times: PointTimes,
 ): DataPoint<Histogram>[] {
   const bySeries = new Map<

@@ -4,27 +4,13 @@ import { exitCodes, StartFailure } from "../base/failure.js";
 import type { Logger, ProcessLogger } from "../base/logger.js";
 import type { AddSeries, MetricGroup, Metrics } from "../base/metrics.js";
 import type { OtlpChoice } from "../config/otlp-choice.js";
+import { type ExportCounts, type ExportParts, failedEvent } from "./export-parts.js";
 
 /** What is sent to a collector, and its end. */
 export interface OpenExport {
   readonly counts: ExportCounts;
   /** Sends what is left, within `closeMsMax`; never rejects. */
   close(): Promise<void>;
-}
-
-/** What became of what was sent. Plain integers, read when metrics are scraped. */
-export interface ExportCounts {
-  /** Messages that no collector took. */
-  failedCount: number;
-  /** Log lines that found the queue full. */
-  droppedCount: number;
-}
-
-/** What an SDK's part is told to do, and tells. */
-export interface ExportParts {
-  readonly counts: ExportCounts;
-  /** @param reason a status, or a system error's code; never a text of the collector */
-  readonly onFailed: (reason: string) => void;
 }
 
 interface OpenParts {
@@ -36,9 +22,6 @@ interface OpenParts {
 
 /** How long the last messages may take, in milliseconds. */
 export const closeMsMax = 5_000;
-
-/** The event of a failure; log lines of it are not sent where they failed to be sent. */
-export const failedEvent = "otlpExportFailed";
 
 /** Least time between two log lines on failures to send; each is counted. */
 const failedLineMsMin = 60_000;
@@ -133,7 +116,7 @@ function createParts(signal: "metrics" | "logs", { clock, logger }: OpenParts): 
     counts.failedCount += 1;
     if (!lines.begins("failed", clock.monotonicMs())) return;
     const { failedCount } = counts;
-    const words = `The OpenTelemetry collector does not take ${signal}; decisions are not affected.`;
+    const words = `The OpenTelemetry collector takes no ${signal}; decisions go on.`;
     logger.warn({ event: failedEvent, signal, reason, failedCount }, words);
   };
   return { counts, onFailed };
