@@ -66,8 +66,7 @@ const policy = testPolicy([
   { path: ["plan=free", "user"], effect: [testLimit(9)] },
 ]);
 
-function serve({ tracer }: OpenTracing): UnaryHandler {
-  const counters = new DecisionCounters();
+function serve({ tracer }: OpenTracing, counters = new DecisionCounters()): UnaryHandler {
   const decider = createTestDecider({
     policies: { current: () => policy },
     clock: realClock,
@@ -129,6 +128,21 @@ describe("openTracing()", () => {
     expect(first?.parentSpanId ?? "").toBe("");
     expect(second?.attributes["headgate.outcome"]).toBe("over_limit");
     expect(server.bodies.join()).not.toContain(callerValue);
+  });
+
+  it("gives the latest recorded decision of a latency bucket as its example", async () => {
+    const counters = new DecisionCounters();
+    const handle = serve(await open({ samplingRatio: 0 }), counters);
+    await ask(handle);
+    await ask(handle, { traceparent: `00-${traceId}-${parentId}-00` });
+    expect(counters.latencyExemplars).toEqual([]);
+    await ask(handle, { traceparent: `00-${traceId}-${parentId}-01` });
+    const [exemplar, ...others] = counters.latencyExemplars.filter((one) => one !== undefined);
+    expect(others).toEqual([]);
+    expect(exemplar).toMatchObject({ traceId, spanId: expect.stringMatching(/^[0-9a-f]{16}$/) });
+    expect(exemplar?.epochMs).toBeGreaterThan(performance.timeOrigin);
+    await waitFor("the span arrives", () => server.spans.length === 1);
+    expect(server.spans[0]?.traceId).toBe(traceId);
   });
 
   it("sends the code of a call that fails", async () => {

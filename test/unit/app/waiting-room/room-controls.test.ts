@@ -5,7 +5,13 @@ import type { StoreRoomLine } from "../../../../src/fleet/waiting-room/store-roo
 import { MemoryRooms } from "../../../../src/store/coordination/memory-rooms.js";
 import { type FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FakeRandom } from "../../../support/fake-random.js";
-import { type RoomAsking, RoomRig, roomsPolicy, saleRoom, testKey } from "../../../support/room-rig.js";
+import {
+  type RoomAsking,
+  RoomRig,
+  roomsPolicy,
+  saleRoom,
+  testKey,
+} from "../../../support/room-rig.js";
 
 const opened: RoomLines[] = [];
 
