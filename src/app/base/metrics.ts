@@ -137,8 +137,10 @@ const familyTypes: ReadonlyMap<string, MetricFamily["type"]> = new Map([
 ]);
 
 /** A value as the library gives it, and what this file's own histogram adds to it. */
-type GivenValue = MetricValueWithName<string> &
-  Pick<SeriesSample, "exemplar"> & { readonly sharedLabels?: Labels };
+type GivenValue = MetricValueWithName<string> & {
+  readonly sharedLabels?: Labels;
+  readonly ownExemplar?: Exemplar;
+};
 
 /** Reads a metric at a time: what calls wait for is one of them, however many there are. */
 async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<MetricFamily> {
@@ -150,7 +152,7 @@ async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<M
     const type = familyTypes.get(String(givenType));
     if (type === undefined) continue;
     const samples = values.map((given: GivenValue): SeriesSample => {
-      const { metricName = name, value, exemplar } = given;
+      const { metricName = name, value, ownExemplar: exemplar } = given;
       const labels: Record<string, string | number> = { ...common };
       for (const [label, own] of Object.entries(given.labels)) {
         if (own !== undefined) labels[label] = own;
@@ -212,13 +214,13 @@ class BucketHistogram extends Histogram {
         const bound = bounds[i];
         const le = bound === undefined ? "+Inf" : bound / unit;
         const one = exemplars[i];
-        const exemplar = one && { ...one, value: one.value / unit };
+        const ownExemplar = one && { ...one, value: one.value / unit };
         values.push({
           metricName: `${name}_bucket`,
           labels: { ...labels, le },
           sharedLabels,
           value: count,
-          ...(exemplar === undefined ? {} : { exemplar }),
+          ...(ownExemplar === undefined ? {} : { ownExemplar }),
         });
       });
       values.push({ metricName: `${name}_sum`, labels, sharedLabels, value: sum / unit });
