@@ -112,11 +112,12 @@ function allMetrics(): readonly DefinedMetric[] {
 }
 
 const intro = `\
-\`/metrics\` is Prometheus text, on the HTTP port and at \`HEADGATE_MONITORING_ADDR\`. Labels
-come from the policy and from closed sets. Values of callers appear only if a limit enables it
-with \`detailed_metric\` or \`value_to_metric\`, and are bounded in number and length. A process
-exports no metrics for parts that it does not run. Memory, CPU, the event loop and garbage
-collection have the usual names of Node.js clients: \`process_*\` and \`nodejs_*\`.
+\`/metrics\` is Prometheus text, on the HTTP port and at \`HEADGATE_MONITORING_ADDR\`, or
+OpenMetrics if the client accepts it. Labels come from the policy and from closed sets. Values of
+callers appear only if a limit enables it with \`detailed_metric\` or \`value_to_metric\`, and are
+bounded in number and length. A process exports no metrics for parts that it does not run. Memory,
+CPU, the event loop and garbage collection have the usual names of Node.js clients: \`process_*\`
+and \`nodejs_*\`.
 
 \`headgate generate dashboards\` and \`headgate generate alerts\` create dashboards and alert rules
 from these metrics for your policy.`;
