@@ -45,6 +45,7 @@ const feedbackFiles = [
   "test/e2e/feedback.test.ts",
   "test/e2e/feedback-joining.test.ts",
   "test/e2e/feedback-shares.test.ts",
+  "test/e2e/three-layers.test.ts",
   "test/fault/network-faults.test.ts",
   "test/fault/overload.test.ts",
 ];

@@ -21,6 +21,7 @@ import { fileURLToPath } from "node:url";
 import { context } from "esbuild";
 import { buildConsole } from "./console.mjs";
 import { joinChunks } from "./join-chunks.mjs";
+import { buildLibrary } from "./library.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -31,6 +32,8 @@ const entryPoints = [
   "src/cli/main.ts",
   "src/app/policy/policy-worker.ts",
   "src/app/operator/policy-trial-worker.ts",
+  "src/demo/three-layers/layers-caller-thread.ts",
+  "src/demo/three-layers/layers-service-thread.ts",
   // Tests start these, many in one process.
   "src/app/app.ts",
   "src/app/base/v8-flags.ts",
@@ -50,6 +53,7 @@ const options = {
 };
 
 rmSync(dist, { recursive: true, force: true });
+const library = buildLibrary(root, options);
 const bundler = await context({
   ...options,
   absWorkingDir: root,
@@ -86,6 +90,7 @@ const schemas = { "policy-schema": policySchema, "scenario-schema": schemaOf("--
 const consoleInputs = await buildConsole(root, schemas);
 const inputs = [...Object.keys(metafile.inputs), ...consoleInputs];
 writeFileSync(join(dist, "LICENSES.txt"), licenceTexts(inputs));
+await library;
 if (argv.includes("--watch")) await bundler.watch();
 else await bundler.dispose();
 

@@ -5,7 +5,10 @@ import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import type { AdmissionCause } from "./admission-error.js";
 import type { Classify } from "./outcome.js";
 
-/** How many calls may be in flight at once. */
+/**
+ * How many calls may be in flight at once. Critical calls may go above a limit of `gradient` or
+ * `vegas` by what chance brings at once, up to `max`; a measurement of the law does not hold them.
+ */
 export interface ConcurrencyOptions {
   /** The concurrency law. Default `gradient` */
   readonly law?: "gradient" | "vegas" | "aimd" | "window" | "fixed";
@@ -15,6 +18,8 @@ export interface ConcurrencyOptions {
   readonly min?: number;
   /** Default 1,000 */
   readonly max?: number;
+  /** Of `window` with a queue, which it needs: permits, while the law bounds who waits. */
+  readonly permits?: number;
 }
 
 /** Calls that wait for a permit. */
@@ -29,7 +34,10 @@ export interface QueueOptions {
   readonly codel?: { readonly targetMs: number; readonly intervalMs: number } | false;
 }
 
-/** The adaptive throttle: `max(0, (requests - k x accepts) / (requests + 1))`. */
+/**
+ * The adaptive throttle: `max(0, (requests - k x accepts) / (requests + 1))`, for each priority by
+ * itself: a service refuses the low ones first.
+ */
 export interface ThrottleOptions {
   /** At least 1. Default 2 */
   readonly k?: number;
@@ -69,7 +77,10 @@ export interface RetryOptions {
   readonly budgetRatio?: number;
   /** Retries and hedges a second that are allowed whatever succeeds. Default 1 */
   readonly budgetPerSecondMin?: number;
-  /** The longest wait that a service's `Retry-After` is followed; else the call fails. Default 60,000 */
+  /**
+   * The longest wait that a service may ask for, in milliseconds; asked for more, the call fails.
+   * Default 60,000
+   */
   readonly retryAfterMsMax?: number;
 }
 
@@ -104,7 +115,7 @@ export interface AdmissionOptions {
   readonly retry?: RetryOptions;
   readonly hedge?: HedgeOptions;
   readonly deadline?: DeadlineOptions;
-  /** The header that tells the service a call's priority. Default `x-headgate-priority` */
+  /** The header that tells the service a call's priority. Default `x-request-priority` */
   readonly priorityHeader?: string;
   /** For tests. Default: the process's own */
   readonly clock?: Clock;
@@ -132,15 +143,20 @@ export interface Attempt {
   readonly number: number;
   /** Whether it runs beside an earlier one. */
   readonly isHedge: boolean;
-  /** Aborts when the call is given up or out of time, or another attempt has won. */
+  /**
+   * Aborts when nobody wants what comes of it any more: the call is given up or out of time, also
+   * while `holdUntil` waits; another attempt has won; or its repetition begins.
+   */
   readonly signal: AbortSignal;
   /** The time that is left, in milliseconds; undefined: no end. */
   readonly remainingMs: number | undefined;
-  /** Headers that tell the service the priority, the time left and the attempt; lower-case names. */
+  /** Headers that tell the service the priority, the time left and the attempt, in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /**
    * Keeps the permit after the work has resolved, until this settles: a body that is still read.
-   * It may be called once.
+   * The signal still aborts when the call is given up or out of time, and the permit is free 30 s
+   * later at most. A call without an end keeps it for as long as this takes; an attempt that is
+   * repeated has no permit from when that is decided. It may be called once.
    */
   holdUntil(ended: Promise<unknown>): void;
 }
@@ -148,11 +164,18 @@ export interface Attempt {
 /** Admission of calls to one service, in the caller. */
 export interface Admission {
   readonly name: string;
+  /** Its time, by which adapters measure as well. Timers of it keep no process alive. */
+  readonly clock: Clock;
   /**
    * Makes a call: waits for a permit, runs the work, and repeats it as its options say.
    *
-   * @throws AdmissionError when it was refused here; the signal's reason when it was given up; else
-   *   what the last attempt threw
+   * Once its time is over, work that ignores its signal is left behind: the call rejects, and its
+   * permit stays in use until the work settles, but for 30 s at most. A retry that is refused here
+   * leaves the call with the result of the last attempt.
+   *
+   * @throws AdmissionError when it was refused here; a DOMException `TimeoutError` when its time
+   *   was over during an attempt; the signal's reason when it was given up; else what the last
+   *   attempt threw
    */
   run<T>(work: (attempt: Attempt) => Promise<T>, options?: CallOptions<T>): Promise<T>;
   /** Its state and counts, for metrics and people. */
@@ -165,7 +188,7 @@ export interface AdmissionSnapshot {
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
-  /** The share of calls that the throttle refuses now, 0 to below 1. */
+  /** The share of calls that the throttle refuses now, of the class with most: 0 to below 1. */
   readonly throttleRatio: number;
   readonly breaker: "closed" | "open" | "halfOpen";
   /** Retries and hedges that the budget has left now. Infinity without retries. */

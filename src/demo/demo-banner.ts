@@ -106,6 +106,20 @@ export function renderOpen({ envoy, policyPath }: Running, style: Style): string
   ].join("\n");
 }
 
+/** The first thing to try with the three layers: to switch them. */
+export function renderLayersPage(port: number, style: Style): string {
+  const look = [
+    "Raise the load, let half of the workers die, and switch each of the three layers off and on.",
+    "Ctrl-C ends everything.",
+  ];
+  return [
+    "",
+    `  ${style.bold("Open it")}      ${style.command(`http://127.0.0.1:${port}/`)}`,
+    ...look.map((line) => style.dim(`               ${line}`)),
+    "",
+  ].join("\n");
+}
+
 /** What to do after the first 429. */
 export function renderNext(running: Running, style: Style): string {
   const { httpPort } = running;

@@ -8,6 +8,7 @@ export interface DemoFlags {
   readonly upstreamPort?: string;
   readonly policy?: string;
   readonly waitingRoom?: boolean;
+  readonly threeLayers?: boolean;
   /** False with --no-traffic. */
   readonly traffic?: boolean;
   readonly quietTraffic?: boolean;
@@ -22,7 +23,7 @@ export interface DemoOptions {
   readonly grpcPort: number;
   readonly httpPort: number;
   readonly upstreamPort: number;
-  /** What is shown: rate limits, or a waiting room. */
+  /** What is shown: rate limits, a waiting room, or three layers of protection. */
   readonly example: DemoExample;
   /** The policy file; the example's own when absent. */
   readonly policy?: string;
@@ -32,7 +33,7 @@ export interface DemoOptions {
 }
 
 /** The folder of an example below `envoy/`. */
-export type DemoExample = "demo" | "waiting-room";
+export type DemoExample = "demo" | "waiting-room" | "three-layers";
 
 /** What is seen of the traffic: each second, only what is new about it, or none is made. */
 type TrafficChoice = "shown" | "quiet" | "none";
@@ -79,6 +80,10 @@ export const demoFlagRows: readonly DemoFlagRow[] = [
     flags: "--waiting-room",
     docs: "a waiting room in front of a small shop, to look at in a browser, with other visitors",
   },
+  {
+    flags: "--three-layers",
+    docs: "an overloaded service, and a page on which each layer of its protection can be switched",
+  },
   { flags: "--no-traffic", docs: "send no requests" },
   { flags: "--quiet-traffic", docs: "send requests, but report only the first refusal" },
   { flags: "--no-install", docs: "do not install Envoy if it is missing" },
@@ -102,13 +107,21 @@ export function parseDemoOptions(sources: {
     grpcPort: read("grpcPort"),
     httpPort: read("port"),
     upstreamPort: read("upstreamPort"),
-    example: flags.waitingRoom === true ? "waiting-room" : "demo",
+    example: exampleOf(flags),
     ...(flags.policy === undefined ? {} : { policy: flags.policy }),
     traffic: flags.traffic === false ? "none" : flags.quietTraffic === true ? "quiet" : "shown",
     mayInstall: flags.install !== false,
   };
   problems.push(...sharedPorts(options));
+  if (flags.waitingRoom === true && flags.threeLayers === true) {
+    problems.push("--waiting-room and --three-layers are two examples: give one of them");
+  }
   return problems.length > 0 ? { kind: "problems", problems } : { kind: "options", options };
+}
+
+function exampleOf({ waitingRoom, threeLayers }: DemoFlags): DemoExample {
+  if (threeLayers === true) return "three-layers";
+  return waitingRoom === true ? "waiting-room" : "demo";
 }
 
 function portOption(row: {

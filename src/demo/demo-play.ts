@@ -17,7 +17,14 @@ import { httpStatuses } from "../core/base/http-status.js";
 import { many } from "../core/base/many.js";
 import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
-import { type Running, renderBanner, renderNext, renderOpen, renderTry } from "./demo-banner.js";
+import {
+  type Running,
+  renderBanner,
+  renderLayersPage,
+  renderNext,
+  renderOpen,
+  renderTry,
+} from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
 import { type DemoExample, type DemoOptions, portSettings } from "./demo-options.js";
 import { laterEverySeconds, livelySeconds, TrafficReport } from "./demo-report.js";
@@ -38,6 +45,10 @@ import {
   Visitors,
   visitorsCount,
 } from "./demo-visitors.js";
+import { renderFigures } from "./three-layers/layers-counts.js";
+import { LayersRig } from "./three-layers/layers-rig.js";
+import { initialSettings } from "./three-layers/layers-settings.js";
+import { LayersSite } from "./three-layers/layers-site.js";
 
 interface Play {
   readonly options: DemoOptions;
@@ -58,10 +69,11 @@ const clock = systemClock;
 export async function play(parts: Play): Promise<number> {
   const { options, scope } = parts;
   const ports = await probePorts(options);
-  const upstream = await startUpstream(options.example, {
-    port: ports.upstreamPort,
-    portSetting: portSettings.upstreamPort,
-  });
+  const upstreamPlace = { port: ports.upstreamPort, portSetting: portSettings.upstreamPort };
+  const upstream =
+    options.example === "three-layers"
+      ? await startLayersService(upstreamPlace)
+      : await startUpstream(options.example, upstreamPlace);
   await scope.add(() => upstream.close());
   const folder = await makeFolder(scope);
   const policyPath = options.policy ?? examplePolicy(options.example, folder);
@@ -72,6 +84,7 @@ export async function play(parts: Play): Promise<number> {
     envoy: ports.envoyPort,
     upstream: upstream.port,
     headgate: grpcAddress.port,
+    ...(app.controlAddress === undefined ? {} : { control: app.controlAddress.port }),
   };
   const started = await startEnvoy(parts, { ports: envoyPorts, folder });
   const running: Running = {
@@ -81,8 +94,9 @@ export async function play(parts: Play): Promise<number> {
     policyPath: displayPath(policyPath),
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
-  const show = options.example === "demo" ? showLimits : showRoom;
-  await show(parts, running);
+  if (upstream.rig !== undefined) await showLayers(parts, { running, rig: upstream.rig });
+  else if (options.example === "demo") await showLimits(parts, running);
+  else await showRoom(parts, running);
   return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
@@ -129,7 +143,7 @@ async function probePorts(options: DemoOptions): Promise<PortChoices> {
 type PortChoices = Pick<DemoOptions, keyof typeof portSettings>;
 
 async function startHeadgate(
-  { env, scope, style, print }: Play,
+  { env, scope, style, print, options }: Play,
   { grpcPort, httpPort, policyPath }: PortChoices & { readonly policyPath: string },
 ): Promise<App> {
   const flags = {
@@ -147,7 +161,7 @@ async function startHeadgate(
     backendType: "memory",
     // Its port may be another service's.
     debugHost: "",
-    controlAddress: "",
+    controlAddress: options.example === "three-layers" ? "127.0.0.1:0" : "",
     // Whoever tries it may try all of it: nothing here is anybody else's.
     ...(env["HEADGATE_ADMIN_ACCESS"] ? {} : { adminOpen: env["HEADGATE_ADMIN_OPEN"] ?? "true" }),
     // Nobody waits for the end of a demo.
@@ -210,7 +224,7 @@ async function startEnvoy(
     : lookUp(envoyTool, machine));
   if (found.kind === "missing" && options.example === "demo") return found;
   if (found.kind === "missing") {
-    const words = `a waiting room needs an Envoy, and there is none: ${found.why}`;
+    const words = `this example needs an Envoy, and there is none: ${found.why}`;
     throw new StartFailure(exitCodes.failure, `${words}\nto install it, ${found.hint}`);
   }
   if (scope.isClosed)
@@ -270,6 +284,33 @@ async function showRoom({ options, scope, style, print }: Play, running: Running
       const isDue = seconds <= livelySeconds || seconds % laterEverySeconds === 0;
       if (isDue) print(renderVisitors(seconds, visitors.counts, style));
       tick(seconds + 1);
+    });
+  }
+}
+
+/** The page of the three layers, and a line a second of what becomes of the requests. */
+async function showLayers(
+  { options, scope, style, print }: Play,
+  { running, rig }: { readonly running: Running; readonly rig: LayersRig },
+): Promise<void> {
+  assert(running.envoy.kind === "running", "the layers are not shown without an Envoy");
+  if (options.traffic === "none") rig.settings = { ...initialSettings, loadRatio: 0 };
+  await rig.startCaller(running.envoy.ports.envoy);
+  const site = new LayersSite(rig, clock);
+  const port = await site.listen();
+  await scope.add(() => site.close());
+  if (scope.isClosed) return;
+  print(renderBanner(running, style));
+  print(renderLayersPage(port, style));
+  if (options.traffic === "shown") tickLayers(1);
+
+  function tickLayers(seconds: number): void {
+    clock.schedule(1_000, () => {
+      if (scope.isClosed) return;
+      const figures = site.figures.at(-1);
+      const isDue = seconds <= livelySeconds || seconds % laterEverySeconds === 0;
+      if (isDue && figures !== undefined) print(renderFigures(seconds, figures, style));
+      tickLayers(seconds + 1);
     });
   }
 }
@@ -384,21 +425,31 @@ export function createDemoLogger({
 /** A running service behind Envoy. */
 export interface Upstream {
   readonly port: number;
-  close(): void;
+  /** Of the three layers: the service, and its caller to be. */
+  readonly rig?: LayersRig;
+  close(): unknown;
 }
 
 /** Connections at a time: Envoy opens a few, curl at most one more. */
 const upstreamConnectionsMax = 1_000;
+
+/** Starts the service of the three layers. */
+async function startLayersService(place: UpstreamPlace): Promise<Upstream> {
+  const rig = await LayersRig.start({ ...place, settings: initialSettings });
+  return { port: rig.servicePort, rig, close: () => rig.close() };
+}
+
+interface UpstreamPlace {
+  readonly port: number;
+  readonly portSetting: string;
+}
 
 /**
  * Starts the small service that the demo's Envoy stands before: it answers every request alike.
  *
  * @throws ServiceError LISTEN_FAILED
  */
-async function startUpstream(
-  example: DemoExample,
-  place: { readonly port: number; readonly portSetting: string },
-): Promise<Upstream> {
+async function startUpstream(example: keyof typeof pages, place: UpstreamPlace): Promise<Upstream> {
   const { body, headers } = pages[example];
   const server = createHttpServer((request, response) => {
     request.resume();
@@ -423,9 +474,7 @@ async function startUpstream(
 }
 
 /** What the service of each example answers. */
-const pages: Readonly<
-  Record<DemoExample, { readonly body: string; readonly headers: Readonly<Record<string, string>> }>
-> = {
+const pages = {
   demo: {
     body: "Hello from the service: Headgate let this request in.\n",
     headers: { "content-type": "text/plain; charset=utf-8" },
@@ -434,4 +483,4 @@ const pages: Readonly<
     body: shopPage,
     headers: { "content-type": "text/html; charset=utf-8", [shopHeader]: "open" },
   },
-};
+} as const;

@@ -1,10 +1,10 @@
+import { pathPrefixOf, urlPathOf } from "../core/base/path-pattern.js";
 import type { Rule } from "../core/limits/limit.js";
 import { ConditionCompiler } from "../policy/cel/cel.js";
-import { pathHeader, urlPathOf } from "../policy/cel/request-facts.js";
+import { pathHeader } from "../policy/cel/request-facts.js";
 import { quoteText } from "../policy/problems/problem.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { PriorityPolicy } from "../policy/services/service-priority.js";
-import { pathPrefixOf } from "../policy/text/path-pattern.js";
 import type { GeneratedPolicy, TargetProblem } from "./base/generator.js";
 
 /** What is said of a policy's paths; all are warnings. */

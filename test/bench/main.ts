@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
@@ -16,6 +17,7 @@ import { recordGoodput, tellGoodput } from "./goodput.js";
 import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-process.js";
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
+import { tellLayers } from "./layers.js";
 import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
@@ -76,6 +78,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
+  --client N      instead of all this: what the library of callers adds to a call, next to other
+                  libraries, in turns of N thousand calls
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
@@ -86,6 +90,9 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
+  --layers N      instead of all this: the example of three layers, N seconds (at least 2) for each
+                  combination under each condition; --only takes those with this text, such as
+                  "all three"; a picture in test-output/
   --first SEED    the first seed of --simulation, --fuzz, --fleet, --goodput and --quotas
   -h, --help      this text`;
 
@@ -94,6 +101,7 @@ interface InsteadValues {
   readonly simulation?: string;
   readonly fuzz?: string;
   readonly laws?: string;
+  readonly layers?: string;
   readonly goodput?: string;
   readonly simulate?: string;
   readonly "simulate-envoy"?: string;
@@ -106,6 +114,7 @@ interface InsteadValues {
   readonly repeat?: string;
   readonly rlqs?: string;
   readonly console?: string;
+  readonly client?: string;
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
@@ -117,37 +126,42 @@ interface InsteadValues {
   readonly profile?: string;
 }
 
+/** All options, as Node reads them. */
+const options = {
+  seconds: { type: "string", default: "5" },
+  only: { type: "string", default: "" },
+  output: { type: "string", short: "o", default: "table" },
+  profile: { type: "string" },
+  simulation: { type: "string" },
+  fuzz: { type: "string" },
+  laws: { type: "string" },
+  layers: { type: "string" },
+  goodput: { type: "string" },
+  simulate: { type: "string" },
+  "simulate-envoy": { type: "string" },
+  queueing: { type: "string" },
+  feedback: { type: "string" },
+  fleet: { type: "string" },
+  control: { type: "string" },
+  quotas: { type: "string" },
+  overload: { type: "string" },
+  repeat: { type: "string" },
+  rlqs: { type: "string" },
+  console: { type: "string" },
+  client: { type: "string" },
+  replay: { type: "string" },
+  generate: { type: "string" },
+  rooms: { type: "string" },
+  decoders: { type: "boolean" },
+  light: { type: "boolean" },
+  first: { type: "string", default: "1" },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
+
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: {
-      seconds: { type: "string", default: "5" },
-      only: { type: "string", default: "" },
-      output: { type: "string", short: "o", default: "table" },
-      profile: { type: "string" },
-      simulation: { type: "string" },
-      fuzz: { type: "string" },
-      laws: { type: "string" },
-      goodput: { type: "string" },
-      simulate: { type: "string" },
-      "simulate-envoy": { type: "string" },
-      queueing: { type: "string" },
-      feedback: { type: "string" },
-      fleet: { type: "string" },
-      control: { type: "string" },
-      quotas: { type: "string" },
-      overload: { type: "string" },
-      repeat: { type: "string" },
-      rlqs: { type: "string" },
-      console: { type: "string" },
-      replay: { type: "string" },
-      generate: { type: "string" },
-      rooms: { type: "string" },
-      decoders: { type: "boolean" },
-      light: { type: "boolean" },
-      first: { type: "string", default: "1" },
-      help: { type: "boolean", short: "h", default: false },
-    },
+    options,
   });
   if (values.help) {
     process.stdout.write(`${help}\n`);
@@ -227,6 +241,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await fuzz(Number(values.fuzz), Number(values.first));
   } else if (values.laws !== undefined) {
     process.stdout.write(`${tellLaws(Number(values.laws))}\n`);
+  } else if (values.layers !== undefined) {
+    await layers(Number(values.layers) * 1_000, values.only);
   } else if (values.goodput !== undefined) {
     await goodput(values.goodput, Number(values.first));
   } else if (values.simulate !== undefined) {
@@ -255,6 +271,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await rlqs(Number(values.rlqs) * 1_000);
   } else if (values.console !== undefined) {
     process.stdout.write(`${await tellConsole(Number(values.console))}\n`);
+  } else if (values.client !== undefined) {
+    process.stdout.write(`${await tellClientLibrary(Number(values.client))}\n`);
   } else if (values.replay !== undefined) {
     await replay(Number(values.replay));
   } else if (values.generate !== undefined) {
@@ -333,6 +351,11 @@ async function repeatedOverload(order: RepeatedOrder): Promise<void> {
     throw new Error("--overload takes multiples of the capacity, and --repeat a whole number");
   }
   process.stdout.write(`${await tellRepeatedOverload(order)}\n`);
+}
+
+async function layers(measureMs: number, only: string): Promise<void> {
+  if (!(measureMs >= 2_000)) throw new Error("--layers takes seconds, at least 2");
+  process.stdout.write(`${await tellLayers(measureMs, only)}\n`);
 }
 
 async function rooms(measureMs: number): Promise<void> {

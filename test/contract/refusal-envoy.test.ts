@@ -1,5 +1,8 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { sendRefusal } from "../../src/client/server/node-http.js";
 import { refusalOf, refusalRows } from "../../src/core/admission/refusal.js";
 import { ExchangeCounts } from "../../src/decide/admission/exchange-counts.js";
 import { StatusSchema } from "../../src/gen/google/rpc/status_pb.js";
@@ -43,6 +46,25 @@ async function start() {
   return { envoy, http };
 }
 
+/** A service that refuses everything for the same cause, without a proxy. */
+async function startService(): Promise<number> {
+  const server = createServer(({ headers, method }, response) => {
+    const request = { method, contentType: headers["content-type"] };
+    const question = { service: "orders", cause: "queueFull", request, retrySeconds: 7 } as const;
+    sendRefusal(response, refusalOf({ statusByCause: {} }, question));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stage.atEnd(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  const { port } = server.address() as AddressInfo;
+  return port;
+}
+
+/** Fields that differ between any two servers. */
+const serverFields = new Set(["date", "server", "connection", "keep-alive", "transfer-encoding"]);
+
 describe("refusalOf(), answered by a real Envoy", { timeout: 60_000 }, () => {
   it("reaches callers whole: over HTTP with a body, to HEAD without, and as gRPC", async () => {
     const { envoy, http } = await start();
@@ -68,5 +90,27 @@ describe("refusalOf(), answered by a real Envoy", { timeout: 60_000 }, () => {
     expect(decodeURIComponent(String(grpc.headers["grpc-message"]))).toBe(reason);
     const details = Buffer.from(String(grpc.headers["grpc-status-details-bin"]), "base64");
     expect(fromBinary(StatusSchema, details)).toMatchObject({ code: 8, message: reason });
+  });
+
+  it("is the same from Envoy and from a service that refuses by itself", async () => {
+    const { envoy, http } = await start();
+    const port = await startService();
+    for (const ask of [
+      { method: "GET" },
+      { method: "POST", body: "text" },
+      { method: "POST", headers: { "content-type": "application/grpc" } },
+    ]) {
+      const [fromEnvoy, fromService] = await Promise.all(
+        [envoy.port, port].map((asked) => http.send({ ...ask, port: asked })),
+      );
+      const seen = [fromEnvoy, fromService].map((answer) => ({
+        status: answer?.status,
+        body: answer?.body,
+        headers: Object.fromEntries(
+          Object.entries(answer?.headers ?? {}).filter(([name]) => !serverFields.has(name)),
+        ),
+      }));
+      expect(seen[1]).toEqual(seen[0]);
+    }
   });
 });

@@ -1,5 +1,5 @@
 import type { PermitHolder } from "../../src/core/admission/permit-share.js";
-import { Permits } from "../../src/decide/admission/permits.js";
+import { Permits } from "../../src/core/admission/permits.js";
 
 /** One replica's requests under a limit of the fleet, as a test moves them. */
 export class TestHolder implements PermitHolder {

@@ -1,5 +1,5 @@
-import { matches } from "./paths.js";
-import { emptyWords, retiredWords, storeNameHomes } from "./rules.js";
+import { matches, matchesAny } from "./paths.js";
+import { emptyWords, libraryEntries, retiredWords, storeNameHomes } from "./rules.js";
 import type { Source, Violation } from "./source.js";
 
 /** Retired words in src; each with the field's own. */
@@ -47,9 +47,13 @@ export function checkOneMeaning(sources: readonly Source[]): Violation[] {
   const homes = new Map<string, string>();
   return sources.flatMap(({ path, exports }) => {
     if (!path.startsWith("src/") || path.includes(".d.")) return [];
+    // Each of these is imported by itself: all interceptors may have the same name.
+    if (matchesAny(libraryEntries, path)) return [];
+    // The library names things for other programs, which know nothing of this one.
+    const program = path.startsWith("src/client/") ? "library" : "service";
     return exports.flatMap(({ name, line }) => {
-      const home = homes.get(name) ?? path;
-      homes.set(name, home);
+      const home = homes.get(`${program} ${name}`) ?? path;
+      homes.set(`${program} ${name}`, home);
       if (home === path) return [];
       return [
         { path, line, message: `${name} is exported by ${home} as well; rename one of them` },

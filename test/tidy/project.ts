@@ -56,19 +56,22 @@ interface PackageJson {
   readonly bin?: string | Readonly<Record<string, string>>;
   /** What src may import: it is built into the program, so that an installation needs none. */
   readonly bundled?: readonly string[];
+  readonly peerDependencies?: Readonly<Record<string, string>>;
   readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 function readManifest(root: string): Manifest {
   const readPackage = (folder: string): PackageJson =>
     JSON.parse(readFileSync(join(root, folder, "package.json"), "utf8")) as PackageJson;
-  const { scripts = {}, bin = {}, bundled = [], devDependencies = {} } = readPackage(".");
+  const manifest = readPackage(".");
+  const { scripts = {}, bin = {}, bundled = [], devDependencies = {} } = manifest;
   const configuration = configurationFiles
     .filter((path) => existsSync(join(root, path)))
     .map((path) => readFileSync(join(root, path), "utf8"))
     .join("\n");
   return {
     bundled,
+    peers: Object.keys(manifest.peerDependencies ?? {}),
     devDependencies: Object.keys(devDependencies).filter((name) => !bundled.includes(name)),
     commands: [...Object.values(scripts), ...Object.values(bin)].join("\n"),
     configuration,

@@ -1,13 +1,15 @@
 import { posix } from "node:path";
 import { importGraph } from "./imports.js";
 import { importTarget, matchesAny, sourcePath } from "./paths.js";
-import { entries, silentPackages } from "./rules.js";
+import { entries, libraryEntries, silentPackages } from "./rules.js";
 import { type Source, type Violation, visit } from "./source.js";
 
 /** What package.json says, and which programs each package of `node_modules` brings. */
 export interface Manifest {
   /** Packages that src imports and the build puts into the program. */
   readonly bundled: readonly string[];
+  /** Packages that users of the library bring, and that the library imports. */
+  readonly peers: readonly string[];
   /** All others. */
   readonly devDependencies: readonly string[];
   /** `scripts` and `bin`, as one text. */
@@ -25,7 +27,9 @@ export function checkUnreachedFiles(
   const graph = importGraph(sources);
   const byPath = new Map(sources.map((source) => [source.path, source]));
   const reached = new Set<string>();
-  const waiting = [...byPath.keys()].filter((path) => matchesAny(entries, path));
+  const waiting = [...byPath.keys()].filter((path) =>
+    matchesAny([...entries, ...libraryEntries], path),
+  );
   waiting.push(...pathsIn(commands).map(sourcePath));
   for (const path of waiting) {
     const source = byPath.get(path);
@@ -87,6 +91,7 @@ export function checkUnusedExports(sources: readonly Source[]): Violation[] {
   return sources.flatMap((source) => {
     const { path, exports } = source;
     if (!path.startsWith("src/") || path.endsWith(".d.mts")) return [];
+    if (matchesAny(libraryEntries, path)) return [];
     const names = taken.get(path);
     const uses = usesOfNames(source);
     return exports.flatMap(({ name, kind, line }) => {
@@ -111,7 +116,7 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
   const found: Violation[] = [];
   const inSource = new Set<string>();
   const inTests = new Set<string>();
-  const { bundled, devDependencies } = manifest;
+  const { bundled, devDependencies, peers } = manifest;
   for (const source of sources) {
     // What builds the program is no part of it.
     const isSource = source.path.startsWith("src/") && !source.path.endsWith(".mjs");
@@ -120,9 +125,9 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
       if (target.kind !== "package") continue;
       const name = target.path.slice("npm:".length);
       (isSource ? inSource : inTests).add(name);
-      const listed = isSource ? bundled : [...bundled, ...devDependencies];
-      if (listed.includes(name)) continue;
-      const place = isSource ? "bundled" : "devDependencies";
+      const place = placeOfPackages(source.path, isSource);
+      const listed = { bundled, peerDependencies: peers, devDependencies }[place];
+      if (listed.includes(name) || (!isSource && bundled.includes(name))) continue;
       found.push({ path: source.path, line, message: `${name} is not in ${place}` });
     }
     if (isSource) for (const text of textsOf(source)) inSource.add(text);
@@ -139,6 +144,11 @@ export function checkPackages(sources: readonly Source[], manifest: Manifest): V
     found.push({ path, line: 1, message });
   }
   return found;
+}
+
+function placeOfPackages(path: string, isSource: boolean) {
+  if (path.startsWith("src/client/")) return "peerDependencies";
+  return isSource ? "bundled" : "devDependencies";
 }
 
 /** The compiler's configuration names `@types/node` as `node`. */

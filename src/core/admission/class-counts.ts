@@ -22,13 +22,3 @@ export class ClassCounts {
     return sum;
   }
 }
-
-/**
- * Permits that so many in the mean need now and then, when they come independently: three standard
- * deviations more, of a Poisson number. About one look in a thousand finds more.
- *
- * Example: 16 in the mean need 28.
- */
-export function withHeadroom(meanCount: number): number {
-  return meanCount + 3 * Math.sqrt(meanCount);
-}

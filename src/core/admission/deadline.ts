@@ -35,7 +35,7 @@ const wholeMs = /^[0-9]{1,9}$/;
  * @param headers by lower-case name
  */
 export function requestDeadline(
-  headers: ReadonlyMap<string, string>,
+  headers: Pick<ReadonlyMap<string, string>, "get">,
   { header }: Pick<DeadlineSettings, "header">,
 ): Deadline | undefined {
   const statedIn: string[] = [];

@@ -1,3 +1,4 @@
+import type { Deadline } from "./deadline.js";
 import type { Priority } from "./priority.js";
 
 /** Standard deviations by which a queue may be slower than its mean. */
@@ -46,4 +47,32 @@ export function expectedTimeMs(
   if (baselineMs === undefined || !isFull) return scatteredMs(0, count);
   // Requests that are served in parallel do not wait for each other.
   return scatteredMs(slowerDeviations, Math.max(0, count - baselineMs / gapMs));
+}
+
+/** What tells how long a request must expect to take. */
+interface ExpectsTime {
+  inUseCount(): number;
+  /** Undefined where nothing has ended. */
+  expectedMs(priority: Priority, nowMs: number): number | undefined;
+}
+
+/** A request that has come. */
+interface ExpectingRequest {
+  readonly priority: Priority;
+  /** Undefined where it stated none. */
+  readonly deadline: Deadline | undefined;
+}
+
+/**
+ * Whether a request must expect to take longer than its caller waits. One at a time goes in all the
+ * same: or nobody would find out that the service got faster.
+ */
+export function isExpectedLate(
+  pool: ExpectsTime,
+  { priority, deadline }: ExpectingRequest,
+  nowMs: number,
+): boolean {
+  if (deadline === undefined || pool.inUseCount() === 0) return false;
+  const expectedMs = pool.expectedMs(priority, nowMs);
+  return expectedMs !== undefined && expectedMs > deadline.remainingMs;
 }

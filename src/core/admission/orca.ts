@@ -50,6 +50,43 @@ export function parseOrcaReport(header: string): OrcaReport | undefined {
   }
 }
 
+/** What a service says of itself. */
+export interface OrcaFigures {
+  /** Of its scarcest resource, from 0; 1 is full. */
+  readonly applicationRatio: number;
+  /** Of the CPU it may use; absent: it does not know. */
+  readonly cpuRatio?: number | undefined;
+  /** Of the memory it may use; absent: it does not know. */
+  readonly memoryRatio?: number | undefined;
+  /** Requests that it took on in a second, from 0. */
+  readonly requestsPerSecond: number;
+  /** Others, by names of letters, digits and `_`. */
+  readonly named: Readonly<Record<string, number>>;
+}
+
+/**
+ * A report as text, which `parseOrcaReport` and Envoy's parser read. What is no number from 0 up is
+ * left out.
+ *
+ * Example: `TEXT application_utilization=0.75, rps_fractional=120.5, named_metrics.in_flight=15`.
+ */
+export function formatOrcaReport(figures: OrcaFigures): string {
+  const { applicationRatio, cpuRatio, memoryRatio, requestsPerSecond, named } = figures;
+  const pairs: readonly (readonly [name: string, value: number | undefined])[] = [
+    [applicationName, applicationRatio],
+    [cpuName, cpuRatio],
+    [memoryName, memoryRatio],
+    ["rps_fractional", requestsPerSecond],
+    ...Object.entries(named).map(([name, value]) => [`named_metrics.${name}`, value] as const),
+  ];
+  const stated = pairs.flatMap(([name, value]) =>
+    value === undefined || !(value >= 0) || value === Number.POSITIVE_INFINITY
+      ? []
+      : [`${name}=${Math.round(value * 1_000) / 1_000}`],
+  );
+  return `TEXT ${stated.join(", ")}`;
+}
+
 type Ratios = ReadonlyMap<string, number>;
 
 const cpuName = "cpu_utilization";

@@ -4,6 +4,21 @@ export type Priority = (typeof priorities)[number];
 /** Who goes first, in that order. */
 export const priorities = ["critical", "high", "normal", "low"] as const;
 
+/** The request header that states a class, in lower case. */
+export const defaultPriorityHeader = "x-request-priority";
+
+/** Paths that are neither counted nor refused: probes. Their form is that of `matchesPath`. */
+export const defaultBypassPaths: readonly string[] = [
+  "/healthz",
+  "/livez",
+  "/readyz",
+  "/grpc.health.v1.Health/Check",
+  "/grpc.health.v1.Health/Watch",
+];
+
+/** Paths whose requests are critical unless something else classifies them. */
+export const defaultAuthPaths: readonly string[] = ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"];
+
 /** From which load a class is refused. */
 export interface ShedThreshold {
   /** Load ratio from which some callers of the class are refused, the same ones each time. */
@@ -44,8 +59,23 @@ export const earlyShedThresholds: ShedThresholds = {
   low: shedThreshold(0.5),
 };
 
+/** Everybody is refused at a load of 1, and nobody below. */
+const fullThreshold: ShedThreshold = { softRatio: 1, hardRatio: 1 };
+
+/** The same for all classes: none is refused before another one. */
+export const fullThresholds: ShedThresholds = {
+  critical: fullThreshold,
+  high: fullThreshold,
+  normal: fullThreshold,
+  low: fullThreshold,
+};
+
+/** The longest text that may state a class, in characters. */
+const priorityCharactersMax = 64;
+
 /** A class as a header or a policy states it, in any case; undefined for any other text. */
 export function parsePriority(text: string): Priority | undefined {
+  if (text.length > priorityCharactersMax) return undefined;
   const name = text.trim().toLowerCase();
   return priorities.find((priority) => priority === name);
 }
@@ -84,4 +114,20 @@ export function sheds(
   { priority, loadRatio, callerHashRatio }: ShedQuestion,
 ): boolean {
   return callerHashRatio < shedRatio(thresholds[priority], loadRatio);
+}
+
+/**
+ * A number in [0, 1) that is always the same for a caller, in every replica, and as good as random
+ * between callers: near a threshold the same callers keep service.
+ *
+ * Source: the hash FNV-1a of 32 bits over UTF-16 units, its bits mixed as MurmurHash3 ends.
+ */
+export function callerHashRatio(caller: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < caller.length; i += 1) {
+    hash = Math.imul(hash ^ caller.charCodeAt(i), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
 }

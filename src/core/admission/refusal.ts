@@ -107,8 +107,22 @@ export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
   ownOverload: { ...unavailable, reason: "The admission service itself is overloaded." },
 };
 
+/** Causes that more permits would have spared. */
+export const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
+  "priority",
+  "queueFull",
+  "queueTimeout",
+  "waitCap",
+  "sigmoid",
+  "concurrency",
+  "gate",
+]);
+
 /** Says in words why a request was refused. */
 export const reasonHeader = "x-headgate-reason";
+
+/** When a gRPC client may retry, in milliseconds. Source: gRPC proposal A6, "Pushback". */
+const pushbackHeader = "grpc-retry-pushback-ms";
 
 /** What a refusal must know of its request. */
 export interface RefusedRequest {
@@ -146,8 +160,8 @@ export function isGrpcRequest(contentType: string | undefined): boolean {
  * dynamic metadata and in a header.
  *
  * HTTP has the status, `retry-after`, the reason in a header, and a body as RFC 9457 has it, but
- * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`;
- * the headers stay, for whoever looks at them on the way.
+ * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`
+ * and as pushback; the headers stay, for whoever looks at them on the way.
  */
 export function refusalOf(
   settings: Pick<RejectSettings, "statusByCause" | "disclosure">,
@@ -170,8 +184,9 @@ export function refusalOf(
       encodeRetryStatus({ code: grpcStatus, message: reason, retrySeconds }),
     );
     const detail: HeaderField = { name: "grpc-status-details-bin", value };
+    const pushback: HeaderField = { name: pushbackHeader, value: String(retrySeconds * 1_000) };
     // Envoy makes the body of an answer to a gRPC request its grpc-message.
-    return { status, grpcStatus, headers: [...headers, detail], body: reason, ...named };
+    return { status, grpcStatus, headers: [...headers, detail, pushback], body: reason, ...named };
   }
   const contentType: HeaderField = { name: "content-type", value: problemJsonType };
   const isHead = request.method === "HEAD";

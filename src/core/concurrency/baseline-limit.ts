@@ -1,5 +1,9 @@
-import { withHeadroom } from "../admission/class-counts.js";
-import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
+import {
+  type ConcurrencyLimit,
+  type ConcurrencySample,
+  type WindowedSample,
+  withHeadroom,
+} from "./concurrency-limit.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { MinRtt } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";

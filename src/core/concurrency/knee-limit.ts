@@ -1,9 +1,9 @@
-import { withHeadroom } from "../admission/class-counts.js";
-import type {
-  ConcurrencyLimit,
-  ConcurrencySample,
-  Demand,
-  WindowedSample,
+import {
+  type ConcurrencyLimit,
+  type ConcurrencySample,
+  type Demand,
+  type WindowedSample,
+  withHeadroom,
 } from "./concurrency-limit.js";
 import { type KneeFit, LatencyByLevel } from "./latency-by-level.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";

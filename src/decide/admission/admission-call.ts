@@ -1,5 +1,6 @@
 import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Priority } from "../../core/admission/priority.js";
+import type { RequestEnding, ResponseStatus } from "../../core/calls/request-outcome.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
 export interface AdmissionRequest {
@@ -65,13 +66,7 @@ export interface AdmissionCall {
 }
 
 /** What the upstream answered. */
-export interface ResponseFacts {
-  /** Of `:status`; undefined where it was no number. */
-  readonly status: number | undefined;
-  /** Of `grpc-status` among headers or trailers, where there was one. */
-  readonly grpcStatus: number | undefined;
-  /** Whether there was `x-envoy-overloaded`: a proxy on the way had no room. */
-  readonly isOverloaded: boolean;
+export interface ResponseFacts extends ResponseStatus {
   /** The header `endpoint-load-metrics`, as it came. */
   readonly loadMetrics: string | undefined;
 }
@@ -85,10 +80,9 @@ export interface AdmissionTicket {
    * before; after a refusal it does nothing, and need not be told.
    *
    * @param end what the stream's end says; the ticket judges it with what it knows (deadline,
-   * status): "completed" the response went through, "left" the caller gave up before a response,
-   * "broken" the stream ended in a way that says nothing
+   * status)
    */
-  end(end: "completed" | "left" | "broken"): void;
+  end(end: RequestEnding): void;
 }
 
 /** Who decides per request: made by the composition root, used by the ext_proc service. */

@@ -1,12 +1,13 @@
 import { isTooLittle } from "../../core/admission/deadline.js";
 import { isOverWaitCap, sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
+import { isExpectedLate } from "../../core/admission/expected-time.js";
 import type { Gate } from "../../core/admission/gate.js";
-import { type ShedThreshold, type ShedThresholds, sheds } from "../../core/admission/priority.js";
+import type { PermitsByKey } from "../../core/admission/permits.js";
+import { fullThresholds, type ShedThresholds, sheds } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { AdmissionBlock, AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
-import type { PermitsByKey } from "./permits.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
 
@@ -120,27 +121,14 @@ function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
   if (deadline === undefined) return checks;
   return [
     ...checks,
-    { block: "deadline", cause: "deadline", sparesCritical: false, refuses: isExpectedLate },
+    {
+      block: "deadline",
+      cause: "deadline",
+      sparesCritical: false,
+      refuses: (visit, nowMs) => isExpectedLate(visit.pool, visit, nowMs),
+    },
   ];
 }
-
-/** One at a time goes in all the same: or nobody would find out that the service got faster. */
-function isExpectedLate(visit: AdmittedRequest, nowMs: number): boolean {
-  if (visit.deadline === undefined) return false;
-  if (visit.pool.inUseCount() === 0) return false;
-  const expectedMs = visit.pool.expectedMs(visit.priority, nowMs);
-  return expectedMs !== undefined && expectedMs > visit.deadline.remainingMs;
-}
-
-/** Everybody is refused at a load of 1, and nobody below. */
-const fullThreshold: ShedThreshold = { softRatio: 1, hardRatio: 1 };
-
-const fullThresholds: ShedThresholds = {
-  critical: fullThreshold,
-  high: fullThreshold,
-  normal: fullThreshold,
-  low: fullThreshold,
-};
 
 /**
  * By class, at the load without the request: first what is in use of the permits, then with all

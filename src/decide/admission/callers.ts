@@ -44,22 +44,6 @@ export function descriptorText(
 }
 
 /**
- * A number in [0, 1) that is always the same for a caller, in every replica, and as good as random
- * between callers: near a threshold the same callers keep service.
- *
- * Source: the hash FNV-1a of 32 bits over UTF-16 units, its bits mixed as MurmurHash3 ends.
- */
-export function callerHashRatio(caller: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < caller.length; i += 1) {
-    hash = Math.imul(hash ^ caller.charCodeAt(i), 0x01000193);
-  }
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;
-}
-
-/**
  * `10.0.0.1:5000` is `10.0.0.1`, `[::1]:5000` is `::1`: Envoy's descriptors have no brackets, so
  * that limits and overrides of an address are written without. What has no port stays.
  */

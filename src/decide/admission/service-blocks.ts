@@ -1,6 +1,8 @@
 import { budgetHeaders } from "../../core/admission/deadline.js";
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { Gate, type GateSettings } from "../../core/admission/gate.js";
+import { ImmediateResponseCache } from "../../core/admission/immediate-response-cache.js";
+import { PermitsByKey } from "../../core/admission/permits.js";
 import type { Priority } from "../../core/admission/priority.js";
 import {
   isGrpcRequest,
@@ -8,6 +10,7 @@ import {
   type RejectSettings,
 } from "../../core/admission/refusal.js";
 import type { Random } from "../../core/base/clock.js";
+import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -16,10 +19,8 @@ import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admission-rate-limit.js";
 import type { AdmittedRequest } from "./admitted-request.js";
+import type { DelayedRequests } from "./delayed-requests.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
-import { ImmediateResponseCache } from "./immediate-response-cache.js";
-import { PermitsByKey } from "./permits.js";
-import type { RequestOutcome } from "./request-outcome.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
 
@@ -31,6 +32,8 @@ export interface BlockParts {
   /** Whether it hears of things later than they are; absent: never. */
   readonly isLate?: (nowMs: number) => boolean;
   readonly decider: RateLimitDecider;
+  /** Where rate limits hold requests; one for all services. */
+  readonly delayed: DelayedRequests;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
   /** Whoever tells of refusals; absent: nobody, ever. */
@@ -81,7 +84,11 @@ export class ServiceBlocks {
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
       rateLimit?.inExtProc === true
-        ? new RateLimitAsker(parts.decider, (request) => rateLimitQuery(rateLimit, request))
+        ? new RateLimitAsker(
+            parts.decider,
+            (request) => rateLimitQuery(rateLimit, request),
+            parts.delayed,
+          )
         : undefined;
   }
 

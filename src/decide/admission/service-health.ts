@@ -1,7 +1,7 @@
 import { type LoadSettings, LoadSignals } from "../../core/admission/load.js";
 import { parseOrcaReport } from "../../core/admission/orca.js";
+import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
-import type { RequestOutcome } from "./request-outcome.js";
 
 /** How long one request was served, and with what outcome. */
 interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {

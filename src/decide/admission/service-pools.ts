@@ -1,3 +1,4 @@
+import { PermitPool, type PoolSettings } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { ConcurrencySettings } from "../../core/concurrency/concurrency-laws.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
@@ -6,7 +7,6 @@ import type { ServiceConcurrency } from "../../policy/services/service-concurren
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
-import { PermitPool, type PoolSettings } from "./permit-pool.js";
 
 interface ServicePoolsParts {
   readonly policy: ServicePolicy;

@@ -1,4 +1,5 @@
-import { addressAttribute, pathHeader, urlPathOf } from "../../policy/cel/request-facts.js";
+import { isPlainPath, matchesPath, urlPathOf } from "../../core/base/path-pattern.js";
+import { addressAttribute, pathHeader } from "../../policy/cel/request-facts.js";
 import { hostOf } from "../../policy/services/service-index.js";
 import {
   type Network,
@@ -6,7 +7,6 @@ import {
   parseNetwork,
   parseSourceAddress,
 } from "../../policy/text/network.js";
-import { isPlainPath, matchesPath } from "../../policy/text/path-pattern.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 

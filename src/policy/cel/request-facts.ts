@@ -1,4 +1,5 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import { urlPathOf } from "../../core/base/path-pattern.js";
 
 /** A request as conditions and classes look at it. */
 export interface RequestFacts {
@@ -78,12 +79,6 @@ export const factFields: Readonly<Record<FactVariable, ReadonlyMap<string, FactF
 
 /** What conditions may begin with. */
 export type FactVariable = "request" | "source";
-
-/** A path without its query. */
-export function urlPathOf(path: string): string {
-  const end = path.search(/[?#]/);
-  return end === -1 ? path : path.slice(0, end);
-}
 
 /** What stands behind the `?`; empty where there is none. */
 function queryOf(path: string): string {

@@ -1,12 +1,12 @@
 import { type Priority, parsePriority } from "../../core/admission/priority.js";
 import { assert } from "../../core/base/errors.js";
+import { matchesPath, urlPathOf } from "../../core/base/path-pattern.js";
 import { type Condition, ConditionCompiler } from "../cel/cel.js";
 import {
   addressAttribute,
   pathHeader,
   principalAttribute,
   type RequestFacts,
-  urlPathOf,
 } from "../cel/request-facts.js";
 import {
   type Network,
@@ -14,7 +14,6 @@ import {
   parseNetwork,
   parseSourceAddress,
 } from "../text/network.js";
-import { matchesPath } from "../text/path-pattern.js";
 import type { PriorityPolicy, TrustPolicy } from "./service-priority.js";
 
 /** Says in which class a request is. */

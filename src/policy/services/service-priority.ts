@@ -1,4 +1,9 @@
-import { priorities } from "../../core/admission/priority.js";
+import {
+  defaultAuthPaths,
+  defaultBypassPaths,
+  defaultPriorityHeader,
+  priorities,
+} from "../../core/admission/priority.js";
 import { condition } from "../cel/condition-text.js";
 import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
@@ -51,7 +56,7 @@ const trust = object(
 const from = object(
   { title: "priority.from", docs: "The header that contains a request's class." },
   {
-    header: field(headerName, "Its name.", { default: "x-request-priority" }),
+    header: field(headerName, "Its name.", { default: defaultPriorityHeader }),
     default: field(
       words(...priorities),
       "The class of a request that no other setting classifies.",
@@ -103,13 +108,7 @@ export const priority = object(
         "`/healthz`, `/livez`, `/readyz`, and `Check` and `Watch` of gRPC's health " +
         "service.",
       {
-        default: [
-          "/healthz",
-          "/livez",
-          "/readyz",
-          "/grpc.health.v1.Health/Check",
-          "/grpc.health.v1.Health/Watch",
-        ],
+        default: defaultBypassPaths,
       },
     ),
     authPaths: field(
@@ -117,7 +116,7 @@ export const priority = object(
       "Paths, in the same form, whose requests are critical unless another setting " +
         "classifies them. Default: `/login/*`, `/auth/*`, `/oauth/*`, `/oauth2/*`.",
       {
-        default: ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"],
+        default: defaultAuthPaths,
       },
     ),
   },

@@ -1,8 +1,8 @@
+import { isPlainPath } from "../../core/base/path-pattern.js";
 import { type ProblemId, quoteText } from "../problems/problem.js";
 import { type FieldType, type Form, readBy, ruledText, text } from "./form.js";
 import { parseNetwork } from "./network.js";
 import type { Field, NodeReader } from "./node-reader.js";
-import { isPlainPath } from "./path-pattern.js";
 import type { TextRule } from "./text-rules.js";
 
 /** A text with a form of its own. */

@@ -1,11 +1,11 @@
 import type { ParsedNode } from "yaml";
+import { matchesPath, pathPrefixOf } from "../../core/base/path-pattern.js";
 import { quoteText, visibleText } from "../problems/problem.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import type { Block } from "../text/block.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import type { PlacedValue } from "../text/object.js";
-import { matchesPath, pathPrefixOf } from "../text/path-pattern.js";
 import type { PageTemplates } from "./page-templates.js";
 import type { RoomMatch, RoomPolicy } from "./room-policy.js";
 

@@ -127,7 +127,8 @@ Every refusal has \`retry-after\` in whole seconds, at least 1. It is the expect
 plus a random part of up to 50 %, so that callers do not all return at the same time.
 \`x-headgate-reason\` contains the reason. Over HTTP the body has the format of RFC 9457
 (\`application/problem+json\`); a response to HEAD has no body. Over gRPC the reason is the
-message, and the details contain \`RetryInfo\`. Refusals never echo parts of the request.
+message, and the time is also in the details (\`RetryInfo\`) and in \`grpc-retry-pushback-ms\`.
+Refusals never echo parts of the request.
 To change the HTTP status of a cause, set \`admission.reject.status\`. 429 means that the caller or
 its class has used its part, 503 that the service has no capacity left, and 504 that the remaining
 time is too short.`;

@@ -40,6 +40,21 @@ describe("renderEnvoyConfig()", () => {
     expect(() => renderEnvoyConfig(missing, ports)).toThrow("port_value 10000");
     expect(() => renderEnvoyConfig(example + example, ports)).toThrow("is 2 times");
   });
+
+  it("puts in the ports of both services and of the loop, where an example has them", () => {
+    const layers = readFileSync("envoy/three-layers/edge/envoy.yaml", "utf8");
+    const ports = { envoy: 1, upstream: 2, headgate: 3, control: 4 };
+    expect(portsIn(renderEnvoyConfig(layers, ports))).toEqual([
+      "0",
+      "1",
+      "0",
+      "2",
+      "2",
+      "3",
+      "4",
+      "0",
+    ]);
+  });
 });
 
 describe("the demo's banner", () => {

@@ -35,6 +35,18 @@ describe("parseDemoOptions()", () => {
     });
   });
 
+  it("shows the three layers, and one example at a time", () => {
+    const flags = { threeLayers: true };
+    expect(parseDemoOptions({ flags, env: {} })).toMatchObject({
+      options: { example: "three-layers" },
+    });
+    const both = { threeLayers: true, waitingRoom: true };
+    expect(parseDemoOptions({ flags: both, env: {} })).toEqual({
+      kind: "problems",
+      problems: ["--waiting-room and --three-layers are two examples: give one of them"],
+    });
+  });
+
   it("makes no traffic when told so, quiet or not", () => {
     const flags = { traffic: false, quietTraffic: true };
     expect(parseDemoOptions({ flags, env: {} })).toMatchObject({ options: { traffic: "none" } });

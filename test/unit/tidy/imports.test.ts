@@ -90,6 +90,11 @@ describe("checkExportForms()", () => {
     expect(checkExportForms(parseSource("src/core/b.ts", text))).toHaveLength(1);
   });
 
+  it("lets an entry of the library pass names on", () => {
+    const text = 'export { a } from "./a.js";';
+    expect(checkExportForms(parseSource("src/client/index.ts", text))).toEqual([]);
+  });
+
   it("lets a file pass that defines something, and one without exports", () => {
     const text = 'export { a } from "./a.js"; export const b = 1;';
     expect(checkExportForms(parseSource("src/core/b.ts", text))).toEqual([]);

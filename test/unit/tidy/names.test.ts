@@ -55,6 +55,15 @@ describe("checkOneMeaning()", () => {
     ]);
   });
 
+  it("lets library and service have one name, but not two files of the library", () => {
+    const library = { "src/client/b.ts": "export type a = 1;" };
+    expect(found({ "src/core/a.ts": "export const a = 1;", ...library })).toEqual([]);
+    expect(found({ "src/client/a.ts": "export const a = 1;", ...library })).toHaveLength(1);
+    const entries = ["undici", "connect"].map((name) => `src/client/adapters/${name}.ts`);
+    const text = "export const a = 1;";
+    expect(found(Object.fromEntries(entries.map((path) => [path, text])))).toEqual([]);
+  });
+
   it("lets overloads and names of tests pass", () => {
     const overloads = "export function a(b: A): void;\nexport function a(b: B): void;";
     expect(found({ "src/core/a.ts": overloads, "test/a.ts": "export const a = 1;" })).toEqual([]);

@@ -71,6 +71,10 @@ describe("checkUnusedExports()", () => {
     expect(unused({ "src/core/a.ts": "export const a = 1;", [path]: text })).toEqual([]);
   });
 
+  it("lets an entry of the library pass", () => {
+    expect(unused({ "src/client/index.ts": "export const a = 1;" })).toEqual([]);
+  });
+
   it("lets a type pass that another export needs", () => {
     const text = "export interface A {} export function b(a: A) {}";
     expect(unused({ "src/core/a.ts": text, [main]: 'import { b } from "../core/a.js";' })).toEqual(
@@ -83,6 +87,7 @@ describe("checkPackages()", () => {
   const check = (text: string, manifest: Partial<Manifest>, path = main): readonly string[] =>
     checkPackages([parseSource(path, text)], {
       bundled: [],
+      peers: [],
       devDependencies: [],
       commands: "",
       configuration: "",
@@ -95,6 +100,13 @@ describe("checkPackages()", () => {
     const development = { devDependencies: ["a"] };
     expect(check('import "a";', development)).toEqual(["a is not in bundled"]);
     expect(check('import "a";', development, "test/unit/a.test.ts")).toEqual([]);
+  });
+
+  it("wants peers of what the library imports", () => {
+    const path = "src/client/a.ts";
+    const bundled = check('import "a";', { bundled: ["a"] }, path);
+    expect(bundled).toContain("a is not in peerDependencies");
+    expect(check('import "a";', { peers: ["a"] }, path)).toEqual([]);
   });
 
   it("reports a bundled package that src does not use, even when a test does", () => {

@@ -1,7 +1,7 @@
 import { httpStatuses } from "../../../core/base/http-status.js";
+import { pathPrefixOf } from "../../../core/base/path-pattern.js";
 import { roomRejectKey } from "../../../core/feedback/runtime-keys.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
-import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
 import { type RoomPolicy, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";

@@ -1,8 +1,8 @@
 import { type Priority, priorities } from "../../../core/admission/priority.js";
+import { pathPrefixOf } from "../../../core/base/path-pattern.js";
 import { ConditionCompiler } from "../../../policy/cel/cel.js";
 import { quoteText } from "../../../policy/problems/problem.js";
 import type { PriorityPolicy } from "../../../policy/services/service-priority.js";
-import { pathPrefixOf } from "../../../policy/text/path-pattern.js";
 import type { TreeMap } from "../../base/document.js";
 import { type RouteMatch, routeMatch } from "./route-match.js";
 

@@ -16,6 +16,7 @@ import {
 import fc from "fast-check";
 import { beforeAll, describe, expect, it } from "vitest";
 import {
+  formatOrcaReport,
   type OrcaReport,
   orcaCharactersMax,
   orcaRatioMax,
@@ -234,4 +235,34 @@ describe("parseOrcaReport(), binary", () => {
   ])("takes $story for $is", ({ bytes, is }) => {
     expect(parseOrcaReport(header(Uint8Array.from(bytes)))).toEqual(is);
   });
+});
+
+describe("formatOrcaReport()", () => {
+  it("makes what is read as it was, rounded to thousandths", () => {
+    const figures = { applicationRatio: 0.12345, cpuRatio: 0.5, requestsPerSecond: 12.5 };
+    const report = formatOrcaReport({
+      ...figures,
+      memoryRatio: undefined,
+      named: { in_flight: 3 },
+    });
+    expect(report).toBe(
+      "TEXT application_utilization=0.123, cpu_utilization=0.5, rps_fractional=12.5, " +
+        "named_metrics.in_flight=3",
+    );
+    const read = { applicationRatio: 0.123, cpuRatio: 0.5, memoryRatio: undefined };
+    expect(parseOrcaReport(report)).toEqual(read);
+  });
+
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
+    "leaves %d out",
+    (figure) => {
+      const report = formatOrcaReport({
+        applicationRatio: figure,
+        cpuRatio: figure,
+        requestsPerSecond: 1,
+        named: { in_flight: figure },
+      });
+      expect(report).toBe("TEXT rps_fractional=1");
+    },
+  );
 });

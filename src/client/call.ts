@@ -1,0 +1,460 @@
+import { type Priority, priorities } from "../core/admission/priority.js";
+import type { Throttle } from "../core/admission/throttle.js";
+import type { Clock, Random } from "../core/base/clock.js";
+import type { AttemptOutcome, OutcomeKind } from "../core/calls/attempt-outcome.js";
+import type { BreakerTicket, CallBreaker } from "../core/calls/call-breaker.js";
+import {
+  type CallDeadlineSettings,
+  callEndMs,
+  deadlineHeaders,
+  mayBegin,
+} from "../core/calls/call-deadline.js";
+import type { HedgeDelay } from "../core/calls/hedge-delay.js";
+import type { RetryBudget } from "../core/calls/retry-budget.js";
+import { type RetryDelaySettings, retryDelayMs } from "../core/calls/retry-delay.js";
+import type { Attempt, CallOptions } from "./admission.js";
+import { type AdmissionCause, AdmissionError } from "./admission-error.js";
+import { type AttemptHost, CallAttempt, timeoutError } from "./attempt.js";
+import { checkNumber, checkWord, timeMs } from "./options.js";
+import type { Classify, Settled } from "./outcome.js";
+import type {
+  CallPermits,
+  HeldPermit,
+  PermitPlace,
+  PermitRefusal,
+  PermitWaiter,
+} from "./permits.js";
+import type { Timed, Timers } from "./timers.js";
+
+/** How an admission repeats attempts. */
+export interface RetrySettings extends RetryDelaySettings {
+  readonly attemptsMax: number;
+  readonly retryAfterMsMax: number;
+}
+
+/** What an admission has counted. */
+export interface CallCounts {
+  calls: number;
+  attempts: number;
+  retries: number;
+  hedges: number;
+  budgetRefused: number;
+  readonly outcomes: Record<OutcomeKind, number>;
+  readonly refused: Record<AdmissionCause, number>;
+}
+
+/** What the calls of one admission share; a part that is undefined is not there. */
+export interface CallParts {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly timers: Timers;
+  readonly idleTimers: Timers;
+  readonly permits: CallPermits;
+  readonly throttles: Readonly<Record<Priority, Throttle>> | undefined;
+  readonly breaker: CallBreaker | undefined;
+  readonly retry: RetrySettings | undefined;
+  readonly budget: Pick<RetryBudget, "served" | "take" | "left"> | undefined;
+  readonly hedge: HedgeDelay | undefined;
+  readonly deadline: CallDeadlineSettings;
+  readonly timeoutMs: number | undefined;
+  readonly priorityHeader: string;
+  readonly counts: CallCounts;
+}
+
+/** One call, and whom it answers. */
+interface CallRequest<T> {
+  readonly work: (attempt: Attempt) => Promise<T>;
+  readonly options: CallOptions<T>;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The header that tells the service the attempt, from 1. */
+const attemptHeader = "x-headgate-attempt";
+
+/**
+ * One call on its way: it is refused, or waits for a permit, and makes attempts until one counts.
+ * It settles once; whatever comes later only gives permits back.
+ */
+export class Call<T> implements AttemptHost, PermitWaiter {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly idleTimers: Timers;
+  endMs = Number.POSITIVE_INFINITY;
+  readonly #parts: CallParts;
+  readonly #request: CallRequest<T>;
+  readonly #priority: Priority;
+  readonly #classify: Classify<T>;
+  #isSettled = false;
+  #attemptsCount = 0;
+  #retriesCount = 0;
+  /** In the queue, and the breaker's ticket for when it leaves it. */
+  #place: PermitPlace | undefined;
+  #ticket: BreakerTicket = 0;
+  #first: CallAttempt | undefined;
+  #hedge: CallAttempt | undefined;
+  /** What it waits for beside its attempts: a retry or a hedge. */
+  #wait: Wait | undefined;
+  #lastDelayMs: number | undefined;
+  #last: Settled<T> | undefined;
+  /** The attempt before the retry that the call waits for. */
+  #repeated: CallAttempt | undefined;
+  /** The attempt that counts, while something of it is still read. */
+  #held: CallAttempt | undefined;
+  #onAbort: (() => void) | undefined;
+
+  constructor(parts: CallParts, request: CallRequest<T>) {
+    this.#parts = parts;
+    this.#request = request;
+    this.clock = parts.clock;
+    this.timers = parts.timers;
+    this.idleTimers = parts.idleTimers;
+    this.#priority = request.options.priority ?? "normal";
+    this.#classify = request.options.classify ?? servedOrFailed;
+  }
+
+  /** Makes the first attempt, or refuses it. */
+  begin(): void {
+    const { timeoutMs, signal } = this.#request.options;
+    if (timeoutMs !== undefined) checkNumber("timeoutMs", timeoutMs, timeMs(0));
+    checkWord("priority", this.#priority, priorities);
+    this.#parts.counts.calls += 1;
+    if (signal?.aborted === true) {
+      this.#reject(signal.reason);
+      return;
+    }
+    const nowMs = this.clock.monotonicMs();
+    if (timeoutMs !== undefined || this.#parts.timeoutMs !== undefined) {
+      this.endMs = callEndMs(nowMs, [timeoutMs, this.#parts.timeoutMs]);
+    }
+    if (signal !== undefined) {
+      this.#onAbort = () => this.#giveUp(signal.reason);
+      signal.addEventListener("abort", this.#onAbort, { once: true });
+    }
+    this.#tryAttempt(nowMs);
+  }
+
+  headersOf(number: number, nowMs: number): Readonly<Record<string, string>> {
+    const { deadline, priorityHeader } = this.#parts;
+    return {
+      [priorityHeader]: this.#priority,
+      [attemptHeader]: String(number),
+      ...deadlineHeaders(deadline, this.endMs - nowMs),
+    };
+  }
+
+  admitted(permit: HeldPermit): void {
+    const nowMs = permit.startMs;
+    this.#place = undefined;
+    if (this.#parts.breaker?.state(nowMs) !== "open") {
+      this.#start({ permit, ticket: this.#ticket, isHedge: false });
+      return;
+    }
+    // It has opened since; the ticket is of no time that counts any more.
+    this.#refuse("breakerOpen", nowMs);
+    permit.teach("cancelled", nowMs);
+    permit.giveBack(nowMs);
+  }
+
+  refused(cause: PermitRefusal): void {
+    const nowMs = this.clock.monotonicMs();
+    this.#place = undefined;
+    this.#parts.breaker?.end(this.#ticket, "cancelled", nowMs);
+    this.#refuse(cause, nowMs);
+  }
+
+  timedOut(nowMs: number): void {
+    const error = timeoutError();
+    this.#leaveAttempts("overloaded", error, nowMs);
+    this.#reject(error);
+  }
+
+  over(attempt: CallAttempt): void {
+    if (attempt !== this.#held) return;
+    this.#held = undefined;
+    this.#stopListening();
+  }
+
+  /** Goes through all parts in their order: deadline, breaker, throttle, permit or queue. */
+  #tryAttempt(nowMs: number): void {
+    const ticket = this.#pass(nowMs);
+    if (typeof ticket === "string") {
+      this.#refuse(ticket, nowMs);
+      return;
+    }
+    const { permits, deadline } = this.#parts;
+    const permit = permits.tryTake(this.#priority, nowMs);
+    if (permit !== undefined) {
+      this.#start({ permit, ticket, isHedge: false });
+      return;
+    }
+    this.#ticket = ticket;
+    const remainingMs =
+      this.endMs === Number.POSITIVE_INFINITY
+        ? undefined
+        : this.endMs - nowMs - deadline.remainingMsMin;
+    const place = permits.wait(this, { priority: this.#priority, remainingMs }, nowMs);
+    if (typeof place === "string") this.refused(place);
+    else this.#place = place;
+  }
+
+  /** What comes before the permit. @returns the breaker's ticket, or why there is none */
+  #pass(nowMs: number): BreakerTicket | AdmissionCause {
+    const { breaker, deadline, random, throttles } = this.#parts;
+    if (!mayBegin(deadline, this.endMs - nowMs)) return "deadline";
+    const ticket = breaker === undefined ? 0 : breaker.admit(nowMs);
+    if (ticket === undefined) return "breakerOpen";
+    const throttle = throttles?.[this.#priority];
+    if (throttle?.rejects(nowMs, random.next()) === true) {
+      throttle.refused(nowMs);
+      breaker?.end(ticket, "cancelled", nowMs);
+      return "throttle";
+    }
+    return ticket;
+  }
+
+  #start({ permit, ticket, isHedge }: Pick<CallAttempt, "permit" | "ticket" | "isHedge">): void {
+    this.#repeated?.abort(superseded());
+    this.#repeated = undefined;
+    this.#attemptsCount += 1;
+    this.#parts.counts.attempts += 1;
+    const number = this.#attemptsCount;
+    const attempt = new CallAttempt({ host: this, permit, ticket, number, isHedge });
+    if (isHedge) this.#hedge = attempt;
+    else this.#first = attempt;
+    let working: Promise<T>;
+    try {
+      working = Promise.resolve(this.#request.work(attempt));
+    } catch (error) {
+      working = Promise.reject(error);
+    }
+    working.then(
+      (value) => this.#ended(attempt, { isError: false, value }),
+      (error: unknown) => this.#ended(attempt, { isError: true, error }),
+    );
+    if (!isHedge) this.#planHedge(permit.startMs);
+  }
+
+  #ended(attempt: CallAttempt, settled: Settled<T>): void {
+    if (!attempt.isRunning) {
+      attempt.settledLate();
+      return;
+    }
+    const nowMs = this.clock.monotonicMs();
+    const [outcome, result] = this.#classified(settled);
+    this.#learn(attempt, outcome.kind, nowMs);
+    if (attempt === this.#hedge) this.#hedge = undefined;
+    else this.#first = undefined;
+    const isLast = this.#first === undefined && this.#hedge === undefined;
+    // It can be given up for as long as something of it is read.
+    if (attempt.holds) this.#held = attempt;
+    if (outcome.kind === "served" || outcome.kind === "cancelled") this.#settle(result, nowMs);
+    else if (isLast) this.#retryOrSettle(outcome, result, nowMs);
+    // Last, for it lets others in, whose work may do anything.
+    if (this.#isSettled) attempt.finish(outcome.kind, nowMs);
+    else this.#goOnWithout(attempt, outcome.kind, nowMs);
+  }
+
+  /** Before a retry its result is kept: it is the call's if the retry is refused. */
+  #goOnWithout(attempt: CallAttempt, kind: OutcomeKind, nowMs: number): void {
+    this.#held = undefined;
+    if (this.#wait === undefined) attempt.abort(superseded());
+    else this.#repeated = attempt;
+    attempt.release(kind, nowMs);
+  }
+
+  #classified(settled: Settled<T>): readonly [AttemptOutcome, Settled<T>] {
+    try {
+      return [this.#classify(settled), settled];
+    } catch (error) {
+      return [unknownOutcome, { isError: true, error }];
+    }
+  }
+
+  /** Teaches all but the law, which the permit teaches. */
+  #learn(attempt: CallAttempt, kind: OutcomeKind, nowMs: number): void {
+    const { breaker, budget, counts, hedge, throttles } = this.#parts;
+    counts.outcomes[kind] += 1;
+    breaker?.end(attempt.ticket, kind, nowMs);
+    const throttle = throttles?.[this.#priority];
+    if (kind === "served") {
+      budget?.served(nowMs);
+      hedge?.record(nowMs - attempt.permit.startMs, nowMs);
+    }
+    if (kind === "overloaded") throttle?.refused(nowMs);
+    else if (kind !== "cancelled") throttle?.accepted(nowMs);
+  }
+
+  #retryOrSettle(outcome: AttemptOutcome, settled: Settled<T>, nowMs: number): void {
+    this.#stopWaiting(nowMs);
+    const { budget, counts } = this.#parts;
+    const delayMs = this.#retryDelayMs(outcome, nowMs);
+    if (delayMs === undefined) {
+      this.#settle(settled, nowMs);
+      return;
+    }
+    if (budget?.take(nowMs) === false) {
+      counts.budgetRefused += 1;
+      this.#settle(settled, nowMs);
+      return;
+    }
+    counts.retries += 1;
+    this.#retriesCount += 1;
+    this.#lastDelayMs = delayMs;
+    this.#last = settled;
+    this.#waitFor(delayMs, nowMs, (laterMs) => this.#tryAttempt(laterMs));
+  }
+
+  /** The wait before the next attempt; undefined where there is none. */
+  #retryDelayMs(outcome: AttemptOutcome, nowMs: number): number | undefined {
+    const { deadline, random, retry } = this.#parts;
+    const isRetriable =
+      outcome.retriable === "always" ||
+      (outcome.retriable === "ifIdempotent" && this.#request.options.isIdempotent === true);
+    if (retry === undefined || !isRetriable) return undefined;
+    if (this.#attemptsCount >= retry.attemptsMax) return undefined;
+    const { waitLaw, retryAfterMs = 0 } = outcome;
+    // Also what is no number.
+    if (!(retryAfterMs <= retry.retryAfterMsMax)) return undefined;
+    const retryIndex = this.#retriesCount;
+    const reason = { retryIndex, waitLaw, retryAfterMs, lastDelayMs: this.#lastDelayMs };
+    const delayMs = retryDelayMs(retry, reason, random.next());
+    return mayBegin(deadline, this.endMs - nowMs - delayMs) ? delayMs : undefined;
+  }
+
+  #planHedge(nowMs: number): void {
+    const { hedge } = this.#parts;
+    if (hedge === undefined || this.#request.options.isIdempotent !== true) return;
+    const delayMs = hedge.delayMs(nowMs);
+    if (delayMs === undefined || this.#isSettled) return;
+    this.#waitFor(delayMs, nowMs, (laterMs) => this.#tryHedge(laterMs));
+  }
+
+  /** A hedge never waits: it is only made with a permit that nobody else needs. */
+  #tryHedge(nowMs: number): void {
+    const { breaker, budget, counts, permits, retry } = this.#parts;
+    if (retry !== undefined && this.#attemptsCount >= retry.attemptsMax) return;
+    const ticket = this.#pass(nowMs);
+    if (typeof ticket === "string") return;
+    const permit = permits.tryTake(this.#priority, nowMs);
+    if (permit === undefined || budget?.take(nowMs) === false) {
+      if (permit !== undefined) counts.budgetRefused += 1;
+      breaker?.end(ticket, "cancelled", nowMs);
+      permit?.teach("cancelled", nowMs);
+      permit?.giveBack(nowMs);
+      return;
+    }
+    counts.hedges += 1;
+    this.#start({ permit, ticket, isHedge: true });
+  }
+
+  #waitFor(delayMs: number, nowMs: number, then: (nowMs: number) => void): void {
+    this.#wait = new Wait(nowMs + delayMs, (laterMs) => {
+      this.#wait = undefined;
+      then(laterMs);
+    });
+    this.timers.add(this.#wait, nowMs);
+  }
+
+  #stopWaiting(nowMs: number): void {
+    if (this.#wait === undefined) return;
+    this.timers.remove(this.#wait, nowMs);
+    this.#wait = undefined;
+  }
+
+  /** Refused here: what the last attempt showed says more, where there was one. */
+  #refuse(cause: AdmissionCause, nowMs: number): void {
+    if (this.#last !== undefined) {
+      this.#settle(this.#last, nowMs);
+      return;
+    }
+    const { breaker, counts, name } = this.#parts;
+    counts.refused[cause] += 1;
+    const retryAfterMs = cause === "breakerOpen" ? breaker?.openMs(nowMs) : undefined;
+    this.#reject(new AdmissionError(name, cause, retryAfterMs));
+  }
+
+  #giveUp(reason: unknown): void {
+    const { breaker, permits } = this.#parts;
+    const nowMs = this.clock.monotonicMs();
+    if (this.#held !== undefined) {
+      this.#held.leave("cancelled", reason, nowMs);
+      return;
+    }
+    if (this.#place !== undefined) {
+      permits.leave(this.#place, nowMs);
+      breaker?.end(this.#ticket, "cancelled", nowMs);
+      this.#place = undefined;
+    }
+    this.#repeated?.abort(reason);
+    this.#leaveAttempts("cancelled", reason, nowMs);
+    this.#reject(reason);
+  }
+
+  #settle(settled: Settled<T>, nowMs: number): void {
+    if (settled.isError) {
+      this.#reject(settled.error);
+    } else {
+      this.#end(nowMs);
+      this.#request.resolve(settled.value);
+    }
+    if (this.#first !== undefined || this.#hedge !== undefined) {
+      this.#leaveAttempts("cancelled", superseded(), nowMs);
+    }
+  }
+
+  #reject(error: unknown): void {
+    this.#end(this.clock.monotonicMs());
+    this.#request.reject(error);
+  }
+
+  #end(nowMs: number): void {
+    this.#isSettled = true;
+    this.#stopWaiting(nowMs);
+    if (this.#held === undefined) this.#stopListening();
+  }
+
+  #stopListening(): void {
+    if (this.#onAbort === undefined) return;
+    this.#request.options.signal?.removeEventListener("abort", this.#onAbort);
+    this.#onAbort = undefined;
+  }
+
+  #leaveAttempts(kind: OutcomeKind, reason: unknown, nowMs: number): void {
+    const attempts = [this.#first, this.#hedge];
+    this.#first = undefined;
+    this.#hedge = undefined;
+    for (const attempt of attempts) {
+      if (attempt === undefined) continue;
+      this.#learn(attempt, kind, nowMs);
+      // Without the times of those that lost, hedges would begin earlier and earlier.
+      this.#parts.hedge?.record(nowMs - attempt.permit.startMs, nowMs);
+      attempt.leave(kind, reason, nowMs);
+    }
+  }
+}
+
+/** A time that a call waits for. */
+class Wait implements Timed {
+  readonly expiresMs: number;
+  heapPlace: number | undefined;
+  readonly expired: (nowMs: number) => void;
+
+  constructor(expiresMs: number, expired: (nowMs: number) => void) {
+    this.expiresMs = expiresMs;
+    this.expired = expired;
+  }
+}
+
+const served: AttemptOutcome = { kind: "served", retriable: "never" };
+const failed: AttemptOutcome = { kind: "failed", retriable: "never" };
+const unknownOutcome: AttemptOutcome = { kind: "cancelled", retriable: "never" };
+
+function servedOrFailed({ isError }: Settled<unknown>): AttemptOutcome {
+  return isError ? failed : served;
+}
+
+function superseded(): DOMException {
+  return new DOMException("Another attempt has taken its place", "AbortError");
+}

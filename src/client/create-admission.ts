@@ -1,0 +1,46 @@
+import type { Admission, AdmissionOptions, AdmissionSnapshot } from "./admission.js";
+import { Call, type CallParts } from "./call.js";
+import { callParts } from "./call-parts.js";
+import { backgroundClock } from "./system.js";
+
+/**
+ * Admission of the calls to one service: each call goes through its deadline, the circuit breaker,
+ * the throttle, and a permit or the queue. What its attempt comes to teaches all of them, and it is
+ * repeated as far as the retry budget goes. A part whose options are absent is not there.
+ *
+ * Make one for each service that you call, and keep it.
+ *
+ * @throws RangeError that names an option which is out of bounds
+ */
+export function createAdmission(options: AdmissionOptions): Admission {
+  const parts = callParts(options);
+  return {
+    name: parts.name,
+    clock: options.clock ?? backgroundClock,
+    run: (work, callOptions = {}) =>
+      new Promise((resolve, reject) => {
+        new Call(parts, { work, options: callOptions, resolve, reject }).begin();
+      }),
+    snapshot: () => snapshotOf(parts),
+  };
+}
+
+function snapshotOf({ breaker, budget, clock, counts, permits, throttles }: CallParts) {
+  const nowMs = clock.monotonicMs();
+  const ratios = Object.values(throttles ?? {}).map((one) => one.rejectRatio(nowMs));
+  return {
+    limit: permits.limit,
+    inFlight: permits.inUseCount,
+    waiting: permits.waitingCount,
+    throttleRatio: Math.max(0, ...ratios),
+    breaker: breaker?.state(nowMs) ?? "closed",
+    budgetLeft: budget?.left(nowMs) ?? Number.POSITIVE_INFINITY,
+    callsCount: counts.calls,
+    attemptsCount: counts.attempts,
+    retriesCount: counts.retries,
+    hedgesCount: counts.hedges,
+    budgetRefusedCount: counts.budgetRefused,
+    outcomes: { ...counts.outcomes },
+    refused: { ...counts.refused },
+  } satisfies AdmissionSnapshot;
+}

@@ -1,0 +1,33 @@
+import {
+  createHttpAdmitter,
+  type HttpRequest,
+  type HttpResponse,
+  sendRefusal,
+} from "./node-http.js";
+import type { RequestPermit } from "./request-permit.js";
+import type { ServerAdmission } from "./server-admission.js";
+
+/** A request behind the middleware. */
+export interface WithAdmission {
+  admission?: RequestPermit;
+}
+
+/**
+ * A middleware of Express, or of whatever calls `(request, response, next)`: requests that are
+ * admitted go on with their permit as `request.admission`. Use it before everything that costs
+ * something, such as parsers of bodies.
+ */
+export function expressAdmission(
+  admission: ServerAdmission,
+): (request: HttpRequest & WithAdmission, response: HttpResponse, next: () => void) => void {
+  const admit = createHttpAdmitter(admission);
+  return (request, response, next) => {
+    admit(request, response, {
+      refused: (refusal) => sendRefusal(response, refusal),
+      admitted: (permit) => {
+        request.admission = permit;
+        next();
+      },
+    });
+  };
+}
