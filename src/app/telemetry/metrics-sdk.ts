@@ -20,7 +20,7 @@ import type { ExportParts } from "./export-parts.js";
 import { type ExportSettings, observed } from "./exporter-sdk.js";
 import { resourceOf } from "./resource-sdk.js";
 
-/** The most data points in a message: to make one takes some 10 ms, in which nothing is decided. */
+/** The most data points in a message: nothing is decided while one is made. */
 const pointsMax = 2_000;
 
 /** How long a push may take, in milliseconds, where the interval is not shorter. */
