@@ -1,13 +1,15 @@
 import { type App, startApp } from "./app.js";
+import { systemClock, systemRandom } from "./base/clock.js";
 import { bugTrace, exitCodes, StartFailure } from "./base/failure.js";
-import type { Logger } from "./base/logger.js";
+import type { Logger, ProcessLogger } from "./base/logger.js";
 import type { Config } from "./config/config.js";
+import { type OpenExport, openLogExport } from "./telemetry/otlp-export.js";
 
 /** Signals that stop the service. Source: envoyproxy/ratelimit drains on the same three. */
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 interface ServiceProcessParts {
-  readonly logger: Logger;
+  readonly logger: ProcessLogger;
   /** Writes a text for people, where the log has no place for it. */
   readonly complain: (text: string) => void;
 }
@@ -23,9 +25,12 @@ export async function runServiceProcess(
   exitOnBug(logger);
   // While nothing listens yet, nothing else keeps the process alive during waits.
   const alive = setInterval(() => {}, 60_000);
+  const replica = systemRandom.id();
+  let logExport: OpenExport | undefined;
   try {
+    logExport = await openLogExport(config.otlp, { clock: systemClock, logger, replica });
     const signal = nextSignal(logger);
-    const started = startApp(config, { logger });
+    const started = startApp(config, { logger, replica, logExport });
     const first = await Promise.race([started, signal]);
     if (typeof first === "string") {
       // It stops before it serves: nobody waits for answers, so nothing is to be drained.
@@ -38,6 +43,7 @@ export async function runServiceProcess(
     complain(thrown.message);
     return thrown.exitCode;
   } finally {
+    await logExport?.close();
     clearInterval(alive);
   }
 }

@@ -22,16 +22,41 @@ export async function startPrometheus(stage: Stage, openMetrics: string): Promis
   const args = ["tsdb", "create-blocks-from", "openmetrics", samples, data];
   const { isOk, output } = await runPromtool(stage, args);
   if (!isOk) throw new Error(`promtool takes no samples: ${output}`);
-  const config = join(folder, "prometheus.yml");
-  await writeFile(config, "scrape_configs: []\n");
+  return serve(stage, { folder, data, config: "scrape_configs: []\n" });
+}
+
+/**
+ * Starts a real Prometheus that scrapes a port of this machine every 200 ms and keeps exemplars.
+ *
+ * @returns its URL
+ */
+export async function startScrapingPrometheus(stage: Stage, port: number): Promise<string> {
+  const folder = join(stage.folder, "prometheus");
+  await mkdir(folder);
+  const config = `scrape_configs:
+  - job_name: headgate
+    scrape_interval: 200ms
+    scrape_timeout: 200ms
+    static_configs: [{targets: ["127.0.0.1:${port}"]}]
+`;
+  return serve(stage, { folder, data: join(folder, "data"), config });
+}
+
+async function serve(
+  stage: Stage,
+  place: { readonly folder: string; readonly data: string; readonly config: string },
+): Promise<string> {
+  const config = join(place.folder, "prometheus.yml");
+  await writeFile(config, place.config);
   const port = await freePort();
   stage.spawn({
     name: "prometheus",
     file: await findPrometheus(),
     args: [
       `--config.file=${config}`,
-      `--storage.tsdb.path=${data}`,
+      `--storage.tsdb.path=${place.data}`,
       `--web.listen-address=127.0.0.1:${port}`,
+      "--enable-feature=exemplar-storage",
     ],
   });
   const url = `http://127.0.0.1:${port}`;

@@ -204,7 +204,8 @@ export const importHomes: readonly { readonly what: string; readonly only: reado
   },
   {
     what: "npm:@opentelemetry/*",
-    only: ["src/app/tracing/tracing-sdk.ts", "src/client/metrics/opentelemetry.ts"],
+    // Loaded only where something is sent: `app/telemetry` imports them by `import()`.
+    only: ["src/app/telemetry/*-sdk.ts", "src/client/metrics/opentelemetry.ts"],
   },
   { what: "npm:pino", only: ["src/app/base/logger.ts"] },
   { what: "npm:pino-pretty", only: ["src/app/base/logger.ts"] },

@@ -15,6 +15,12 @@ export interface Logger {
   error(event: LogEvent, sentence: string): void;
 }
 
+/** The logger of a process. */
+export interface ProcessLogger extends Logger {
+  /** From now on also hands over each line, as JSON without what must never be written. */
+  onLine(take: (line: string) => void): void;
+}
+
 /** What is logged, and how. */
 interface LogSettings {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "warning" | "error" | "fatal" | "panic";
@@ -60,8 +66,14 @@ const fieldNames = {
 } as const;
 
 /** A pino logger: one JSON object a line, or text for people on a terminal. */
-export async function createLogger(config: LogSettings, target: LogTarget): Promise<Logger> {
+export async function createLogger(config: LogSettings, target: LogTarget): Promise<ProcessLogger> {
   const isText = config.logFormat === "text" || (config.logFormat === "auto" && target.isTerminal);
+  const stream = isText ? await textStream(target) : jsonStream(target);
+  let takeLine: ((line: string) => void) | undefined;
+  const write = (line: string): void => {
+    stream.write(line);
+    takeLine?.(line);
+  };
   const logger: PinoLogger = pino(
     {
       level: levelNames[config.logLevel],
@@ -70,13 +82,16 @@ export async function createLogger(config: LogSettings, target: LogTarget): Prom
       formatters: { level: (level) => ({ level }) },
       redact: { paths: redactedFacts, censor: "[redacted]" },
     },
-    isText ? await textStream(target) : jsonStream(target),
+    { write },
   );
   return {
     debug: (event, sentence) => logger.debug(event, sentence),
     info: (event, sentence) => logger.info(event, sentence),
     warn: (event, sentence) => logger.warn(event, sentence),
     error: (event, sentence) => logger.error(event, sentence),
+    onLine: (take) => {
+      takeLine = take;
+    },
   };
 }
 

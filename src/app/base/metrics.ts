@@ -48,6 +48,19 @@ interface BucketCounts {
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
   readonly sum: number;
+  /** An example of what each bucket counted, where there is one. Default: none. */
+  readonly exemplars?: readonly (Exemplar | undefined)[];
+}
+
+/** One observation that a bucket counted, and the trace that tells more of it. */
+export interface Exemplar {
+  /** In lower-case hexadecimal. */
+  readonly traceId: string;
+  readonly spanId: string;
+  /** In the unit of the bucket's counts; of a sample: in the unit of the series. */
+  readonly value: number;
+  /** Milliseconds since 1970. */
+  readonly epochMs: number;
 }
 
 /** Metrics of one part of the program, by kind. */
@@ -57,23 +70,42 @@ export interface MetricGroup {
   readonly histograms?: readonly ReadHistogram[];
 }
 
-/** Metrics in the text format of Prometheus; what is counted is read when they are scraped. */
+/** Metrics in a text format; what is counted is read when they are scraped. */
 export interface RenderedMetrics {
   readonly contentType: string;
   /** All metrics as they are now. */
   render(): Promise<string>;
 }
 
-/** Metrics to which each part of the program adds its own. */
+/** A metric with all its series as they are now. */
+export interface MetricFamily {
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly samples: readonly SeriesSample[];
+}
+
+/** A number of a series; a histogram has several, under the names of Prometheus' text format. */
+export interface SeriesSample {
+  /** The family's; of a histogram followed by `_bucket` (with the label `le`), `_sum`, `_count`. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string | number>>;
+  readonly value: number;
+  readonly exemplar?: Exemplar;
+}
+
+/** Metrics to which each part of the program adds its own, in the text format of Prometheus. */
 export interface Metrics extends RenderedMetrics {
   add(...groups: readonly MetricGroup[]): void;
+  /** All metrics, each as it is when its turn comes; between two, the event loop has a turn. */
+  families(): AsyncIterable<MetricFamily>;
 }
 
 /** No metrics yet; `labels` will be on each of them. */
 export function createMetrics(labels: Labels = {}): Metrics {
   const registry = new Registry();
   registry.setDefaultLabels(labels);
-  return metricsOf(registry);
+  return metricsOf(registry, labels);
 }
 
 /** Metrics of this process: memory, CPU, event loop and garbage collection are there already. */
@@ -83,7 +115,7 @@ export function createProcessMetrics(): Metrics {
   return metricsOf(registry);
 }
 
-function metricsOf(registry: Registry): Metrics {
+function metricsOf(registry: Registry, labels: Labels = {}): Metrics {
   return {
     contentType: registry.contentType,
     add: (...groups) => {
@@ -94,7 +126,42 @@ function metricsOf(registry: Registry): Metrics {
       }
     },
     render: () => registry.metrics(),
+    families: () => familiesOf(registry, labels),
   };
+}
+
+const familyTypes: ReadonlyMap<string, MetricFamily["type"]> = new Map([
+  ["counter", "counter"],
+  ["gauge", "gauge"],
+  ["histogram", "histogram"],
+]);
+
+/** A value as the library gives it, and what this file's own histogram adds to it. */
+type GivenValue = MetricValueWithName<string> & {
+  readonly sharedLabels?: Labels;
+  readonly ownExemplar?: Exemplar;
+};
+
+/** Reads a metric at a time: what calls wait for is one of them, however many there are. */
+async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<MetricFamily> {
+  for (const { name } of registry.getMetricsAsArray()) {
+    const metric = registry.getSingleMetric(name);
+    if (metric === undefined) continue;
+    const { help, type: givenType, values } = await metric.get();
+    // The library's types say a number, and it gives a word.
+    const type = familyTypes.get(String(givenType));
+    if (type === undefined) continue;
+    const samples = values.map((given: GivenValue): SeriesSample => {
+      const { metricName = name, value, ownExemplar: exemplar } = given;
+      const labels: Record<string, string | number> = { ...common };
+      for (const [label, own] of Object.entries(given.labels)) {
+        if (own !== undefined) labels[label] = own;
+      }
+      return { name: metricName, labels, value, ...(exemplar === undefined ? {} : { exemplar }) };
+    });
+    yield { name, help, type, samples };
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
 }
 
 /** Adds what is read anew for each scrape: what only grows, or what is as it is now. */
@@ -121,7 +188,7 @@ interface RenderedHistogram {
   readonly help: string;
   readonly type: "histogram";
   readonly aggregator: "sum";
-  readonly values: MetricValueWithName<string>[];
+  readonly values: GivenValue[];
 }
 
 /** Shows counts by bucket that are kept elsewhere. */
@@ -137,17 +204,27 @@ class BucketHistogram extends Histogram {
   /** What the text format is made of; the library's own `get` ends here too. */
   async getForPromString(): Promise<RenderedHistogram> {
     const { name, help, unit, read } = this.#histogram;
-    const values: MetricValueWithName<string>[] = [];
-    read(({ bounds, counts, sum }, labels) => {
+    const values: GivenValue[] = [];
+    // The library's `get` reads them in each value.
+    const sharedLabels: Labels = {};
+    read(({ bounds, counts, sum, exemplars = [] }, labels) => {
       let count = 0;
       counts.forEach((inBucket, i) => {
         count += inBucket;
         const bound = bounds[i];
         const le = bound === undefined ? "+Inf" : bound / unit;
-        values.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: count });
+        const one = exemplars[i];
+        const ownExemplar = one && { ...one, value: one.value / unit };
+        values.push({
+          metricName: `${name}_bucket`,
+          labels: { ...labels, le },
+          sharedLabels,
+          value: count,
+          ...(ownExemplar === undefined ? {} : { ownExemplar }),
+        });
       });
-      values.push({ metricName: `${name}_sum`, labels, value: sum / unit });
-      values.push({ metricName: `${name}_count`, labels, value: count });
+      values.push({ metricName: `${name}_sum`, labels, sharedLabels, value: sum / unit });
+      values.push({ metricName: `${name}_count`, labels, sharedLabels, value: count });
     });
     return { name, help, type: "histogram", aggregator: "sum", values };
   }

@@ -9,6 +9,7 @@ import { parseTimings, type Timings, testTimingsName } from "../options/test-tim
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
+import { chooseOtlp, type OtlpChoice, type OtlpValues } from "./otlp-choice.js";
 import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
@@ -38,6 +39,7 @@ export interface Config
     | keyof TlsValues
     | keyof StatsValues
     | keyof TracingValues
+    | keyof OtlpValues
     | keyof AdminValues
   > {
   readonly store: StoreChoice;
@@ -61,6 +63,8 @@ export interface Config
   readonly stats: StatsChoice;
   /** Absent where decisions are not traced. */
   readonly tracing?: TracingChoice;
+  /** Absent where metrics are only scraped and log lines only written. */
+  readonly otlp?: OtlpChoice;
   /** The fleet's times; other ones than the defaults only in tests. */
   readonly timings: Timings;
   /** Directories besides the policy's own that are watched for swaps. */
@@ -224,6 +228,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const stats = chooseStats(values, sources.env, problems);
   const signals = chooseSignals(values, problems);
   const admin = chooseAdmin(values, found);
+  const otlp = chooseOtlp(values, sources.env, problems);
   const resp = chooseResp(values);
   const howSet = {
     isSet: (name: OptionName) => isSet(name, sources),
@@ -255,6 +260,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     signals,
     stats,
     ...(tracing === undefined ? {} : { tracing }),
+    ...(otlp === undefined ? {} : { otlp }),
     ...(openPorts === undefined ? {} : { openPorts }),
     timings: timings.timings,
     watchedDirectories:

@@ -1,13 +1,17 @@
 import type { OptionValues } from "../options/options.js";
 import type { tracingOptionRows } from "../options/tracing-options.js";
 
-/** How decisions are traced. */
-export interface TracingChoice {
-  readonly protocol: "http" | "grpc";
+/** What this process is called in traces, and in metrics and logs that are sent. */
+export interface ServiceIdentity {
   readonly serviceName: string;
   readonly serviceNamespace?: string;
-  /** Random where it is absent. */
+  /** Absent: what the replica is called in the fleet. */
   readonly serviceInstanceId?: string;
+}
+
+/** How decisions are traced. */
+export interface TracingChoice extends ServiceIdentity {
+  readonly protocol: "http" | "grpc";
   /** 0 to 1; undefined where the standard variables choose what is recorded. */
   readonly samplingRatio: number | undefined;
 }
@@ -15,24 +19,35 @@ export interface TracingChoice {
 /** The options that become a `TracingChoice`. */
 export type TracingValues = Pick<OptionValues, keyof typeof tracingOptionRows>;
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** What options and standard variables say together; undefined where nothing is traced. */
-export function chooseTracing(
-  values: TracingValues,
-  env: Readonly<Record<string, string | undefined>>,
-): TracingChoice | undefined {
-  const isOff =
-    env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || env["OTEL_TRACES_EXPORTER"] === "none";
+export function chooseTracing(values: TracingValues, env: Environment): TracingChoice | undefined {
+  const isOff = isSdkDisabled(env) || env["OTEL_TRACES_EXPORTER"] === "none";
   const endpoint = env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] || env["OTEL_EXPORTER_OTLP_ENDPOINT"];
   if (!(values.tracingEnabled ?? (Boolean(endpoint) && !isOff))) return undefined;
   const standard = env["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] || env["OTEL_EXPORTER_OTLP_PROTOCOL"];
-  const { tracingProtocol, tracingServiceNamespace: serviceNamespace } = values;
-  const { tracingServiceInstanceId: serviceInstanceId } = values;
+  const { tracingProtocol } = values;
   return {
     protocol:
       tracingProtocol === "auto" ? (standard === "grpc" ? "grpc" : "http") : tracingProtocol,
+    ...identify(values, env),
+    samplingRatio: env["OTEL_TRACES_SAMPLER"] ? undefined : values.tracingSamplingRatio,
+  };
+}
+
+/** Whether nothing is sent by OpenTelemetry unless an option of Headgate's own says so. */
+export function isSdkDisabled(env: Environment): boolean {
+  return env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true";
+}
+
+/** What options and standard variables call this process. */
+export function identify(values: TracingValues, env: Environment): ServiceIdentity {
+  const { tracingServiceNamespace: serviceNamespace } = values;
+  const { tracingServiceInstanceId: serviceInstanceId } = values;
+  return {
     serviceName: values.tracingServiceName ?? (env["OTEL_SERVICE_NAME"] || "RateLimit"),
     ...(serviceNamespace === undefined ? {} : { serviceNamespace }),
     ...(serviceInstanceId === undefined ? {} : { serviceInstanceId }),
-    samplingRatio: env["OTEL_TRACES_SAMPLER"] ? undefined : values.tracingSamplingRatio,
   };
 }

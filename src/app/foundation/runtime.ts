@@ -13,6 +13,7 @@ import {
   processMetrics,
 } from "../metrics/process-metrics.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
+import type { OpenExport } from "../telemetry/otlp-export.js";
 
 /** What every subsystem has. */
 export interface Runtime {
@@ -23,6 +24,8 @@ export interface Runtime {
   readonly parser: ParsesPolicies;
   /** What this replica is called in the fleet and in the audit log. */
   readonly replica: string;
+  /** Where the lines of the log are sent; undefined: nowhere. */
+  readonly logExport: OpenExport | undefined;
   /** Each subsystem adds its own. */
   readonly metrics: Metrics;
   readonly processCounts: ProcessCounts;
@@ -39,19 +42,24 @@ export interface AppParts {
   readonly logger?: Logger;
   /** Reads policies. Default: a worker thread, so that a long one holds up no call. */
   readonly parser?: ParsesPolicies;
+  /** What this replica is called. Default: random. */
+  readonly replica?: string;
+  /** Where the lines of the log are sent; undefined: nowhere. */
+  readonly logExport?: OpenExport | undefined;
 }
 
 /** What subsystems run with. */
 export function createRuntime(config: Config, given: AppParts): Runtime {
   const { clock = systemClock, random = systemRandom, logger = silentLogger } = given;
-  const { parser = parsePolicyInWorker } = given;
+  const { parser = parsePolicyInWorker, replica = random.id(), logExport } = given;
   const processCounts = newProcessCounts();
   const metrics = createProcessMetrics();
   metrics.add(processMetrics(processCounts, readVersion()));
   const common = { config, clock, random, logger, parser, metrics, processCounts };
   return {
     ...common,
-    replica: random.id(),
+    replica,
+    logExport,
     onBug: createBugReport(common),
     refusedAt: createRefusedReport(processCounts.refusedConnections, common),
   };

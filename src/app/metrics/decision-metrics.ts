@@ -1,4 +1,5 @@
 import { snakeCase } from "../../core/base/snake-case.js";
+import { type Limit, limitsOf } from "../../core/limits/limit.js";
 import { type DecisionCounters, latencyBoundsMs } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { type OverloadCause, overloadCauses } from "../../decide/rate-limit/pressure.js";
@@ -29,7 +30,7 @@ interface DecisionMetricsParts {
 export function decisionMetrics(parts: DecisionMetricsParts): MetricGroup {
   return {
     counters: [...decisionCounters(parts), ...hitMetrics(parts), ...failureCounters(parts)],
-    gauges: overloadGauges(parts),
+    gauges: [...overloadGauges(parts), ...limitGauges(parts)],
     histograms: [
       latencyHistogram(parts.counters, {
         name: "headgate_decision_duration_seconds",
@@ -147,6 +148,48 @@ function overloadGauges(parts: DecisionMetricsParts): readonly ReadMetric[] {
 }
 
 /**
+ * The limits of rules that have decided, as the policy says them. Overrides are not in them: each
+ * is for keys of callers, of which a rule has many.
+ */
+function limitGauges({ counters, policies }: DecisionMetricsParts): readonly ReadMetric[] {
+  const labelNames = ["domain", "rule", "limit"];
+  const readEach = (add: AddSeries, numberOf: (limit: Limit) => number): void => {
+    const policy = policies.current();
+    if (policy === undefined) return;
+    // Rules may share a label, and limits of a rule a name: a series is of the first.
+    const seen = new Set<string>();
+    for (const [index, { domain, label: rule, ...counts }] of counters
+      .forPolicy(policy)
+      .entries()) {
+      if (counts.ok + counts.over + counts.shadowOver === 0) continue;
+      const limits = limitsOf(policy.rules[index] ?? { effect: { kind: "none" } });
+      for (const [position, limit] of limits.entries()) {
+        const labels = { domain, rule, limit: limit.name ?? String(position + 1) };
+        const id = JSON.stringify(labels);
+        if (!seen.has(id)) add(numberOf(limit), labels);
+        seen.add(id);
+      }
+    }
+  };
+  return [
+    {
+      name: "headgate_rule_limit_requests_per_second",
+      help:
+        "Configured rate of a limit, by its name or else its position in the rule; a series " +
+        "starts with the rule's first decision.",
+      labelNames,
+      read: (add) => readEach(add, ({ hits, periodUs }) => hits / (periodUs / 1_000_000)),
+    },
+    {
+      name: "headgate_rule_limit_burst_requests",
+      help: "Configured burst of a limit: how many requests an unused bucket takes at once.",
+      labelNames,
+      read: (add) => readEach(add, ({ burst }) => burst),
+    },
+  ];
+}
+
+/**
  * How long decisions took, kept in milliseconds.
  *
  * @param unitMs what one is in the series, in milliseconds: 1,000 for seconds
@@ -165,8 +208,8 @@ export function latencyHistogram(
     labelNames: Object.keys(labels),
     unit: unitMs,
     read: (add) => {
-      const { latencyCounts, latencySumMs } = counters;
-      add({ bounds: latencyBoundsMs, counts: latencyCounts, sum: latencySumMs }, labels);
+      const { latencyCounts: counts, latencySumMs: sum, latencyExemplars: exemplars } = counters;
+      add({ bounds: latencyBoundsMs, counts, sum, exemplars }, labels);
     },
   };
 }

@@ -7,7 +7,8 @@ import type { Fleet } from "../fleet/fleet.js";
 import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { createMonitoringServer, type HttpParts } from "../ports/http.js";
-import { type OpenTracing, openTracing } from "../tracing/tracing.js";
+import { exportMetrics, openMetricExport } from "../telemetry/otlp-export.js";
+import { type OpenTracing, openTracing } from "../telemetry/tracing.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
 
 /** What people and monitoring systems see of this process, besides the HTTP port. */
@@ -40,10 +41,11 @@ export function openObservability(
   runtime: Runtime,
   { policies, opened, access, decisions, fleet, controlPlane, http }: ObservabilityParts,
 ): Promise<Observability> {
-  const { config, clock, logger, refusedAt } = runtime;
+  const { metrics, clock, logger, refusedAt } = runtime;
   return openAll(async (stack) => {
     const calls = stack.keep(new AdminCallLog(clock, logger));
-    const tracing = config.tracing && stack.keep(await openTracing(config.tracing, runtime));
+    const { tracing, metricExport } = stack.keep(await openTelemetry(runtime));
+    metrics.add(exportMetrics({ metrics: metricExport, logs: runtime.logExport }));
     const monitoringServer = createMonitoringServer(http);
     boundHttpByAddress(monitoringServer, {
       perAddressMax: monitoringPerAddressMax,
@@ -66,5 +68,18 @@ export function openObservability(
       }),
     );
     return { tracing, calls, listeners, close: () => stack.close() };
+  });
+}
+
+/** Opens what goes to collectors while subsystems are open; its parts end at the same time. */
+function openTelemetry(runtime: Runtime) {
+  const { config } = runtime;
+  return openAll(async (stack) => {
+    const tracing = config.tracing && stack.keep(await openTracing(config.tracing, runtime));
+    const metricExport = await openMetricExport(config.otlp, runtime);
+    const close = async (): Promise<void> => {
+      await Promise.all([tracing?.close(), metricExport?.close()]);
+    };
+    return { tracing, metricExport, close };
   });
 }

@@ -15,6 +15,7 @@ import {
   textOption,
   wholeNumberOption,
 } from "./option.js";
+import { otlpOptionRows } from "./otlp-options.js";
 import { redisOptionRows } from "./redis-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
@@ -371,6 +372,7 @@ const optionRows = {
   ...logRows,
   ...statsOptionRows,
   ...tracingOptionRows,
+  ...otlpOptionRows,
 } as const;
 
 /** A row's name, and its value's name in `Config`. */
@@ -396,6 +398,7 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
     Logs: logRows,
     Statistics: statsOptionRows,
     Tracing: tracingOptionRows,
+    OpenTelemetry: otlpOptionRows,
   }).map(([section, rows]) => [section, keysOf(rows)]),
 );
 

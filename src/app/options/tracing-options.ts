@@ -12,12 +12,14 @@ export const tracingOptionRows = {
   tracingServiceName: optionalTextOption({
     env: "TRACING_SERVICE_NAME",
     valueName: "NAME",
-    docs: "The service name of the spans. Default: `OTEL_SERVICE_NAME`, or `RateLimit`.",
+    docs:
+      "The service name of spans, and of metrics and logs that are sent. Default: " +
+      "`OTEL_SERVICE_NAME`, or `RateLimit`.",
   }),
   tracingServiceNamespace: optionalTextOption({
     env: "TRACING_SERVICE_NAMESPACE",
     valueName: "NAME",
-    docs: "The service namespace of the spans.",
+    docs: "The service namespace of the same messages.",
   }),
   tracingServiceInstanceId: optionalTextOption({
     env: "TRACING_SERVICE_INSTANCE_ID",

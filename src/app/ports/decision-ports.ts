@@ -27,9 +27,9 @@ import {
 } from "../metrics/grpc-port-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import { listenOnSocket, type SocketAddress } from "../options/unix-socket.js";
+import type { OpenTracing } from "../telemetry/tracing.js";
 import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
-import type { OpenTracing } from "../tracing/tracing.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 import { openRespPort } from "./resp-port.js";

@@ -14,7 +14,8 @@ import type { Decides } from "../../rpc/rls/json.js";
 import { ResponseExtras } from "../../rpc/rls/rls-extras.js";
 import { partialMsMax, schedulePartialEnd } from "../../wire/grpc/partial-bytes.js";
 import { isoTime } from "../base/clock.js";
-import type { RenderedMetrics } from "../base/metrics.js";
+import type { Metrics } from "../base/metrics.js";
+import { openMetricsType, prefersOpenMetrics, renderOpenMetrics } from "../base/open-metrics.js";
 import type { Decisions } from "../decisions/decisions.js";
 import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
@@ -47,7 +48,7 @@ export interface HttpParts {
   readonly counters: DecisionCounters;
   readonly clock: Clock;
   readonly health: Health;
-  readonly metrics: RenderedMetrics;
+  readonly metrics: Pick<Metrics, "contentType" | "render" | "families">;
   readonly policies: { readonly status: PolicyStatus };
   readonly storeKind: string;
   /** Whether the store cannot be reached, also where nobody asks it for anything. */
@@ -198,7 +199,17 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
   });
 }
 
-async function answerMetrics(_: IncomingMessage, { metrics }: HttpParts): Promise<Answer> {
+async function answerMetrics(
+  { headers }: IncomingMessage,
+  { metrics }: HttpParts,
+): Promise<Answer> {
+  if (prefersOpenMetrics(headers.accept ?? "")) {
+    return {
+      status: httpStatuses.ok,
+      contentType: openMetricsType,
+      body: await renderOpenMetrics(metrics.families()),
+    };
+  }
   return {
     status: httpStatuses.ok,
     contentType: metrics.contentType,

@@ -60,6 +60,29 @@ export const latencyBoundsMs: readonly number[] = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 50, 100, 1000,
 ];
 
+/** Where a decision is found in a system for traces. */
+export interface DecisionTrace {
+  /** 32 lower-case hexadecimal digits. */
+  readonly traceId: string;
+  /** 16 lower-case hexadecimal digits. */
+  readonly spanId: string;
+}
+
+/** A decision whose trace is recorded, and how long it took. */
+interface TracedDecision {
+  readonly elapsedMs: number;
+  readonly epochUs: number;
+  readonly trace: DecisionTrace;
+}
+
+/** An example of the decisions in a bucket of the latency histogram. */
+interface LatencyExemplar extends DecisionTrace {
+  /** Milliseconds. */
+  readonly value: number;
+  /** Milliseconds since 1970. */
+  readonly epochMs: number;
+}
+
 /** Counters of all decisions. The decider writes them; the metrics module reads them. */
 export class DecisionCounters {
   readonly #byRule = new Map<string, RuleCounters>();
@@ -99,6 +122,8 @@ export class DecisionCounters {
   /** Decision latency: one count per bound in `latencyBoundsMs`, and one above the last. */
   readonly latencyCounts: number[] = new Array<number>(latencyBoundsMs.length + 1).fill(0);
   latencySumMs = 0;
+  /** By bucket, the last decision in it whose trace is recorded. Empty without tracing. */
+  readonly latencyExemplars: (LatencyExemplar | undefined)[] = [];
 
   /**
    * The counters of a policy's rules, by rule index. A rule that survives a reload keeps its
@@ -162,11 +187,29 @@ export class DecisionCounters {
   }
 
   countLatency(elapsedMs: number): void {
-    let index = 0;
-    while (index < latencyBoundsMs.length && elapsedMs > (latencyBoundsMs[index] ?? 0)) index += 1;
+    const index = latencyBucket(elapsedMs);
     this.latencyCounts[index] = (this.latencyCounts[index] ?? 0) + 1;
     this.latencySumMs += elapsedMs;
   }
+
+  /** Keeps a counted decision as the example of its bucket, in place of the one before. */
+  noteTrace({ elapsedMs, epochUs, trace }: TracedDecision): void {
+    const { traceId, spanId } = trace;
+    const epochMs = epochUs / 1_000;
+    this.latencyExemplars[latencyBucket(elapsedMs)] = {
+      traceId,
+      spanId,
+      value: elapsedMs,
+      epochMs,
+    };
+  }
+}
+
+/** The index of the bucket that counts a decision. */
+function latencyBucket(elapsedMs: number): number {
+  let index = 0;
+  while (index < latencyBoundsMs.length && elapsedMs > (latencyBoundsMs[index] ?? 0)) index += 1;
+  return index;
 }
 
 function createHits(): HitCounters {

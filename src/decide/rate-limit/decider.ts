@@ -426,10 +426,12 @@ export class Decider {
     decision.call.failed(thrown);
   }
 
-  #end({ bytes, startMs }: Decision): void {
+  #end({ bytes, startMs, call: { trace } }: Decision): void {
     const { clock, counters, pressure } = this.#parts;
     pressure.end(bytes);
-    counters.countLatency(clock.monotonicMs() - startMs);
+    const elapsedMs = clock.monotonicMs() - startMs;
+    counters.countLatency(elapsedMs);
+    if (trace !== undefined) counters.noteTrace({ elapsedMs, epochUs: clock.epochUs(), trace });
   }
 
   #fallBack(decision: Decision, code: ErrorCode): void {

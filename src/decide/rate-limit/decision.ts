@@ -1,6 +1,7 @@
 import type { Charge } from "../../core/limits/bucket.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { BatchOutcome, PendingRequest } from "./batcher.js";
+import type { DecisionTrace } from "./counters.js";
 import type { ObservedCall } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 import type { Hits, RateLimitQuery } from "./query.js";
@@ -17,6 +18,8 @@ export interface DecisionCall {
   readonly refusesAtOnce?: boolean;
   /** The complete query. Absent unless an observer needs it (`Decider.wantsQuery`). */
   readonly query?: RateLimitQuery | undefined;
+  /** Undefined unless the call's trace is recorded. */
+  readonly trace?: DecisionTrace | undefined;
   /**
    * Receives the response. Exactly one of `decided` and `failed` is called, possibly before `ask`
    * returns.

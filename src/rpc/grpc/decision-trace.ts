@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../core/base/errors.js";
 import type { Verdict } from "../../core/limits/verdict.js";
+import type { DecisionTrace } from "../../decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 
 /** Follows decisions through a trace that their callers began. */
@@ -14,6 +15,8 @@ export interface DecisionTracer {
 
 /** A decision's part of a trace; ended once. It holds the policy's words and no caller's. */
 export interface DecisionSpan {
+  /** Undefined where the span is not sent to anybody. */
+  readonly trace: DecisionTrace | undefined;
   decided(prepared: PreparedQuery, verdict: Verdict): void;
   failed(code: ErrorCode): void;
 }

@@ -3,7 +3,7 @@ import { ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { Digest } from "../../core/collections/keyed-hash.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
 import type { Verdict } from "../../core/limits/verdict.js";
-import type { DecisionCounters } from "../../decide/rate-limit/counters.js";
+import type { DecisionCounters, DecisionTrace } from "../../decide/rate-limit/counters.js";
 import type { DecisionCall } from "../../decide/rate-limit/decision.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import type { Hits, RateLimitQuery } from "../../decide/rate-limit/query.js";
@@ -124,6 +124,7 @@ class RateLimitCall implements DecisionCall {
   readonly asked: SentRequest | undefined;
   readonly answer: UnaryAnswer;
   readonly span: DecisionSpan | undefined;
+  readonly trace: DecisionTrace | undefined;
   readonly #encoders: Encoders;
 
   constructor(own: OwnParts, encoders: Encoders) {
@@ -135,6 +136,7 @@ class RateLimitCall implements DecisionCall {
     this.asked = asked;
     this.answer = answer;
     this.span = span;
+    this.trace = span?.trace;
     this.#encoders = encoders;
   }
 

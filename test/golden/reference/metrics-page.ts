@@ -20,6 +20,7 @@ import {
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
 import { respMetrics } from "../../../src/app/metrics/resp-metrics.js";
 import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
+import { exportMetrics } from "../../../src/app/telemetry/otlp-export.js";
 import { tlsMetrics } from "../../../src/app/tls/tls.js";
 import { noOverrides } from "../../../src/core/limits/override-table.js";
 import { ExchangeCounts } from "../../../src/decide/admission/exchange-counts.js";
@@ -45,6 +46,7 @@ function allGroups(): readonly MetricGroup[] {
     divisor: 0,
     totals: { comparedCount: 0, newlyDeniedCount: 0, newlyAllowedCount: 0, unseenCount: 0 },
   };
+  const noExport = { counts: { failedCount: 0, droppedCount: 0 }, close: async () => {} };
   const quotas = new QuotaRig(undefined).join();
   return [
     decisionMetrics({ counters, policies, ...none }),
@@ -91,6 +93,7 @@ function allGroups(): readonly MetricGroup[] {
       shadow,
     }),
     processMetrics(newProcessCounts(), "0"),
+    exportMetrics({ metrics: noExport, logs: noExport }),
   ];
 }
 
@@ -109,11 +112,12 @@ function allMetrics(): readonly DefinedMetric[] {
 }
 
 const intro = `\
-\`/metrics\` is Prometheus text, on the HTTP port and at \`HEADGATE_MONITORING_ADDR\`. Labels
-come from the policy and from closed sets. Values of callers appear only if a limit enables it
-with \`detailed_metric\` or \`value_to_metric\`, and are bounded in number and length. A process
-exports no metrics for parts that it does not run. Memory, CPU, the event loop and garbage
-collection have the usual names of Node.js clients: \`process_*\` and \`nodejs_*\`.
+\`/metrics\` is Prometheus text, on the HTTP port and at \`HEADGATE_MONITORING_ADDR\`, or
+OpenMetrics if the client accepts it. Labels come from the policy and from closed sets. Values of
+callers appear only if a limit enables it with \`detailed_metric\` or \`value_to_metric\`, and are
+bounded in number and length. A process exports no metrics for parts that it does not run. Memory,
+CPU, the event loop and garbage collection have the usual names of Node.js clients: \`process_*\`
+and \`nodejs_*\`.
 
 \`headgate generate dashboards\` and \`headgate generate alerts\` create dashboards and alert rules
 from these metrics for your policy.`;

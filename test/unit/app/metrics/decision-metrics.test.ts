@@ -134,6 +134,52 @@ describe("the metrics of decisions, the store and the policy", () => {
     expect(text).toContain("headgate_decision_duration_seconds_sum 5.0007");
   });
 
+  it("shows the limits of rules that have decided, in requests a second", async () => {
+    policy = testPolicy([
+      {
+        path: ["user"],
+        effect: [
+          testLimit(5, { unit: "second", periodUs: 1_000_000 }),
+          testLimit(120, { burst: 20 }),
+          testLimit(36, { unit: "hour", periodUs: 3_600_000_000, name: "hourly" }),
+        ],
+      },
+      { path: ["team"], effect: [testLimit(1)] },
+      { path: ["open"], effect: { kind: "unlimited" } },
+    ]);
+    const [user, , free] = counters.forPolicy(policy);
+    if (user === undefined || free === undefined) throw new Error("no counters");
+    const limits = async () =>
+      (await lines()).filter((line) => line.startsWith("headgate_rule_limit_"));
+    expect(await limits()).toEqual([]);
+    user.shadowOver = 1;
+    free.ok = 1;
+    expect(await limits()).toEqual([
+      'headgate_rule_limit_requests_per_second{domain="shop",rule="user",limit="1"} 5',
+      'headgate_rule_limit_requests_per_second{domain="shop",rule="user",limit="2"} 2',
+      'headgate_rule_limit_requests_per_second{domain="shop",rule="user",limit="hourly"} 0.01',
+      'headgate_rule_limit_burst_requests{domain="shop",rule="user",limit="1"} 5',
+      'headgate_rule_limit_burst_requests{domain="shop",rule="user",limit="2"} 20',
+      'headgate_rule_limit_burst_requests{domain="shop",rule="user",limit="hourly"} 36',
+    ]);
+    policy = testPolicy([{ path: ["user"], effect: [testLimit(420)] }], "v2");
+    expect(await limits()).toEqual([
+      'headgate_rule_limit_requests_per_second{domain="shop",rule="user",limit="1"} 7',
+      'headgate_rule_limit_burst_requests{domain="shop",rule="user",limit="1"} 420',
+    ]);
+  });
+
+  it("shows one limit under a name that two of a rule have", async () => {
+    const twice = [testLimit(300, { name: "same" }), testLimit(9, { name: "same" })];
+    policy = testPolicy([{ path: ["user"], effect: twice }]);
+    const [user] = counters.forPolicy(policy);
+    if (user === undefined) throw new Error("no counters");
+    user.ok = 1;
+    expect(await lines()).toContain(
+      'headgate_rule_limit_requests_per_second{domain="shop",rule="user",limit="same"} 5',
+    );
+  });
+
   it("begins a rule's series with its first decision and ends it with the rule", async () => {
     policy = testPolicy([
       { path: ["user"], effect: [testLimit(1)] },

@@ -357,6 +357,16 @@ describe("POST /json", () => {
 });
 
 describe("/metrics", () => {
+  it("is OpenMetrics for who asks for that", async () => {
+    await post(question);
+    const headers = { accept: "application/openmetrics-text;version=1.0.0,text/plain;q=0.5" };
+    const answer = await send("/metrics", { headers });
+    const text = await answer.text();
+    expect(answer.headers.get("content-type")).toContain("application/openmetrics-text");
+    expect(text).toContain('headgate_requests_total{code="ok"} 1\n');
+    expect(text.endsWith("\n# EOF\n")).toBe(true);
+  });
+
   it("shows decisions by domain, rule and outcome, and no caller's value", async () => {
     for (let i = 0; i < 3; i += 1) await post(question);
     const answer = await send("/metrics");

@@ -2,7 +2,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LogEvent, Logger } from "../../../../src/app/base/logger.js";
 import type { TracingChoice } from "../../../../src/app/config/tracing-choice.js";
-import { closeMsMax, type OpenTracing, openTracing } from "../../../../src/app/tracing/tracing.js";
+import { closeMsMax } from "../../../../src/app/telemetry/otlp-export.js";
+import { type OpenTracing, openTracing } from "../../../../src/app/telemetry/tracing.js";
 import type { Clock } from "../../../../src/core/base/clock.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import { RateLimitRequestSchema } from "../../../../src/gen/envoy/service/ratelimit/v3/rls_pb.js";
@@ -55,7 +56,7 @@ async function open(
   clock: Clock = realClock,
 ): Promise<OpenTracing> {
   const choice = { protocol: "http", serviceName: "limits", samplingRatio: 1, ...fields } as const;
-  const tracing = await openTracing(choice, { clock, random: realRandom, logger });
+  const tracing = await openTracing(choice, { clock, replica: "replica-1", logger });
   if (clock === realClock) closers.push(() => tracing.close());
   return tracing;
 }
@@ -65,8 +66,7 @@ const policy = testPolicy([
   { path: ["plan=free", "user"], effect: [testLimit(9)] },
 ]);
 
-function serve({ tracer }: OpenTracing): UnaryHandler {
-  const counters = new DecisionCounters();
+function serve({ tracer }: OpenTracing, counters = new DecisionCounters()): UnaryHandler {
   const decider = createTestDecider({
     policies: { current: () => policy },
     clock: realClock,
@@ -128,6 +128,22 @@ describe("openTracing()", () => {
     expect(first?.parentSpanId ?? "").toBe("");
     expect(second?.attributes["headgate.outcome"]).toBe("over_limit");
     expect(server.bodies.join()).not.toContain(callerValue);
+  });
+
+  it("gives the latest recorded decision of a latency bucket as its example", async () => {
+    const beganMs = realClock.epochUs() / 1_000;
+    const counters = new DecisionCounters();
+    const handle = serve(await open({ samplingRatio: 0 }), counters);
+    await ask(handle);
+    await ask(handle, { traceparent: `00-${traceId}-${parentId}-00` });
+    expect(counters.latencyExemplars).toEqual([]);
+    await ask(handle, { traceparent: `00-${traceId}-${parentId}-01` });
+    const [exemplar, ...others] = counters.latencyExemplars.filter((one) => one !== undefined);
+    expect(others).toEqual([]);
+    expect(exemplar).toMatchObject({ traceId, spanId: expect.stringMatching(/^[0-9a-f]{16}$/) });
+    expect(exemplar?.epochMs).toBeGreaterThanOrEqual(beganMs);
+    await waitFor("the span arrives", () => server.spans.length === 1);
+    expect(server.spans[0]?.traceId).toBe(traceId);
   });
 
   it("sends the code of a call that fails", async () => {

@@ -1,7 +1,8 @@
-import type { Clock, Random } from "../../core/base/clock.js";
+import type { Clock } from "../../core/base/clock.js";
 import type { DecisionTracer } from "../../rpc/grpc/decision-trace.js";
 import type { Logger } from "../base/logger.js";
 import type { TracingChoice } from "../config/tracing-choice.js";
+import { createBySettings, endWithin } from "./otlp-export.js";
 
 /** A tracer, and its end. */
 export interface OpenTracing {
@@ -12,37 +13,24 @@ export interface OpenTracing {
 
 interface TracingParts {
   readonly clock: Clock;
-  readonly random: Random;
   readonly logger: Logger;
+  /** What this replica is called, where the choice does not say. */
+  readonly replica: string;
 }
-
-/** How long the last spans may take, in milliseconds. */
-export const closeMsMax = 5_000;
 
 /**
  * Opens a tracer. The libraries are loaded here and now: whoever does not trace pays neither their
  * memory nor their time.
+ *
+ * @throws StartFailure for settings of OpenTelemetry that its libraries refuse
  */
 export async function openTracing(
   choice: TracingChoice,
-  { clock, random, logger }: TracingParts,
+  { clock, logger, replica: serviceInstanceId }: TracingParts,
 ): Promise<OpenTracing> {
   const { createTracing } = await import("./tracing-sdk.js");
   const { protocol, serviceName } = choice;
-  const instanceId = choice.serviceInstanceId ?? random.id();
-  const tracing = createTracing({ ...choice, serviceInstanceId: instanceId });
+  const tracing = createBySettings(() => createTracing({ serviceInstanceId, ...choice }));
   logger.info({ event: "tracing", protocol, serviceName }, "Tracing of decisions is on.");
-  return {
-    tracer: tracing.tracer,
-    close: () =>
-      new Promise((resolve) => {
-        const cancel = clock.schedule(closeMsMax, resolve);
-        // A collector that is away must not hold up the end, and nobody else would hear of it.
-        const end = (): void => {
-          cancel();
-          resolve();
-        };
-        tracing.close().then(end, end);
-      }),
-  };
+  return { tracer: tracing.tracer, close: () => endWithin(clock, tracing) };
 }

@@ -6,13 +6,13 @@ import {
   SpanKind,
   SpanStatusCode,
   type TextMapGetter,
+  TraceFlags,
   type Tracer,
 } from "@opentelemetry/api";
 import { CompositePropagator, W3CTraceContextPropagator } from "@opentelemetry/core";
 import { OTLPTraceExporter as GrpcExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
 import { OTLPTraceExporter as HttpExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { B3Propagator } from "@opentelemetry/propagator-b3";
-import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   BasicTracerProvider,
   BatchSpanProcessor,
@@ -21,13 +21,15 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import type { ErrorCode } from "../../core/base/errors.js";
 import type { Verdict } from "../../core/limits/verdict.js";
+import type { DecisionTrace } from "../../decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import type { DecisionSpan, DecisionTracer } from "../../rpc/grpc/decision-trace.js";
 import { readVersion } from "../base/version.js";
 import type { TracingChoice } from "../config/tracing-choice.js";
+import { resourceOf } from "./resource-sdk.js";
 
 /**
- * The one file that knows OpenTelemetry's SDK; `openTracing` loads it. Where spans go, how many
+ * What `openTracing` knows of OpenTelemetry's SDK, and loads. Where spans go, how many
  * wait and for how long, the SDK reads from its standard variables (`OTEL_EXPORTER_OTLP_...`,
  * `OTEL_BSP_...`): at most 2,048 wait by default, and more are dropped.
  */
@@ -49,21 +51,12 @@ export function createTracing(choice: TracingChoice & { readonly serviceInstance
       : new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(samplingRatio) });
   const exporter = choice.protocol === "grpc" ? new GrpcExporter() : new HttpExporter();
   const provider = new BasicTracerProvider({
-    resource: detectResources({ detectors: [envDetector] }).merge(resourceOf(choice)),
+    resource: resourceOf(choice),
     spanProcessors: [new BatchSpanProcessor(exporter)],
     ...(sampler === undefined ? {} : { sampler }),
   });
   const tracer = provider.getTracer("headgate", readVersion());
   return { tracer: new OtelDecisionTracer(tracer), close: () => provider.shutdown() };
-}
-
-function resourceOf({ serviceName, serviceNamespace, serviceInstanceId }: TracingChoice) {
-  return resourceFromAttributes({
-    "service.name": serviceName,
-    "service.version": readVersion(),
-    ...(serviceNamespace === undefined ? {} : { "service.namespace": serviceNamespace }),
-    ...(serviceInstanceId === undefined ? {} : { "service.instance.id": serviceInstanceId }),
-  });
 }
 
 /** Reads a call's metadata; what a propagator asks for by name is all it gets. */
@@ -93,10 +86,13 @@ class OtelDecisionTracer implements DecisionTracer {
 }
 
 class OtelDecisionSpan implements DecisionSpan {
+  readonly trace: DecisionTrace | undefined;
   readonly #span: Span;
 
   constructor(span: Span) {
     this.#span = span;
+    const { traceId, spanId, traceFlags } = span.spanContext();
+    this.trace = (traceFlags & TraceFlags.SAMPLED) === 0 ? undefined : { traceId, spanId };
   }
 
   decided(prepared: PreparedQuery, verdict: Verdict): void {

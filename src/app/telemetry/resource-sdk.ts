@@ -1,0 +1,20 @@
+import {
+  detectResources,
+  envDetector,
+  type Resource,
+  resourceFromAttributes,
+} from "@opentelemetry/resources";
+import { readVersion } from "../base/version.js";
+import type { ServiceIdentity } from "../config/tracing-choice.js";
+
+/** What this process is called, and what `OTEL_RESOURCE_ATTRIBUTES` says of it besides. */
+export function resourceOf(identity: ServiceIdentity): Resource {
+  const { serviceName, serviceNamespace, serviceInstanceId } = identity;
+  const own = resourceFromAttributes({
+    "service.name": serviceName,
+    "service.version": readVersion(),
+    ...(serviceNamespace === undefined ? {} : { "service.namespace": serviceNamespace }),
+    ...(serviceInstanceId === undefined ? {} : { "service.instance.id": serviceInstanceId }),
+  });
+  return detectResources({ detectors: [envDetector] }).merge(own);
+}
