@@ -41,7 +41,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   unit: { folder: "test/unit/", programs: [] },
   golden: { folder: "test/golden/", programs: ["envoy", "promtool"] },
   simulation: { folder: "test/simulation/", programs: ["redis", "valkey"] },
-  contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy"] },
+  contract: { folder: "test/contract/", programs: ["redis", "valkey", "envoy", "kafka"] },
   fault: { folder: "test/fault/", programs: ["redis", "valkey"] },
   e2e: { folder: "test/e2e/", programs: toolNames },
   feedback: { folder: "test/", programs: ["envoy", "redis"] },

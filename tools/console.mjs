@@ -34,7 +34,7 @@ export async function buildConsole(root, schemas) {
   // By itself: a page shares no file with its threads.
   const threads = await bundle(root, { simulator: "src/console/worker/simulator.ts" });
   for (const [name, schema] of Object.entries(schemas)) {
-    writeAsset(assets, name, slimSchema(JSON.parse(schema.toString())));
+    writeAsset(assets, name, shortNames(slimSchema(JSON.parse(schema.toString()))));
   }
   writeAsset(assets, "scenarios", readScenarios(join(root, "scenarios")));
   writePage(root, pages);
@@ -149,6 +149,16 @@ function slimSchema(part) {
     anyOf: anyOf?.map(slimSchema),
     oneOf: oneOf?.map(slimSchema),
   };
+}
+
+/** The same schema with short names of its definitions, which nobody reads. */
+function shortNames({ $defs, ...schema }) {
+  const short = new Map(Object.keys($defs).map((name, i) => [name, i.toString(36)]));
+  const named = Object.entries($defs).map(([name, part]) => [short.get(name), part]);
+  const text = JSON.stringify({ ...schema, $defs: Object.fromEntries(named) });
+  return JSON.parse(text, (key, value) =>
+    key === "$ref" ? value.replace(/[^/]+$/, (name) => short.get(name) ?? name) : value,
+  );
 }
 
 /**

@@ -5,7 +5,10 @@ import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import type { AdmissionCause } from "./admission-error.js";
 import type { Classify } from "./outcome.js";
 
-/** How many calls may be in flight at once. */
+/**
+ * How many calls may be in flight at once. Critical calls may go above a limit of `gradient` or
+ * `vegas` by what chance brings at once, up to `max`; a measurement of the law does not hold them.
+ */
 export interface ConcurrencyOptions {
   /** The concurrency law. Default `gradient` */
   readonly law?: "gradient" | "vegas" | "aimd" | "window" | "fixed";

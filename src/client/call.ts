@@ -184,7 +184,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
       return;
     }
     const { permits, deadline } = this.#parts;
-    const permit = permits.tryTake(nowMs);
+    const permit = permits.tryTake(this.#priority, nowMs);
     if (permit !== undefined) {
       this.#start({ permit, ticket, isHedge: false });
       return;
@@ -337,7 +337,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     if (retry !== undefined && this.#attemptsCount >= retry.attemptsMax) return;
     const ticket = this.#pass(nowMs);
     if (typeof ticket === "string") return;
-    const permit = permits.tryTake(nowMs);
+    const permit = permits.tryTake(this.#priority, nowMs);
     if (permit === undefined || budget?.take(nowMs) === false) {
       if (permit !== undefined) counts.budgetRefused += 1;
       breaker?.end(ticket, "cancelled", nowMs);

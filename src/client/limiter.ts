@@ -1,3 +1,4 @@
+import type { Priority } from "../core/admission/priority.js";
 import type { Clock } from "../core/base/clock.js";
 import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import type { CallOptions, ConcurrencyOptions, QueueOptions } from "./admission.js";
@@ -37,8 +38,12 @@ export interface LimiterSnapshot {
 
 /** A limit of what is in flight at once, that is learned from how the work goes. */
 export interface Limiter {
-  /** A permit, if one is free now and nobody waits for it. */
-  tryAcquire(): Permit | undefined;
+  /**
+   * A permit, if one is free now and nobody waits for it.
+   *
+   * @param priority default `normal`
+   */
+  tryAcquire(priority?: Priority): Permit | undefined;
   /**
    * A permit, when one is free.
    *
@@ -64,8 +69,8 @@ export function createLimiter(options: LimiterOptions = {}): Limiter {
     },
   });
   return {
-    tryAcquire: () => {
-      const held = permits.tryTake(clock.monotonicMs());
+    tryAcquire: (priority = "normal") => {
+      const held = permits.tryTake(priority, clock.monotonicMs());
       return held && releasable(held);
     },
     acquire: async (request = {}) =>

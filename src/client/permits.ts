@@ -5,6 +5,7 @@ import {
   type QueueRefusal,
   type QueueSettings,
   RequestQueue,
+  type Turn,
 } from "../core/admission/request-queue.js";
 import type { Clock } from "../core/base/clock.js";
 import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
@@ -81,8 +82,8 @@ export class HeldPermit {
 /**
  * Permits under one limit, the law that sets it, and the queue in front of it.
  *
- * A permit is only taken while fewer are in use than the limit says, whatever the priority: the
- * queue decides who is next. A limit that falls takes no permit away.
+ * A permit is only taken while fewer are in use than the limit says for the class. A limit that
+ * falls takes no permit away.
  */
 export class CallPermits {
   readonly #clock: Clock;
@@ -90,6 +91,9 @@ export class CallPermits {
   readonly #countsFailures: boolean = false;
   /** Permits where the law bounds the queue. */
   readonly #fixedCount: number | undefined;
+  /** The most permits of all classes, whatever the law says. */
+  readonly #limitMax: number = Number.POSITIVE_INFINITY;
+  readonly #knowsClasses: boolean;
   readonly #queue: RequestQueue<PermitWaiter> | undefined;
   readonly #alarm: Alarm;
   #inUseCount = 0;
@@ -103,9 +107,11 @@ export class CallPermits {
       this.#setAlarm(nowMs);
     });
     this.#queue = queue && new RequestQueue(queueSettings(queue));
+    this.#knowsClasses = queue === undefined || (queue.order ?? "priority") === "priority";
     if (concurrency === false) return;
-    const { law, countsFailures, boundsQueue } = lawOf(concurrency);
+    const { law, countsFailures, boundsQueue, limitMax } = lawOf(concurrency);
     this.#law = law;
+    this.#limitMax = limitMax;
     this.#countsFailures = countsFailures;
     if (!boundsQueue || queue === undefined) return;
     checkNumber("concurrency.permits", concurrency.permits, count(1));
@@ -125,9 +131,10 @@ export class CallPermits {
     return this.#queue?.waitingCount ?? 0;
   }
 
-  /** Takes a permit if one is free and nobody waits for it. */
-  tryTake(nowMs: number): HeldPermit | undefined {
-    if (!this.#isFree() || this.waitingCount > 0) return undefined;
+  /** Takes a permit if one is free for the class and nobody waits for it. */
+  tryTake(priority: Priority, nowMs: number): HeldPermit | undefined {
+    if (!this.#isFree(priority)) return undefined;
+    if (this.waitingCount > 0 && this.#queue?.hasNext(this.#turn()) === true) return undefined;
     return this.#take(this.#queue === undefined ? this.#inUseCount + 1 : 1, nowMs);
   }
 
@@ -163,8 +170,22 @@ export class CallPermits {
     this.#letIn(nowMs);
   }
 
-  #isFree(): boolean {
-    return this.#inUseCount < (this.#fixedCount ?? this.limit);
+  /**
+   * Whether a permit is free for a class. Critical calls may go above a limit that is learned by
+   * what chance brings at once, and are not held by a measurement that lowers it for a moment; but
+   * not above the most that the options allow, and not where the queue knows no class.
+   */
+  #isFree(priority: Priority): boolean {
+    if (this.#fixedCount !== undefined) return this.#inUseCount < this.#fixedCount;
+    const { limit } = this;
+    if (this.#inUseCount < limit) return true;
+    if (priority !== "critical" || !this.#knowsClasses) return false;
+    return this.#inUseCount < Math.min(this.#law?.criticalLimit ?? limit, this.#limitMax);
+  }
+
+  /** Whose turn it may be now. */
+  #turn(): Turn<PermitWaiter> {
+    return this.#isFree("low") ? anybodysTurn : criticalTurn;
   }
 
   #take(position: number, nowMs: number): HeldPermit {
@@ -178,8 +199,8 @@ export class CallPermits {
     if (queue === undefined || queue.waitingCount === 0 || this.#isLettingIn) return;
     this.#isLettingIn = true;
     const margin = this.#fixedCount === undefined ? Number.POSITIVE_INFINITY : windowMargin;
-    while (this.#isFree() && queue.waitingCount > 0) {
-      const { place, dismissed } = queue.next(nowMs, this.limit + margin);
+    while (this.#isFree("critical") && queue.hasNext(this.#turn())) {
+      const { place, dismissed } = queue.next(nowMs, this.limit + margin, this.#turn());
       const permit = place && this.#take(place.position, nowMs);
       this.#dismiss(dismissed);
       if (permit !== undefined) place?.payload.admitted(permit);
@@ -224,7 +245,7 @@ export async function acquirePermit(
   if (timeoutMs !== undefined) checkNumber("timeoutMs", timeoutMs, timeMs(0));
   signal?.throwIfAborted();
   const nowMs = clock.monotonicMs();
-  const held = permits.tryTake(nowMs);
+  const held = permits.tryTake(priority, nowMs);
   if (held !== undefined) return held;
   return new Promise((resolve, reject) => {
     const onAbort = (): void => {
@@ -257,9 +278,12 @@ interface Law {
   readonly boundsQueue: boolean;
 }
 
+const anybodysTurn: Turn<unknown> = { lowest: "low", mayGo: () => true };
+const criticalTurn: Turn<unknown> = { lowest: "critical", mayGo: () => true };
+
 const lawNames = ["gradient", "vegas", "aimd", "window", "fixed"] as const;
 
-function lawOf(options: ConcurrencyOptions): Law {
+function lawOf(options: ConcurrencyOptions): Law & { readonly limitMax: number } {
   const { law, initial, min, max } = withDefaults<Required<Omit<ConcurrencyOptions, "permits">>>(
     options,
     {
@@ -270,7 +294,7 @@ function lawOf(options: ConcurrencyOptions): Law {
   );
   checkWord("concurrency.law", law, lawNames);
   if (min > max) throw new RangeError("concurrency.min must be at most concurrency.max");
-  return createLaw(law, { initial, min, max });
+  return { ...createLaw(law, { initial, min, max }), limitMax: max };
 }
 
 /** Each by its own class and not by the table of all laws: so others are not in the package. */

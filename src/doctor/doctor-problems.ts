@@ -92,8 +92,10 @@ export const doctorProblemRows = {
     severity: "either",
   },
   HG524: {
-    title: "Envoy gives up on requests that wait in a queue.",
-    remedy: "Set `max_message_timeout` to the queue's maxWait plus 200 ms.",
+    title: "Envoy gives up on requests that Headgate holds.",
+    remedy:
+      "Set `max_message_timeout` to the longest delay of a limit plus the queue's maxWait plus " +
+      "200 ms.",
   },
   HG525: {
     title: "Envoy resets the ext_proc stream of every request.",

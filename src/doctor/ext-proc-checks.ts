@@ -3,6 +3,7 @@ import { isPlainMap, type PlainValue } from "../generate/base/plain-tree.js";
 import { announcedWaitMarginMs } from "../generate/envoy/http/ext-proc.js";
 import { knowsPriorities, priorityFilterName } from "../generate/envoy/http/priority-header.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
+import { serviceWaits } from "../policy/services/service-waits.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
 import {
   filterName,
@@ -48,14 +49,12 @@ function checkWaits(
   { policy, dump }: DoctorInput,
 ): readonly Diagnostic[] {
   const id = "HG524";
-  if (policy === undefined) return [{ kind: "unseen", id, seen: "queues: set --policy" }];
+  if (policy === undefined) return [{ kind: "unseen", id, seen: "waits: set --policy" }];
   const here = policy.services.filter((service) =>
     clusterNames(service).some((name) => dump.clusters.has(name)),
   );
-  const waits = here.map(({ name, admission }) => ({
-    name,
-    waitMs: admission?.queue?.waitMsMax ?? 0,
-  }));
+  const waitOf = serviceWaits(policy.rules);
+  const waits = here.map((service) => ({ name: service.name, waitMs: waitOf(service) }));
   const longest = waits.toSorted((a, b) => b.waitMs - a.waitMs)[0];
   if (longest === undefined || longest.waitMs === 0) return [];
   const neededMs = longest.waitMs + announcedWaitMarginMs;
@@ -64,14 +63,14 @@ function checkWaits(
     if (allowedMs >= longest.waitMs) return [];
     const name = shownName(filterName(headgateFilter));
     const seen =
-      `${shownName(longest.name)} queues requests for ${longest.waitMs} ms, and ` +
+      `${shownName(longest.name)} holds requests for up to ${longest.waitMs} ms, and ` +
       `${name} allows at most ${allowedMs} ms`;
     const todo = `max_message_timeout: ${neededMs / 1_000}s`;
     return [{ kind: "finding", id, severity: "error", seen, todo }];
   });
   return findingsOr(findings, {
     id,
-    seen: `Envoy's timeout covers the queues: ${longest.waitMs} ms`,
+    seen: `Envoy's timeout covers the waits of requests: ${longest.waitMs} ms`,
   });
 }
 

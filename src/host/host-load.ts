@@ -1,5 +1,13 @@
-import { type HostReadings, hostLoadRatio } from "../core/admission/host-reading.js";
+import { defaultHostFull, type HostReadings } from "../core/admission/host-reading.js";
+import { hostLoadRatio } from "../core/admission/load.js";
 import type { Cancel, Clock } from "../core/base/clock.js";
+import { DecayedMean } from "../core/collections/decayed-sum.js";
+import { type EventLoopDelay, watchEventLoop } from "./event-loop-delay.js";
+import { hostRates } from "./host-rates.js";
+import { HostReader } from "./host-reader.js";
+
+/** Readings that are a load of 1 where nobody says otherwise. */
+const defaultFull: HostReadings = { ...defaultHostFull, eventLoopDelay: 100 };
 
 /** How the host is read, and when it is full. */
 export interface HostLoadOptions {
@@ -10,6 +18,12 @@ export interface HostLoadOptions {
   readonly full?: HostReadings;
   /** The folder in which `/proc` and `/sys/fs/cgroup` of the host are. Default `/` */
   readonly root?: string;
+  /** Told all readings each time. Default: nobody is */
+  readonly onRead?: (readings: HostReadings) => void;
+  /** For tests. Default: the files below `root` */
+  readonly reader?: Pick<HostReader, "read">;
+  /** For tests. Default: the event loop of this process */
+  readonly eventLoop?: EventLoopDelay;
 }
 
 /**
@@ -38,24 +52,38 @@ export interface HostLoad {
   close(): void;
 }
 
-/** Readings that are a load of 1 where nobody says otherwise. */
-export const defaultFull: HostReadings = {
-  cpu: 0.9,
-  memory: 0.95,
-  memoryStall: 0.1,
-  eventLoopDelay: 100,
-};
+/** Over which time the run queue is averaged: the time constant, in milliseconds. */
+const runQueueMemoryMs = 5_000;
+
+/** Time to the first reading, in milliseconds: a rate needs two looks. */
+const firstMs = 100;
 
 /** Reads the host until `close`. */
 export function createHostLoad(options: HostLoadOptions): HostLoad {
-  const { clock, everyMs = 1_000, full = defaultFull } = options;
-  let readings: HostReadings = {};
+  const { clock, everyMs = 1_000, full = defaultFull, onRead = () => {} } = options;
+  const { reader = new HostReader(options.root), eventLoop = watchEventLoop() } = options;
+  const runQueue = new DecayedMean(runQueueMemoryMs);
+  let sample = reader.read();
+  let sampledMs = clock.monotonicMs();
+  let readings: HostReadings = { memory: sample.memoryRatio };
   let cancel: Cancel = () => {};
   const read = (): void => {
     cancel = clock.schedule(everyMs, read);
-    readings = {};
+    const [before, beforeMs] = [sample, sampledMs];
+    sampledMs = clock.monotonicMs();
+    sample = reader.read();
+    const { runnableCount, cpusCount } = sample;
+    if (runnableCount !== undefined && cpusCount !== undefined) {
+      runQueue.add(runnableCount / cpusCount, sampledMs);
+    }
+    readings = {
+      ...hostRates(before, sample, sampledMs - beforeMs),
+      runQueue: runQueue.mean,
+      eventLoopDelay: eventLoop.takeMs(),
+    };
+    onRead(readings);
   };
-  read();
+  cancel = clock.schedule(Math.min(firstMs, everyMs), read);
   return {
     get readings() {
       return readings;
@@ -78,6 +106,9 @@ export function createHostLoad(options: HostLoadOptions): HostLoad {
       return readings.eventLoopDelay;
     },
     loadRatio: () => hostLoadRatio(readings, full) ?? 0,
-    close: () => cancel(),
+    close: () => {
+      cancel();
+      eventLoop.close();
+    },
   };
 }

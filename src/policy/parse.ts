@@ -111,7 +111,9 @@ export function parsePolicy(
   names.reportMissing();
   const domains = [...reading.domains.keys()];
   quotas.addRules(rules);
+  for (const claim of proxies.claims) services.claim(claim);
   services.reportUnmet(domains, rules.rules);
+  names.warnOfIdleDelays(services.delayingDomains);
   const finished = services.finish(proxies.policy);
   const divided = quotas.finish({
     domains,

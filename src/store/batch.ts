@@ -1,5 +1,5 @@
 import { assert } from "../core/base/errors.js";
-import { type Charge, costHitsMax } from "../core/limits/bucket.js";
+import { type Charge, costHitsMax, delayUsMax, mayDelay } from "../core/limits/bucket.js";
 import { isRepeatable, multiplicityMax } from "../core/limits/gcra.js";
 import { drainTimeUsMax, hitsMax } from "../core/limits/limit.js";
 import type { Windows } from "../core/limits/window.js";
@@ -23,12 +23,16 @@ export function assertBatch(batch: readonly StoreRequest[]): void {
   assert(chargeCount <= batchChargesMax, "batch size in range");
 }
 
-function assertCharge({ hits, periodUs, burst, cost, windows }: Charge): void {
+function assertCharge(charge: Charge): void {
+  const { hits, periodUs, burst, cost, windows, delayUs } = charge;
   assert(isWhole(hits, hitsMax), "hits in range");
   assert(isWhole(burst, hitsMax), "burst in range");
   assert(isWhole(cost, costHitsMax), "cost in range");
   assert(isWhole(periodUs, drainTimeUsMax) && periodUs > 0, "period in range");
   if (windows !== undefined) assertWindows(windows);
+  if (delayUs === undefined) return;
+  assert(isWhole(delayUs, delayUsMax), "delay in range");
+  assert(mayDelay(charge), "only charges that drain are delayed");
 }
 
 function assertWindows({ startUs, endUs, nextEndUs }: Windows): void {

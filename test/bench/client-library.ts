@@ -40,8 +40,8 @@ const roundCount = 7;
 const turnMsMax = 200;
 
 /** What of an admission's parts the others do not have. */
-const lacking = `None of the others has an adaptive limit, an adaptive throttle, a retry budget, hedges, or deadlines
-that the service is told.
+const lacking = `None of the others has an adaptive limit, an adaptive throttle, a retry budget,
+hedges, or deadlines that the service is told.
 opossum: no retries, no queue. cockatiel: no priorities. p-queue: no bound of its queue, no retries,
 no breaker. bottleneck: no breaker.`;
 

@@ -78,8 +78,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
-  --client N      instead of all this: what the library of callers adds to a call, next to others, in
-                  turns of N thousand calls
+  --client N      instead of all this: what the library of callers adds to a call, next to other
+                  libraries, in turns of N thousand calls
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds

@@ -8,6 +8,11 @@ import {
   type QuestionStore,
   questionsMax,
 } from "../../src/store/coordination/question-store.js";
+import {
+  type SignalStore,
+  type SignalTurn,
+  sharedReadingsBytesMax,
+} from "../../src/store/coordination/signal-store.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { soon } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
@@ -33,6 +38,58 @@ export function describeMembers(open: () => MemberStore): void {
     await join("a1");
     expect(await join("b2")).toBe(2);
     await waitFor("one is gone", async () => (await join("b2")) === 1);
+  });
+}
+
+/** What polling for others promises, in any store. */
+export function describeSignals(open: () => SignalStore): void {
+  const turnOf = (replicaId: string, turnMs = leaseMs): SignalTurn => {
+    return { source: "5a", replicaId, turnMs };
+  };
+
+  it("gives the turn to one, and what that one has told to the others", async () => {
+    const store = open();
+    const [one, other] = [turnOf("a1"), turnOf("b2")];
+    expect(await store.take(one, soon())).toBeUndefined();
+    // Nothing was told yet, so the other may poll too; what it tells is ignored.
+    expect(await store.take(other, soon())).toBeUndefined();
+    await store.tell(other, "2");
+    expect(await store.take(other, soon())).toBeUndefined();
+    await store.tell(one, "1");
+    expect(await store.take(other, soon())).toBe("1");
+    expect(await store.take(one, soon())).toBeUndefined();
+    expect(await store.take(other, soon())).toBe("1");
+    expect(await store.take({ ...other, source: "5b" }, soon())).toBeUndefined();
+  });
+
+  it("passes the turn on when it is released, or over, without what was told", async () => {
+    const store = open();
+    const [one, other] = [turnOf("a1"), turnOf("b2")];
+    await store.take(one, soon());
+    await store.tell(one, "1");
+    await store.release(other);
+    expect(await store.take(other, soon())).toBe("1");
+    await store.release(one);
+    expect(await store.take(other, soon())).toBeUndefined();
+    expect(await store.take(one, soon())).toBeUndefined();
+    await store.tell(other, "2");
+    expect(await store.take(one, soon())).toBe("2");
+    const brief = turnOf("b2", 50);
+    await store.tell(brief, "3");
+    await waitFor("the turn is over", async () => (await store.take(one, soon())) === undefined);
+    expect(await store.take(other, soon())).toBeUndefined();
+    await store.tell(one, "4");
+    expect(await store.take(other, soon())).toBe("4");
+  });
+
+  it("keeps readings up to a bound", async () => {
+    const store = open();
+    const [one, other] = [turnOf("a1"), turnOf("b2")];
+    await store.take(one, soon());
+    await store.tell(one, "x".repeat(sharedReadingsBytesMax));
+    expect(await store.take(other, soon())).toHaveLength(sharedReadingsBytesMax);
+    await store.tell(one, "x".repeat(sharedReadingsBytesMax + 1));
+    expect(await store.take(other, soon())).toBeUndefined();
   });
 }
 

@@ -13,7 +13,12 @@ import { createRedisCoordination } from "../../src/store/redis/coordination/redi
 import { enginesFor } from "../support/engines.js";
 import { realClock } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
-import { describeMembers, describePermits, describeQuestions } from "./claim-cases.js";
+import {
+  describeMembers,
+  describePermits,
+  describeQuestions,
+  describeSignals,
+} from "./claim-cases.js";
 import { describeLeases } from "./lease-cases.js";
 import { describeLedger } from "./ledger-cases.js";
 import { describeLoop } from "./loop-cases.js";
@@ -75,4 +80,5 @@ describe.each(enginesFor.behaviour)("coordination over %s", (engine) => {
   describeStore(openWorld);
   describe("permits", () => describePermits(() => openWorld()().permits));
   describe("questions", () => describeQuestions(() => openWorld()().questions));
+  describe("signals", () => describeSignals(() => openWorld()().signals));
 });

@@ -5,7 +5,9 @@ import {
   type Bucket,
   type Charge,
   costHitsMax,
+  delayUsMax,
   levelUnitsMax,
+  mayDelay,
   unitsPerHit,
 } from "../../src/core/limits/bucket.js";
 import {
@@ -96,11 +98,15 @@ const chargeArbitrary: fc.Arbitrary<Charge> = fc
     isRefund: fc.integer({ min: 0, max: 9 }).map((roll) => roll === 0),
     peekExhausted: fc.boolean(),
     windows: windowsArbitrary,
+    delayUs: fc.option(fc.oneof(fc.constantFrom(0, 1, second), fc.nat(delayUsMax)), {
+      nil: undefined,
+    }),
     lastNumber: fc.integer({ min: -6, max: lastKeyCount }),
   })
-  .map(({ limit, lastNumber, ...rest }): Charge => {
+  .map(({ limit, lastNumber, delayUs, ...rest }): Charge => {
     const lastKey = lastNumber > 0 ? { lastKey: lastKeyOf(lastNumber) } : {};
-    return { ...rest, ...limit, ...lastKey };
+    const charge = { ...rest, ...limit, ...lastKey };
+    return delayUs !== undefined && mayDelay(charge) ? { ...charge, delayUs } : charge;
   });
 
 /** A bucket written before a batch, its time relative to the store's: past, future, over-full. */

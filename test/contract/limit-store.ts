@@ -9,6 +9,7 @@ import {
   type StoreRequest,
 } from "../../src/store/limit-store.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
+import { expectPaced, type Leaving } from "../support/leavings.js";
 import { type Case, cases, oddKeys } from "./limit-store-cases.js";
 
 /** Where stores are that the suite may use up. */
@@ -48,6 +49,7 @@ export function describeLimitStore(name: string, start: () => Promise<StorePlace
 
     describeBatches(() => tested);
     describeMultiplicity(() => tested);
+    describeDelays(() => tested);
     describeUpkeep(() => tested);
     describeClose(() => tested);
   });
@@ -136,6 +138,49 @@ function describeMultiplicity(tested: () => StoreUnderTest): void {
       const batch = [1, 2].map(() => ({ charges: [most], multiplicity: multiplicityMax }));
       const outcomes = await store.take(batch, soon());
       expect(outcomes.map(grantedCount)).toEqual([hitsMax, 0]);
+    });
+  });
+}
+
+function describeDelays(tested: () => StoreUnderTest): void {
+  describe("take() of requests that may be held", () => {
+    it("lets them leave at the limit's rate, and refuses those held too long", async () => {
+      const { store, soon } = tested();
+      const charge = testCharge({ key: "held", hits: 5, burst: 3, delayUs: 36_000_000 });
+      const left: Leaving[] = [];
+      let before: Bucket = { level: 0, tUs: 0 };
+      for (const count of [1, 4, 1, 3, 8]) {
+        const batch = Array.from({ length: count }, () => once(charge));
+        for (const outcome of await store.take(batch, soon())) {
+          if (outcome.kind !== "decided") throw new Error("not decided");
+          const { nowUs, grantedCount, results } = outcome.result;
+          const after = results[0]?.bucket ?? before;
+          left.push({ charge, nowUs, before, after, isDenied: grantedCount === 0 });
+          before = after;
+        }
+      }
+      expectPaced(left);
+      expect(left.filter(({ isDenied }) => !isDenied).length).toBeGreaterThanOrEqual(6);
+      expect(left.at(-1)?.isDenied).toBe(true);
+    });
+
+    it("holds identical requests one after the other", async () => {
+      const { store, soon } = tested();
+      const charge = testCharge({ key: "held alike", hits: 5, burst: 3, delayUs: 36_000_000 });
+      const [outcome] = await store.take([{ charges: [charge], multiplicity: 50 }], soon());
+      if (outcome?.kind !== "decided") throw new Error("not decided");
+      expect(outcome.result.grantedCount).toBe(6);
+      expect(outcome.result.results[0]?.bucket.level).toBe(6 * unitsPerHit);
+    });
+
+    it("charges no limit of a request that would be held too long by one", async () => {
+      const { store, soon } = tested();
+      const loose = yearly("held loose", { delayUs: 60_000_000 });
+      const tight = testCharge({ key: "held tight", hits: 5, burst: 1, delayUs: 1_000_000 });
+      await takeOne(store, [tight], soon());
+      const { isDenied, results } = await takeOne(store, [loose, tight], soon());
+      expect([isDenied, results.map(({ isOver }) => isOver)]).toEqual([true, [false, true]]);
+      expect(await usedHits(tested(), testKey("held loose"))).toBe(0);
     });
   });
 }

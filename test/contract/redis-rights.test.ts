@@ -113,7 +113,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     await fleet.stop();
     expect(await control.keys("*")).toEqual([]);
     if (!opened.coordination.isShared) throw new Error("the store is shared");
-    const { questions, quotas } = opened.coordination;
+    const { questions, quotas, signals } = opened.coordination;
     const loop = new SharedLoop({
       ...{ clock: realClock, id: realRandom.id(), store: opened.coordination.loop },
       pressures: () => [],
@@ -137,6 +137,10 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     expect(await claimHz(leases, {})).toBe(100);
     expect(await claimHz(leases, { heldMicroHz: 1 })).toBe(100);
     await useRoom(opened.coordination.rooms);
+    const turn = { source: "5a", replicaId: "a1", turnMs: 60_000 };
+    await signals.take(turn, soon());
+    await signals.tell(turn, "1");
+    await signals.release(turn);
     expect(await control.call("acl", "log")).toEqual([]);
     // It runs only where more than 10,000 were taken away.
     expect(await control.call("acl", "dryrun", "gate", "zrange", "headgate:k", "0", "0")).toBe(

@@ -21,7 +21,7 @@ import {
   startAdmittingServer,
 } from "../support/admitting-server.js";
 import { FakeClock } from "../support/fake-clock.js";
-import { HttpClient } from "../support/http-client.js";
+import { type HttpAnswer, HttpClient } from "../support/http-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -309,6 +309,39 @@ describe.each(serverKinds.filter((kind) => kind !== "node:http2"))(
         works.answerAll();
       },
     );
+
+    it("serves what is critical while ten times as much comes, and sheds the rest", async () => {
+      const works = new Works();
+      const { admission, port, http } = await start(kind, works.begin, {
+        maxInFlight: 5,
+        shedAt: {},
+        queue: { sizeMax: 20, waitMsMax: 60_000 },
+      });
+      const send = (priority: string): Promise<HttpAnswer> =>
+        http.send({ port, headers: { "x-request-priority": priority } });
+      const low = Array.from({ length: 180 }, () => send("low"));
+      await until("all that is low has asked", () => {
+        const { admitted, refused, waiting } = admission.snapshot();
+        return admitted.low + sum(refused.low) + waiting === 180;
+      });
+      const critical = Array.from({ length: 20 }, () => send("critical"));
+      let isSettled = false;
+      const answers = Promise.all(critical).finally(() => {
+        isSettled = true;
+      });
+      await until("all that is critical is answered", () => {
+        expect(admission.snapshot().inFlight).toBeLessThanOrEqual(5);
+        works.answerAll();
+        return isSettled;
+      });
+      expect(new Set((await answers).map(({ status }) => status))).toEqual(new Set([200]));
+      await until("the rest has ended", () => {
+        works.answerAll();
+        return admission.snapshot().inFlight + admission.snapshot().waiting === 0;
+      });
+      const statuses = (await Promise.all(low)).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(150);
+    });
 
     it("reports its load to the proxy layer, and to nobody else if it should not", async () => {
       const answer: ServerWork = ({ response }) => response.end("done");

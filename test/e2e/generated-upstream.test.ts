@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { startGeneratedEnvoy } from "../support/generated-envoy.js";
 import { startHoldingUpstream } from "../support/holding-upstream.js";
 import { type HttpAnswer, HttpClient } from "../support/http-client.js";
+import { RedisServer } from "../support/redis-server.js";
 import { startScriptedUpstream } from "../support/scripted-upstream.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -67,6 +68,33 @@ describe("a generated cluster", () => {
     upstream.release();
     const statuses = (await Promise.all([...held, ...urgent])).map(({ status }) => status);
     expect(statuses).toEqual([200, 200, 200, 200]);
+  });
+
+  it("asks hosts whether they are well, by what they say on a connection", async () => {
+    const redis = async (args: readonly string[], password = ""): Promise<number> => {
+      const server = await RedisServer.start({
+        engine: "redis",
+        args,
+        ...(password === "" ? {} : { password }),
+      });
+      stage.atEnd(() => server.stop());
+      return server.port;
+    };
+    const [open, closed] = [await redis([]), await redis(["--requirepass", "secret"], "secret")];
+    const check = 'healthChecks: {tcp: {send: "PING\\r\\n", receive: "+PONG"}, initialJitter: 1ms}';
+    const { envoy } = await startGeneratedEnvoy(stage, {
+      services: `
+        - {name: open, upstream: {address: 127.0.0.1, port: ${open}}, ${check}}
+        - {name: closed, upstream: {address: 127.0.0.1, port: ${closed}}, ${check}}
+      `,
+    });
+    await waitFor("both are asked", async () => {
+      const failed = await envoy.stat("cluster.closed.health_check.failure");
+      return failed > 0 && (await envoy.stat("cluster.open.health_check.success")) > 0;
+    });
+    expect(await envoy.stat("cluster.open.membership_healthy")).toBe(1);
+    expect(await envoy.stat("cluster.open.health_check.failure")).toBe(0);
+    expect(await envoy.stat("cluster.closed.health_check.success")).toBe(0);
   });
 
   it("leaves out a host that fails, and takes it back", async () => {

@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -12,6 +13,8 @@ import { parseScenario } from "../../src/policy/scenario/parse-scenario.js";
 import { envoyTool } from "../../src/programs/install.js";
 import { type Block, blocksOf, markedBlocks, readPages, referencePage } from "../support/docs.js";
 import { readQuery } from "../support/promql.js";
+import { runPromtool } from "../support/promtool.js";
+import { useStage } from "../support/stage.js";
 
 /**
  * The test that runs a block, by the first word of its mark; each language that a reader copies has
@@ -23,6 +26,7 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   services: "yaml",
   scenario: "yaml",
   promql: "promql",
+  scrape: "yaml",
   // test/golden/runbooks.test.ts
   runbook: "promql",
   settings: "sh",
@@ -103,6 +107,8 @@ spec:
 ${services.replace(/^/gm, "    ")}
 `;
 
+const stage = useStage("file");
+
 const knownSettings = new Set(optionNames.map((name) => optionRow(name).env));
 
 /** Pages that are read by users: internals name what a reader of the source knows. */
@@ -118,7 +124,8 @@ function wordsLike(pattern: RegExp): ReadonlyMap<string, string> {
 
 describe("names in the documentation", () => {
   it("are those of metrics that are there, whole or up to a *", () => {
-    const names = [...referencePage("metrics.md").matchAll(/`(headgate_\w+)`/g)];
+    const pages = referencePage("metrics.md") + referencePage("library-metrics.md");
+    const names = [...pages.matchAll(/`(headgate_\w+)`/g)];
     const known = names.map(([, name = ""]) => name);
     const wrong = [...wordsLike(/\bheadgate_[a-z0-9_]+/g)].filter(([word]) => {
       const name = word.replace(/_(bucket|sum|count)$/, "");
@@ -205,6 +212,15 @@ describe("snippets of the documentation", () => {
         const wanted = [...grouping, ...own.flatMap((one) => one.labels)];
         expect(labels, `${placeOf(block)} ${line}`).toEqual(expect.arrayContaining(wanted));
       }
+    }
+  });
+
+  it("show scrapes that Prometheus takes", async () => {
+    for (const [i, block] of withMark("scrape").entries()) {
+      const path = join(stage.folder, `scrape-${i}.yaml`);
+      writeFileSync(path, block.text);
+      const { isOk, output } = await runPromtool(stage, ["check", "config", path]);
+      expect(isOk, `${placeOf(block)} ${output}`).toBe(true);
     }
   });
 

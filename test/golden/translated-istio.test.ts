@@ -77,6 +77,56 @@ describe("what istiod makes of objects that were merged", () => {
   });
 });
 
+describe("what istiod makes of a service's protocol", () => {
+  const given = meshCases().find(({ name }) => name === "istio/options");
+
+  it.each(["web", "gateway"])("upgrades, or does not, whatever the port is called: %s", (proxy) => {
+    const clusters = given && recordedMesh(given).proxies[proxy]?.clusters;
+    const optionsOf = (service: string): unknown =>
+      clusters?.find(({ name }) => name === `outbound|8080||${service}.shop.svc.cluster.local`)?.[
+        "typed_extension_protocol_options"
+      ];
+    const explicit = (config: object): object => ({
+      "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": { explicit_http_config: config },
+    });
+    expect(optionsOf("orders")).toMatchObject(explicit({ http2_protocol_options: {} }));
+    // Without options Envoy speaks HTTP/1.1.
+    expect(optionsOf("slow")).toBeUndefined();
+  });
+});
+
+describe("what istiod makes of limits of connections", () => {
+  it("puts them before the filter that takes connections on, in their order", () => {
+    const given = meshCases().find(({ name }) => name === "istio/tcp");
+    const { listeners = [] } = (given && recordedMesh(given).proxies["gateway"]) ?? {};
+    const filters = (name: string) => ({ name: `envoy.filters.network.${name}` });
+    expect(listeners.find(({ name }) => name === "0.0.0.0_6379")).toMatchObject({
+      filter_chains: [
+        {
+          filters: [
+            filters("connection_limit"),
+            filters("local_ratelimit"),
+            {
+              ...filters("ratelimit"),
+              typed_config: {
+                domain: "shop",
+                rate_limit_service: {
+                  grpc_service: {
+                    envoy_grpc: {
+                      cluster_name: "outbound|8081||headgate.headgate.svc.cluster.local",
+                    },
+                  },
+                },
+              },
+            },
+            filters("tcp_proxy"),
+          ],
+        },
+      ],
+    });
+  });
+});
+
 /** What a mesh could lose without a word: each has to be found where something else is there. */
 describe("meshGaps()", () => {
   it.each([

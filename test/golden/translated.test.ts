@@ -71,6 +71,26 @@ describe("what Envoy Gateway makes of generated patches", () => {
   });
 });
 
+describe("what Envoy Gateway makes of limits of connections", () => {
+  it("puts them at the TCP listener of this name", () => {
+    const given = cases.find(([name]) => name === "gateway/tcp")?.[1];
+    const { listeners = [] } = (given && recordedTranslation(given)) ?? {};
+    expect(listeners.find(({ name }) => name === "headgate/shop/cache")).toMatchObject({
+      filterChains: [
+        {
+          filters: [
+            {
+              name: "envoy.filters.network.connection_limit",
+              typedConfig: { maxConnections: "500" },
+            },
+            { name: "envoy.filters.network.tcp_proxy", typedConfig: { idleTimeout: "600s" } },
+          ],
+        },
+      ],
+    });
+  });
+});
+
 /** A translation in which a text was replaced wherever it stands, or once. */
 function altered(name: string, from: string | RegExp, to: string) {
   const given = cases.find(([one]) => one === name)?.[1];

@@ -187,3 +187,30 @@ describe("zones", () => {
     expect(sum(alone, "served", [6, 10])).toBeGreaterThan(700);
   });
 });
+
+describe("a rate limit that delays", () => {
+  const policyOf = (over: string): string => `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: paced}
+spec:
+  rateLimits:
+    - domain: shop
+      descriptors:
+        - key: all
+          value: api
+          rate_limit: {unit: second, requests_per_unit: 220, burst: 1, over: ${over}}
+  services:
+    - name: api
+      admission: {}
+      rateLimit: {domain: shop, inExtProc: true, descriptors: [[{value: api, as: all}]]}
+`;
+
+  it("spreads bursts that it would have refused", async () => {
+    const refusing = await run({ policy: policyOf("refuse") });
+    const delaying = await run({ policy: policyOf("{delay: {max: 1s}}") });
+    expect(refusing.summary.total.refused / refusing.summary.total.offered).toBeGreaterThan(0.1);
+    const { offered, served, refused, open } = delaying.summary.total;
+    expect([refused, served + open]).toEqual([0, offered]);
+  });
+});

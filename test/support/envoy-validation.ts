@@ -92,6 +92,7 @@ const names = {
   bootstrap: bootstrapMessage,
   cluster: "envoy.config.cluster.v3.Cluster",
   httpFilter: "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
+  listener: "envoy.config.listener.v3.Listener",
   localReplies: "envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig",
   overload: "envoy.config.overload.v3.OverloadManager",
   runtime: "envoy.config.bootstrap.v3.LayeredRuntime",
@@ -123,7 +124,10 @@ function smallBootstrap(pieces: readonly Fragment[]): PlainValue {
     ...only("layered_runtime", valuesOf(pieces, names.runtime)),
     ...only("overload_manager", valuesOf(pieces, names.overload)),
     static_resources: {
-      listeners: ["inbound", "outbound"].map((side) => smallListener(side, pieces)),
+      listeners: [
+        ...["inbound", "outbound"].map((side) => smallListener(side, pieces)),
+        ...valuesOf(pieces, names.listener),
+      ],
       clusters: [...clusters, ...others],
     },
   };

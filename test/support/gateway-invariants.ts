@@ -145,7 +145,9 @@ const gatewayShape = z.object({
   kind: z.literal("Gateway"),
   metadata: z.object({ namespace: z.string(), name: z.string() }),
   spec: z.object({
-    listeners: z.array(z.object({ name: z.string(), hostname: z.string().optional() })),
+    listeners: z.array(
+      z.object({ name: z.string(), protocol: z.string(), hostname: z.string().optional() }),
+    ),
   }),
 });
 
@@ -213,12 +215,15 @@ function shapeOf({ of, typedPerFilterConfig, routes }: ReturnType<typeof hostsOf
     .replaceAll(/"sectionName":"[^"]*"/g, '"sectionName":""');
 }
 
+/** Those that serve HTTP. */
 function gatewayListeners({ folder }: GeneratedCase) {
   const text = readFileSync(join(folder, "around.yaml"), "utf8");
   return parseAllDocuments(text)
     .flatMap((object) => gatewayShape.safeParse(object.toJS()).data ?? [])
     .flatMap(({ metadata: { namespace, name }, spec }) =>
-      spec.listeners.map((one) => ({ ...one, name: `${namespace}/${name}/${one.name}` })),
+      spec.listeners
+        .filter(({ protocol }) => protocol !== "TCP")
+        .map((one) => ({ ...one, name: `${namespace}/${name}/${one.name}` })),
     );
 }
 

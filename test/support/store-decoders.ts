@@ -32,11 +32,14 @@ import {
 } from "../../src/store/redis/coordination/redis-questions.js";
 import { decodeGivenBack } from "../../src/store/redis/scripts/give-back-script.js";
 import { decodeBucket, decodeReply } from "../../src/store/redis/scripts/pack.js";
+import { KafkaFields, KafkaOutput } from "../../src/wire/kafka/kafka-fields.js";
+import { kafkaBrokersMax, kafkaPartitionsMax } from "../../src/wire/kafka/kafka-limits.js";
 import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
 import { FakeConnection } from "./fake-connection.js";
 import { testFleetSnapshot, testPressure, testReport, testShares } from "./fleet-reports.js";
+import { recordedAnswers } from "./kafka-answers.js";
 import { redisLoop } from "./redis-loop.js";
 import type { WorstMessage } from "./worst-messages.js";
 import { worstJson } from "./worst-texts.js";
@@ -219,6 +222,15 @@ const signalDecoders: readonly PeerDecoder[] = [
   },
 ];
 
+/** Each decoder of what brokers of Kafka answer. */
+const kafkaDecoders: readonly PeerDecoder[] = recordedAnswers.map(({ api, bytes }) => ({
+  name: `${api.name} of Kafka`,
+  bytesMax: api.keptBytesMax,
+  worst: (byteCount) => worstKafka(byteCount),
+  valid: [bytes],
+  decode: (answer) => api.decode(new KafkaFields(answer)),
+}));
+
 /** What backends say of themselves in a header of their responses. */
 const reportDecoder: PeerDecoder = {
   name: "reports of backends",
@@ -248,8 +260,42 @@ const reportDecoder: PeerDecoder = {
 export const answerDecoders: readonly PeerDecoder[] = [
   ...replyDecoders,
   ...signalDecoders,
+  ...kafkaDecoders,
   reportDecoder,
 ];
+
+/** As many topics, partitions and brokers as are read, each as short as may be. */
+function worstKafka(byteCount: number): readonly WorstMessage[] {
+  const output = (): KafkaOutput => new KafkaOutput();
+  const counted = (unit: KafkaOutput, max: number): KafkaOutput => {
+    const bytes = unit.whole();
+    const count = Math.max(1, Math.min(max, Math.floor(byteCount / bytes.length) - 2));
+    return output()
+      .int32(count)
+      .raw(Buffer.concat(Array.from({ length: count }, () => bytes)));
+  };
+  const empty = output().text("").int32(0);
+  const offset = output().int64(1).int16(-1).int16(0);
+  const one = output().text("a").int32(1).int32(0).raw(offset.whole());
+  const many = counted(output().int32(0).raw(offset.whole()), kafkaPartitionsMax).whole();
+  const end = output().int32(0).int16(0).int64(-1).int64(1);
+  const ends = counted(end, kafkaPartitionsMax).whole();
+  const broker = counted(output().int32(0).text("a").int32(1).int16(-1), kafkaBrokersMax).whole();
+  const partition = output().int16(0).int32(0).int32(1).int32(0).int32(0);
+  const partitions = counted(partition, kafkaPartitionsMax).whole();
+  const cluster = output().int32(0).raw(broker).int16(-1).int32(0);
+  return [
+    { what: "topics of no partition", bytes: counted(empty, kafkaPartitionsMax).int16(0).whole() },
+    { what: "topics of one partition", bytes: counted(one, kafkaPartitionsMax).int16(0).whole() },
+    { what: "offsets", bytes: output().int32(1).text("a").raw(many).int16(0).whole() },
+    { what: "ends", bytes: output().int32(1).text("a").raw(ends).whole() },
+    {
+      what: "a cluster",
+      bytes: cluster.int32(1).int16(0).text("a").int8(0).raw(partitions).whole(),
+    },
+    { what: "versions", bytes: output().int16(0).int32(1_000).raw(Buffer.alloc(6_000)).whole() },
+  ];
+}
 
 /** A reader keeps no tree, but makes one of what it does not refuse. */
 function withTree(bytes: Buffer, read: (text: string) => unknown): unknown {

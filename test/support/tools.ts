@@ -16,6 +16,7 @@ import {
 import type { Program, ProgramRow, ToolEnvironment } from "../../src/programs/programs.js";
 import { findProgram, thisMachine } from "../../src/programs/provision.js";
 import { helmLauncher } from "./helm-launcher.js";
+import { kafkaTool } from "./kafka-tool.js";
 
 /** The programs of others that tests run. */
 export type ToolName =
@@ -26,7 +27,8 @@ export type ToolName =
   | "hadolint"
   | "promtool"
   | "chromium"
-  | "newerNode";
+  | "newerNode"
+  | "kafka";
 
 /** A Valkey; its server needs nothing of what the wheel's Python parts would. */
 const valkeyWheel: Wheel = {
@@ -186,6 +188,7 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
   },
   chromium: { ...chromiumRow, installs: [chromiumPackage] },
   newerNode: { ...newerNodeRow, installs: [wheelInstall(newerNodeRow, newerNodeWheel)] },
+  kafka: kafkaTool,
 };
 
 /** Their names. */
@@ -198,6 +201,7 @@ export const toolNames: readonly ToolName[] = [
   "promtool",
   "chromium",
   "newerNode",
+  "kafka",
 ];
 
 /** Several programs, one after the other, so that what is reported stays readable. */

@@ -290,14 +290,14 @@ export class History implements HistorySight {
     const totals = new Map<string, Record<DomainColumn, number>>();
     const rules = policy === undefined ? [] : this.#parts.counters.forPolicy(policy);
     let [last, sums] = ["", { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 }];
-    for (const { domain, ok, over, shadowOver, hits } of rules) {
+    for (const { domain, ok, delayed, over, shadowOver, hits } of rules) {
       // In most cases the next rule belongs to the same one.
       if (domain !== last || totals.size === 0) {
         last = domain;
         sums = totals.get(domain) ?? { admitted: 0, overLimit: 0, shadow: 0, nearLimit: 0 };
         totals.set(domain, sums);
       }
-      sums.admitted += ok + shadowOver;
+      sums.admitted += ok + delayed + shadowOver;
       sums.overLimit += over;
       sums.shadow += shadowOver;
       sums.nearLimit += hits.near;

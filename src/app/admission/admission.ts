@@ -11,12 +11,16 @@ import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { admissionMetrics } from "../metrics/admission-metrics.js";
 import { remedyOf } from "../store/store-remedies.js";
+import { HostWatch } from "./host-watch.js";
 import { type PolledSource, SignalSources } from "./signal-sources.js";
 
 interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
 }
+
+/** How long readings of the host hold without newer ones, in milliseconds. */
+const hostHoldMs = 3_000;
 
 /** Admission as this process runs it. */
 export interface OpenAdmission {
@@ -60,13 +64,21 @@ export async function openAdmission(
   });
   loop.watch(admission);
   if (shares === undefined) logLimitsPerProcess(admission, logger);
+  const host = new HostWatch({
+    clock,
+    policies: policies.feed,
+    root: config.hostRoot,
+    onRead: (readings) => admission.readHost(readings, hostHoldMs),
+  });
   const signals = new SignalSources({
     clock,
     random,
     logger,
     policies: policies.feed,
     choice: config.signals,
-    store: opened.coordination.numbers,
+    store: coordination.numbers,
+    shared: coordination.isShared ? coordination.signals : undefined,
+    host,
     onUpdate: (service, update) => {
       admission.read(service, update);
       if (update.rest !== undefined) loop.read(service, update.rest);
@@ -84,6 +96,7 @@ export async function openAdmission(
     signals,
     close: async () => {
       signals.close();
+      host.close();
       admission.close();
       await shares?.stop();
     },

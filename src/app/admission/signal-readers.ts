@@ -1,22 +1,32 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "../../core/base/clock.js";
+import type { Clock, Random } from "../../core/base/clock.js";
 import { assertNever, ServiceError } from "../../core/base/errors.js";
+import { SharedSignalReader } from "../../fleet/signals/shared-signal.js";
 import { readJsonAnswer, readPrometheusAnswer } from "../../fleet/signals/signal-answers.js";
 import { KeySignalReader } from "../../fleet/signals/signal-key.js";
 import { SignalPage } from "../../fleet/signals/signal-page.js";
 import type { SignalReader, SignalReadings } from "../../fleet/signals/signal-readings.js";
 import type { SignalPlace } from "../../policy/services/signal-source.js";
 import type { NumberStore } from "../../store/coordination/number-store.js";
+import type { SignalStore } from "../../store/coordination/signal-store.js";
+import { sha256 } from "../base/sha256.js";
 import { askSource } from "../base/signal-http.js";
 import type { SignalChoice } from "../config/signal-choice.js";
+import type { HostWatch } from "./host-watch.js";
+import { KafkaSignalReader } from "./kafka-signal.js";
 
 /** What readers are made with. */
 export interface SignalReaderParts {
   readonly clock: Clock;
+  readonly random: Random;
   readonly choice: SignalChoice;
   /** Absent where this process has no store but its own. */
   readonly store: NumberStore | undefined;
+  /** Reads the host; absent where nothing of it is read. */
+  readonly host?: Pick<HostWatch, "readerOf">;
+  /** Absent where no other replica can have the same sources. */
+  readonly shared?: SignalStore | undefined;
 }
 
 /** What is read of one service. */
@@ -24,6 +34,8 @@ interface SignalWish {
   readonly place: SignalPlace;
   /** The most keys; undefined where the limit is not split. */
   readonly keysMax: number | undefined;
+  readonly everyMs: number;
+  readonly timeoutMs: number;
 }
 
 /** The largest JSON answer, in bytes: it is parsed in one go, while no request is answered. */
@@ -49,6 +61,16 @@ export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): 
       const { store } = parts;
       if (store === undefined) return unconfigured("A key needs a Redis: BACKEND_TYPE=redis.");
       return new KeySignalReader({ store, key: place.key, keysMax });
+    }
+    case "host":
+      return parts.host?.readerOf(place.name) ?? unconfigured("The host is not read here.");
+    case "kafka": {
+      const { tokensPath } = parts.choice;
+      const reader = new KafkaSignalReader({ ...parts, place, keysMax, tokensPath });
+      const { shared: store } = parts;
+      if (store === undefined) return reader;
+      const [source, replicaId] = [sha256(JSON.stringify(wish)), parts.random.id()];
+      return new SharedSignalReader({ ...wish, store, reader, source, replicaId });
     }
     case "fixed":
       return { read: async () => ({ kind: "whole", reading: place.reading }) };

@@ -94,7 +94,7 @@ export class SignalSources {
     const { place, everyMs, timeoutMs, staleAfterMs, whenMissing } = source;
     const { names = [], keysMax } = concurrency?.per ?? {};
     const poller = new SignalPoller({
-      reader: createSignalReader(this.#parts, { place, keysMax }),
+      reader: createSignalReader(this.#parts, { place, keysMax, everyMs, timeoutMs }),
       settings: { everyMs, timeoutMs, staleAfterMs, whenMissing, names, keysMax: keysMax ?? 0 },
       clock,
       random,

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import type { Cancel, Clock } from "../../core/base/clock.js";
+import { HostReader } from "../../host/host-reader.js";
 
 /** Why an event loop was late: see `lateReasonOf`. */
 type LateReason = "throttled" | "busy" | "starved";
@@ -18,8 +18,7 @@ interface CpuUse {
 /** Where CPU time is read from. */
 interface CpuReadings {
   usedMs(): number;
-  /** The text of the control group's `cpu.stat`; undefined where there is none. */
-  cpuStat(): string | undefined;
+  throttling: HostReader["throttling"];
 }
 
 interface CpuWatchParts {
@@ -72,14 +71,12 @@ export class CpuWatch {
   }
 
   #sample(): CpuSample {
-    const stat = this.#readings.cpuStat() ?? "";
-    const throttledMs = numberIn(stat, /^throttled_usec (\d+)$/m) / 1_000;
+    const { throttledUs, throttledCount } = this.#readings.throttling() ?? notThrottled;
     return {
       atMs: this.#clock.monotonicMs(),
       usedMs: this.#readings.usedMs(),
-      // The first version of control groups counts in nanoseconds.
-      throttledMs: throttledMs || numberIn(stat, /^throttled_time (\d+)$/m) / 1_000_000,
-      throttledCount: numberIn(stat, /^nr_throttled (\d+)$/m),
+      throttledMs: throttledUs / 1_000,
+      throttledCount,
     };
   }
 }
@@ -91,9 +88,7 @@ interface CpuSample {
   readonly throttledCount: number;
 }
 
-function numberIn(text: string, pattern: RegExp): number {
-  return Number(pattern.exec(text)?.[1] ?? 0);
-}
+const notThrottled = { throttledUs: 0, throttledCount: 0 };
 
 /**
  * Why the loop was late: `throttled` by the container's CPU limit, for a quarter of the time or
@@ -115,40 +110,12 @@ export const lateRemedies: Readonly<Record<LateReason, string>> = {
 };
 
 function ownReadings(): CpuReadings {
-  const path = cpuStatPath();
+  const reader = new HostReader();
   return {
     usedMs: () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1_000;
     },
-    cpuStat: () => (path === undefined ? undefined : readText(path)),
+    throttling: () => reader.throttling(),
   };
-}
-
-/**
- * Where this process's control group says how it was throttled. A container mostly sees its own
- * group as the root, whatever `/proc/self/cgroup` calls it.
- *
- * Source: cgroups(7); Linux, "Control Group v2", cpu.stat.
- */
-function cpuStatPath(): string | undefined {
-  const groups = readText("/proc/self/cgroup") ?? "";
-  const [, first = "/"] = /^\d+:[^:]*\bcpu\b[^:]*:(\/.*)$/m.exec(groups) ?? [];
-  const [, second = "/"] = /^0::(\/.*)$/m.exec(groups) ?? [];
-  const root = "/sys/fs/cgroup";
-  return [
-    `${root}${second}/cpu.stat`,
-    `${root}/cpu.stat`,
-    `${root}/cpu${first}/cpu.stat`,
-    `${root}/cpu/cpu.stat`,
-  ].find((path) => readText(path)?.includes("nr_throttled") === true);
-}
-
-function readText(path: string): string | undefined {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    // It belongs to the system, which need not have it.
-    return undefined;
-  }
 }

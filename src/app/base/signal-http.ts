@@ -49,7 +49,7 @@ export function askSource(ask: SignalAsk): Promise<void> {
     const cancel = ask.clock.schedule(Math.max(0, ask.deadlineMs - ask.clock.monotonicMs()), () =>
       end(new ServiceError("SIGNAL_TIMEOUT")),
     );
-    asked.on("error", (error) => end(unavailable(error)));
+    asked.on("error", (error) => end(connectionFailure(error)));
     // A question that hangs keeps no process from its end.
     asked.on("socket", (socket) => socket.unref());
     asked.on("response", (response) => {
@@ -124,7 +124,7 @@ function readPieces(
       handOn(decoder.write(bytes));
     }
   });
-  response.on("error", (error) => over(unavailable(error)));
+  response.on("error", (error) => over(connectionFailure(error)));
   response.on("end", () => {
     if (isOver) return;
     handOn(decoder.end());
@@ -132,8 +132,8 @@ function readPieces(
   });
 }
 
-/** Codes of Node and OpenSSL name what failed; their messages may name hosts. */
-function unavailable(error: Error): ServiceError {
+/** Says what failed by its code of Node or OpenSSL; their messages may name hosts. */
+export function connectionFailure(error: Error): ServiceError {
   const code = String(Reflect.get(error, "code"));
   const detail = /^[A-Z][A-Z0-9_]{2,47}$/.test(code)
     ? `The connection failed: ${code}.`

@@ -48,6 +48,16 @@ function permitGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
       },
     },
     {
+      name: "headgate_admission_delayed_requests",
+      help: "Requests that a rate limit currently holds (`over: delay`).",
+      labelNames: ["service"],
+      read: (add) => {
+        for (const { name: service, policy, counts } of services()) {
+          if (policy.rateLimit?.inExtProc === true) add(counts.delayedNow, { service });
+        }
+      },
+    },
+    {
       name: "headgate_admission_queue_depth",
       help: "Requests that wait for a permit.",
       labelNames: ["service", "key"],
@@ -240,6 +250,11 @@ function countersOf({ services, unknownCount }: AdmissionMetricsParts): readonly
       help: "Requests that passed because their rate limit could not be checked.",
       value: (counts) => counts.rateLimitFailedCount,
     }),
+    ofEachService(services, {
+      name: "headgate_admission_dry_run_delayed_total",
+      help: "Requests that a rate limit would have delayed without a dry run.",
+      value: (counts) => counts.dryDelayedCount,
+    }),
     {
       name: "headgate_admission_unknown_service_requests_total",
       help: "Requests that passed because the policy has no service for them.",
@@ -295,6 +310,15 @@ function histogramsOf({ services }: AdmissionMetricsParts): readonly ReadHistogr
       unit: 1_000,
       read: (add) => {
         for (const { name: service, counts } of services()) add(counts.waits, { service });
+      },
+    },
+    {
+      name: "headgate_admission_rate_limit_delay_seconds",
+      help: "Delay of requests that a rate limit held until they fitted (`over: delay`).",
+      labelNames: ["service"],
+      unit: 1_000,
+      read: (add) => {
+        for (const { name: service, counts } of services()) add(counts.delays, { service });
       },
     },
     {

@@ -60,9 +60,11 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
       read: (add) => {
         const policy = policies.current();
         if (policy === undefined) return;
-        for (const { domain, label: rule, ok, over, shadowOver } of counters.forPolicy(policy)) {
+        for (const counted of counters.forPolicy(policy)) {
+          const { domain, label: rule, ok, delayed, over, shadowOver } = counted;
           // A series for every rule of a large policy would cost more than it tells.
           if (ok > 0) add(ok, { domain, rule, outcome: "ok" });
+          if (delayed > 0) add(delayed, { domain, rule, outcome: "delayed" });
           if (over > 0) add(over, { domain, rule, outcome: "over" });
           if (shadowOver > 0) add(shadowOver, { domain, rule, outcome: "shadow_over" });
         }

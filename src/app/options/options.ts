@@ -36,7 +36,17 @@ const signalOptionRows = {
     docs:
       "A directory of bearer tokens for signal sources. The file with a host's " +
       "name contains the token for it, which is sent over https or to " +
-      "HEADGATE_PROMETHEUS_URL. Headgate reads it for each poll.",
+      "HEADGATE_PROMETHEUS_URL; for a Kafka broker it contains `user:password`, and " +
+      "`HOST.ca.pem`, `HOST.cert.pem` and `HOST.key.pem` are its CAs and our certificate. " +
+      "Headgate reads the files for each poll.",
+  }),
+  hostRoot: textOption({
+    env: "HEADGATE_HOST_ROOT",
+    valueName: "DIRECTORY",
+    defaultValue: "/",
+    docs:
+      "The directory that contains `proc` and `sys/fs/cgroup` for readings of the " +
+      "host. Without `proc/self`, its `sys/fs/cgroup` is the cgroup that is read.",
   }),
 } as const;
 

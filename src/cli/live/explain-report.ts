@@ -53,8 +53,9 @@ export function drawExplanation(
 function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const { isDenied, policyVersion, service, descriptors, leftOut, isDomainKnown } = explanation;
-  const { quotas } = explanation;
-  const verdict = isDenied ? style.bad("denied") : style.good("allowed");
+  const { quotas, delay } = explanation;
+  const held = delay === undefined ? "" : `, after a delay of ${waitText(delay)}`;
+  const verdict = isDenied ? style.bad("denied") : style.good(`allowed${held}`);
   const by = service === "" ? "" : `, service ${safeText(service)}`;
   const about = style.dim(truncateText(`  policy ${safeText(policyVersion)}${by}`, columnsMax - 7));
   const branches: Branch[] = [

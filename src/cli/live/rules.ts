@@ -17,7 +17,7 @@ import {
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
 import type { Drawing } from "../terminal/print.js";
-import { countText, isOfFleet, periodText, replicaText, safeText } from "../terminal/quantity.js";
+import { countText, isOfFleet, periodText, replicaText, safeText, waitText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
 
 /** Adds `headgate rules`: what the active policy limits, and how often. */
@@ -97,11 +97,12 @@ function limitsOf({ limits, isUnlimited }: Rule): readonly string[] {
   });
 }
 
-/** A limit in one line: `5 per 10s, burst 20, shadow`. */
-export function limitText({ hits, period, burst, role, algorithm }: Limit): string {
+/** A limit in one line: `5 per 10s, burst 20, delay 200ms, shadow`. */
+export function limitText({ hits, period, burst, role, algorithm, delayMax }: Limit): string {
   const words = [`${countText(hits)} per ${periodText(period)}`];
   if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
   if (algorithm === "fixed_window") words.push("windows");
+  if (delayMax !== undefined) words.push(`delay ${waitText(delayMax)}`);
   if (role !== "" && role !== "enforce") words.push(role);
   return words.join(", ");
 }

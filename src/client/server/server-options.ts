@@ -51,7 +51,7 @@ export interface ServerDeadlineOptions {
 /** A load from elsewhere: 0 is idle, 1 is full. What is no number from 0 up says nothing. */
 export type LoadSource =
   | (() => number)
-  /** As `headgate/host` reads it; the ratios, where there are any, go into the load report. */
+  /** A reader of the host; its ratios, where there are any, go into the load report. */
   | {
       loadRatio(): number;
       readonly cpuRatio?: number | undefined;

@@ -85,10 +85,11 @@ function isoOf(ms: number): string {
 }
 
 /** A limit in one line: `5 per 10s, burst 20, shadow`. */
-export function formatLimit({ hits, period, burst, role, algorithm }: Limit): string {
+export function formatLimit({ hits, period, burst, role, algorithm, delayMax }: Limit): string {
   const words = [`${formatCount(hits)} per ${formatProtoDuration(period)}`];
   if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${formatCount(burst)}`);
   if (algorithm === "fixed_window") words.push("fixed windows");
+  if (delayMax !== undefined) words.push(`delay ${formatProtoDuration(delayMax)}`);
   if (role !== "" && role !== "enforce") words.push(role);
   return words.join(", ");
 }

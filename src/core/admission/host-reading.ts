@@ -1,5 +1,4 @@
 import { keysOf } from "../base/key-of.js";
-import { loadRatioMax, memoryRampRatio } from "./load.js";
 
 /** What a reading of the host is, and what it means where nothing else is said. */
 interface HostReadingTraits {
@@ -69,25 +68,5 @@ export const hostReadingNames: readonly HostReadingName[] = keysOf(hostReadings)
 /** Readings of the host, by name; one that the host does not have, or not yet, is left out. */
 export type HostReadings = { readonly [Name in HostReadingName]?: number | undefined };
 
-/**
- * What readings make as a load, on a scale on which 1 is full: the fullest counts. Memory is held
- * rather than used up, so it counts from `memoryRampRatio` below where it is full.
- *
- * Example: CPU at 0.45 of a full 0.9 and memory at 0.92 of a full 0.95: 0.5 and 0.7, so 0.7.
- *
- * @param full the readings that are a load of 1, above 0; those left out are not looked at
- * @returns from 0 to `loadRatioMax`; undefined where none of them was read
- */
-export function hostLoadRatio(readings: HostReadings, full: HostReadings): number | undefined {
-  let largest: number | undefined;
-  for (const name of hostReadingNames) {
-    const [reading, fullAt] = [readings[name], full[name]];
-    if (reading === undefined || fullAt === undefined) continue;
-    const ratio =
-      name === "memory"
-        ? (reading - (fullAt - memoryRampRatio)) / memoryRampRatio
-        : reading / fullAt;
-    largest = Math.max(largest ?? 0, Math.min(loadRatioMax, ratio));
-  }
-  return largest;
-}
+/** Readings that are a load of 1 where nobody says otherwise. */
+export const defaultHostFull = { cpu: 0.9, memory: 0.95, memoryStall: 0.1 } as const;

@@ -1,4 +1,5 @@
 import { DecayedMean } from "../collections/decayed-sum.js";
+import { type HostReadings, hostReadingNames } from "./host-reading.js";
 import type { OrcaReport } from "./orca.js";
 
 /** Which readings make a service's load, and from where they count as full. */
@@ -15,6 +16,8 @@ export interface LoadSettings {
   readonly queueWaitMs: number | undefined;
   /** Reading of the service's signal that is a load of 1; left out or undefined: not looked at. */
   readonly signalReading?: number | undefined;
+  /** Readings of this replica's host that are a load of 1; left out: not looked at. */
+  readonly host?: HostReadings | undefined;
   /** How readings become one load. */
   readonly combine: "max" | "mean";
 }
@@ -28,6 +31,7 @@ export const loadSignals = [
   "orcaMemory",
   "queueWait",
   "outside",
+  "host",
 ] as const;
 
 type LoadSignal = (typeof loadSignals)[number];
@@ -48,7 +52,7 @@ const silentShareMin = 0.01;
 export const errorCountMin = 10;
 
 /** Memory in use counts from so far below where it is full. */
-export const memoryRampRatio = 0.1;
+const memoryRampRatio = 0.1;
 
 /** The largest load that one signal may make. */
 export const loadRatioMax = 10;
@@ -64,7 +68,7 @@ export const loadRatioMax = 10;
  * - ORCA's memory: 0 up to `memoryRampRatio` below `orcaMemoryRatio`, then a straight line to 1.
  *   Memory is held rather than used up: 70 % for weeks says nothing, so it must not shed anybody.
  * - queue wait: over `queueWaitMs`
- * - outside: as it was read, already a ratio
+ * - outside, host: as they were read, already ratios
  *
  * Every signal but in-flight is learnt from requests that were let in. One that falls silent is
  * therefore forgotten after a while: or a full service would stay full in our view for ever,
@@ -79,7 +83,8 @@ export class LoadSignals {
   readonly #cpu = new AveragedSignal();
   readonly #memory = new AveragedSignal();
   readonly #queueWait = new AveragedSignal();
-  #outside: { readonly ratio: number; readonly silence: Silence } | undefined;
+  #outside: TimedRatio | undefined;
+  #host: TimedRatio | undefined;
 
   constructor(settings: LoadSettings) {
     this.#settings = settings;
@@ -110,8 +115,7 @@ export class LoadSignals {
       this.#cpu.add(usedRatio / orcaCpuRatio, nowMs);
     }
     if (orcaMemoryRatio !== undefined && report.memoryRatio !== undefined) {
-      const startRatio = orcaMemoryRatio - memoryRampRatio;
-      this.#memory.add((report.memoryRatio - startRatio) / memoryRampRatio, nowMs);
+      this.#memory.add(memoryLoad(report.memoryRatio, orcaMemoryRatio), nowMs);
     }
   }
 
@@ -128,6 +132,11 @@ export class LoadSignals {
    */
   outside(ratio: number, holdMs: number, nowMs: number): void {
     if (Number.isFinite(ratio)) this.#outside = { ratio, silence: { sinceMs: nowMs, holdMs } };
+  }
+
+  /** Readings of this replica's host, as a load; see `outside`. */
+  host(ratio: number, holdMs: number, nowMs: number): void {
+    this.#host = { ratio, silence: { sinceMs: nowMs, holdMs } };
   }
 
   /**
@@ -168,7 +177,9 @@ export class LoadSignals {
       case "queueWait":
         return this.#queueWait.at(nowMs);
       case "outside":
-        return this.#outside && faded(this.#outside.ratio, this.#outside.silence, nowMs);
+        return fadedOf(this.#outside, nowMs);
+      case "host":
+        return fadedOf(this.#host, nowMs);
     }
   }
 
@@ -181,10 +192,44 @@ export class LoadSignals {
   }
 }
 
+/**
+ * What readings make as a load, on a scale on which 1 is full: the fullest counts. Memory is held
+ * rather than used up, so it counts from `memoryRampRatio` below where it is full.
+ *
+ * Example: CPU at 0.45 of a full 0.9 and memory at 0.92 of a full 0.95: 0.5 and 0.7, so 0.7.
+ *
+ * @param full the readings that are a load of 1, above 0; those left out are not looked at
+ * @returns from 0 to `loadRatioMax`; undefined where none of them was read
+ */
+export function hostLoadRatio(readings: HostReadings, full: HostReadings): number | undefined {
+  let largest: number | undefined;
+  for (const name of hostReadingNames) {
+    const [reading, fullAt] = [readings[name], full[name]];
+    if (reading === undefined || fullAt === undefined) continue;
+    const ratio = name === "memory" ? memoryLoad(reading, fullAt) : reading / fullAt;
+    largest = Math.max(largest ?? 0, Math.min(loadRatioMax, ratio));
+  }
+  return largest;
+}
+
+/** Memory is held rather than used up: most of it says nothing. */
+function memoryLoad(memoryRatio: number, fullRatio: number): number {
+  return (memoryRatio - (fullRatio - memoryRampRatio)) / memoryRampRatio;
+}
+
 /** Since when a signal is silent, and how long it holds all the same. */
 interface Silence {
   readonly sinceMs: number;
   readonly holdMs: number;
+}
+
+interface TimedRatio {
+  readonly ratio: number;
+  readonly silence: Silence;
+}
+
+function fadedOf(known: TimedRatio | undefined, nowMs: number): number | undefined {
+  return known && faded(known.ratio, known.silence, nowMs);
 }
 
 /** What is left of a reading after silence; undefined once it says nothing any more. */

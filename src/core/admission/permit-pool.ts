@@ -5,6 +5,7 @@ import {
   concurrencyLaws,
   createConcurrencyLimit,
   isLearning,
+  isOfReplica,
 } from "../concurrency/concurrency-laws.js";
 import {
   type ConcurrencyLimit,
@@ -57,9 +58,9 @@ interface PoolParts {
  * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
  *
  * A limit of the fleet (`maxInFlight`, and what a law says that does not learn) is shared among
- * replicas; a law that learns runs in each replica, within its share. One that can start from what
- * others have learned learns with them, from what all have in use. One that bounds the queue does
- * so where there is one, and bounds permits where there is none.
+ * replicas; a law that learns, or that `isOfReplica`, runs in each replica, within its share. One
+ * that can start from what others have learned learns with them, from what all have in use. One
+ * that bounds the queue does so where there is one, and bounds permits where there is none.
  */
 export class PermitPool<T> implements PermitHolder, Demand {
   readonly name: string;
@@ -185,14 +186,15 @@ export class PermitPool<T> implements PermitHolder, Demand {
   /** Permits that nobody may pass: what a policy says, and of that this replica's share. */
   #hardLimit(nowMs: number): number {
     const limit = this.fleetLimit();
-    return this.#share === undefined ? limit : Math.min(limit, this.#share.permits(nowMs));
+    const own = isOfReplica(this.#settings.concurrency) ? this.#law?.limit : undefined;
+    return Math.min(limit, own ?? limit, this.#share?.permits(nowMs) ?? limit);
   }
 
   /** Permits of the whole fleet; Infinity where nothing limits them there. */
   fleetLimit(): number {
     const { maxInFlight = Number.POSITIVE_INFINITY, concurrency } = this.#settings;
-    if (this.#law === undefined || concurrency === undefined) return maxInFlight;
-    return isLearning(concurrency.law) ? maxInFlight : Math.min(maxInFlight, this.#law.limit);
+    const isOwn = !concurrency || isLearning(concurrency.law) || isOfReplica(concurrency);
+    return isOwn ? maxInFlight : Math.min(maxInFlight, this.#law?.limit ?? maxInFlight);
   }
 
   takeDemand(): number {

@@ -105,6 +105,11 @@ export function isLearning(law: LawName): boolean {
   return learnsFrom === "requests" || learnsFrom === "windows";
 }
 
+/** Whether a law that does not learn is told something else in each replica. */
+export function isOfReplica(settings: ConcurrencySettings | undefined): boolean {
+  return settings?.law === "signal" && settings.isOfReplica === true;
+}
+
 /**
  * A law as its settings say. Settings are taken as they are: `src/policy` refuses impossible ones.
  *

@@ -13,6 +13,11 @@ export interface SignalSettings {
   readonly smoothingRatio: number;
   /** Moves the limit until the reading is at its target; undefined: a straight line. */
   readonly pid: PidSettings | undefined;
+  /**
+   * Whether each replica has its own reading, and so its own limit, which it shares with nobody.
+   * Default false: all read the same, and share one limit.
+   */
+  readonly isOfReplica?: boolean;
 }
 
 /**

@@ -51,7 +51,16 @@ export interface Charge {
    * the first one reads and writes it. It is never a `key`.
    */
   readonly lastKey?: LimitKey;
+  /**
+   * How long its request may be held, 0 to `delayUsMax`. The charge then also fits if it fits by
+   * draining alone within this time, unless its cost is 0 or above the burst. Absent: it is never
+   * held. Present only if `mayDelay` returns true.
+   */
+  readonly delayUs?: number;
 }
+
+/** The longest time that a charge may be held, in microseconds. */
+export const delayUsMax = 60_000_000;
 
 /** The part of a charge that defines how its bucket drains. */
 export type Drain = Pick<Charge, "hits" | "periodUs" | "windows">;
@@ -72,6 +81,46 @@ function drainTimeUs(drain: Drain, units: number): number | undefined {
   if (units <= 0) return 0;
   if (drain.hits === 0) return undefined;
   return ceilMulDiv(units, drain.periodUs, drain.hits * unitsPerHit, drainTimeCapUs);
+}
+
+/**
+ * Whether a charge may hold its request: it is on a limit of the policy that drains, and a request
+ * that is over is not charged.
+ */
+export function mayDelay({ role, isRefund, windows, lastKey }: Charge): boolean {
+  const isPlain = !isRefund && windows === undefined && lastKey === undefined;
+  return isPlain && (role === "enforce" || role === "shadow");
+}
+
+/**
+ * Returns the level up to which a charge fits, in units: the burst, and what drains while its
+ * request may be held, rounded down.
+ *
+ * Example: 10 hits per second, burst 5, held for at most 200 ms: 7 hits.
+ */
+export function capacityUnits({ burst, cost, delayUs, hits, periodUs }: Charge): number {
+  const burstUnits = burst * unitsPerHit;
+  if (delayUs === undefined || cost === 0 || cost > burst) return burstUnits;
+  const roomUnits = levelUnitsMax - burstUnits;
+  return burstUnits + floorMulDiv(delayUs, hits * unitsPerHit, periodUs, roomUnits);
+}
+
+/**
+ * Returns the microseconds for which a granted charge holds its request: until the level has
+ * drained to the burst, rounded up. At most `Charge.delayUs`.
+ *
+ * Requests that are held this long leave as if they had arrived then, one after the other, and had
+ * all fitted. Proof: let V be the level due to charges up to a request's own, which leaves when V
+ * has drained to the burst. Its cost is at most the burst, so until then V without the cost is not
+ * empty: the bucket drains at its full rate, and a bucket that is charged when requests leave
+ * drains the same. Both levels are therefore equal at that time, and the second one is within the
+ * burst. So in any interval of length t, a key lets at most burst + floor(t * rate) hits leave, but
+ * for the microsecond by which a time is rounded up.
+ */
+export function delayOf(charge: Charge, { level, tUs }: Bucket, nowUs: number): number {
+  if (charge.delayUs === undefined) return 0;
+  const drainUs = drainTimeUs(charge, level - charge.burst * unitsPerHit) ?? 0;
+  return Math.max(0, drainUs - (nowUs - tUs));
 }
 
 /**
@@ -116,7 +165,7 @@ export function retryAfterUs(charge: Charge, bucket: Bucket, nowUs: number): num
     const isFitting = levelAt(charge, bucket, nowUs) <= (charge.burst - hits) * unitsPerHit;
     return isFitting ? 0 : windowAt(charge.windows, nowUs).endUs - nowUs;
   }
-  const excess = bucket.level - (charge.burst - hits) * unitsPerHit;
+  const excess = bucket.level - (capacityUnits(charge) - hits * unitsPerHit);
   const waitUs = drainTimeUs(charge, excess);
   return waitUs === undefined ? undefined : Math.max(0, waitUs - (nowUs - bucket.tUs));
 }

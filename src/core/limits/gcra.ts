@@ -2,6 +2,7 @@ import {
   type Bucket,
   bucketTimeToFullUs,
   type Charge,
+  capacityUnits,
   levelAt,
   pastBucket,
   unitsPerHit,
@@ -279,11 +280,11 @@ function leave(
 }
 
 /**
- * Returns how often the cost fits above a level, rounded down; 0 above the burst. The quotient of
- * integers below 2^53 is never rounded up to an integer, so the floor is exact.
+ * Returns how often the cost fits above a level, rounded down; 0 above the capacity. The quotient
+ * of integers below 2^53 is never rounded up to an integer, so the floor is exact.
  */
 function fittingCount(charge: Charge, level: number): number {
-  const free = charge.burst * unitsPerHit - level;
+  const free = capacityUnits(charge) - level;
   return free <= 0 ? 0 : Math.floor(free / (charge.cost * unitsPerHit));
 }
 
@@ -352,7 +353,7 @@ function evaluate(charge: Charge, draft: Draft, nowUs: number): ChargeResult {
     touch(draft, Math.max(draft.level, Math.min(draft.level + cost, 2 * burst)));
     return { isOver, bucket: draftBucket(draft, nowUs) };
   }
-  const isOver = draft.level + cost > burst;
+  const isOver = draft.level + cost > capacityUnits(charge);
   if (!isOver) touch(draft, draft.level + cost);
   return { isOver, bucket: draftBucket(draft, nowUs) };
 }

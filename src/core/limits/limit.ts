@@ -121,6 +121,14 @@ export interface LimitDefaults {
 /** Limits that drain, and are decided by this process while the store is unavailable. */
 export const defaultDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
 
+/** What happens to a request over a limit, in place of a refusal. */
+export type OverLimit =
+  /**
+   * A request that ext_proc asks for is charged, and held until it fits. One that would be held for
+   * longer than `maxMs` (1 to 60,000) is refused. RateLimitService refuses at once.
+   */
+  { readonly kind: "delay"; readonly maxMs: number };
+
 /** One limit of a rule: the rate and capacity of its buckets, and the effect of a full one. */
 export interface Limit {
   /** The name in the policy. Absent if there is none. */
@@ -137,6 +145,8 @@ export interface Limit {
   /** Absent: gcra. */
   readonly algorithm?: Algorithm;
   readonly role: Role;
+  /** Absent: the request is refused. Present only if `role` is enforce or shadow, with gcra. */
+  readonly over?: OverLimit;
   /** When a call with zero hits is over: in debt above the burst, or also if no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;

@@ -35,6 +35,8 @@ export interface DescriptorVerdict {
 /** The response to a request. Source: envoy.service.ratelimit.v3.RateLimitResponse. */
 export interface Verdict {
   readonly isDenied: boolean;
+  /** How long the caller must hold the request, in microseconds. Absent: not at all. */
+  readonly delayUs?: number;
   /** One per descriptor, in the request's order. */
   readonly statuses: readonly DescriptorVerdict[];
 }

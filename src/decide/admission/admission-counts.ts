@@ -78,6 +78,12 @@ export class AdmissionCounts {
   overdueCount = 0;
   /** Rate limits that could not be asked; such requests pass. */
   rateLimitFailedCount = 0;
+  /** Would have been held by a rate limit that only counts. */
+  dryDelayedCount = 0;
+  /** Held by a rate limit now. */
+  delayedNow = 0;
+  /** How long rate limits held requests, of those that were held until their turn. */
+  readonly delays = new Buckets(waitBoundsMs);
   /** How long those waited that were let in from the queue. */
   readonly waits = new Buckets(waitBoundsMs);
   /** Permits that this replica may have in use, looked at once a second. */

@@ -10,6 +10,7 @@ import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
 import { ReportedRules, refusingRule } from "../rate-limit/refusing-rule.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import { descriptorText } from "./callers.js";
+import type { DelayedRequests } from "./delayed-requests.js";
 
 /** What rate limits are asked of. */
 export type RateLimitDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
@@ -18,6 +19,8 @@ export type RateLimitDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
 /** What a rate limit says to a request. */
 export type RateLimitAnswer =
   | { readonly kind: "passes" }
+  /** It passes after this time. Its place among `DelayedRequests` is reserved. */
+  | { readonly kind: "delayed"; readonly delayMs: number }
   | {
       readonly kind: "denied";
       /** In which time the same request passes. */
@@ -46,15 +49,18 @@ type QueryOf = (
 export class RateLimitAsker {
   readonly #decider: RateLimitDecider;
   readonly #queryOf: QueryOf;
+  readonly #delayed: DelayedRequests | undefined;
   readonly #kept = new GenerationalMap<string, PreparedQuery>(
     keptQueriesBytesMax,
     (name, prepared) => 2 * name.length + preparedBytes(prepared),
   );
   readonly #reportedRules = new ReportedRules();
 
-  constructor(decider: RateLimitDecider, queryOf: QueryOf) {
+  /** @param delayed where requests are held; undefined: no query can be delayed */
+  constructor(decider: RateLimitDecider, queryOf: QueryOf, delayed?: DelayedRequests) {
     this.#decider = decider;
     this.#queryOf = queryOf;
+    this.#delayed = delayed;
   }
 
   /**
@@ -80,16 +86,26 @@ export class RateLimitAsker {
       answered(failed);
       return;
     }
+    const place = prepared.delayUs > 0 && this.#delayed?.reserve() ? this.#delayed : undefined;
     this.#decider.ask(prepared, {
       hits: 1,
       deadlineMs,
+      refusesAtOnce: place === undefined,
       query: this.#decider.wantsQuery?.(prepared) === true ? query : undefined,
-      decided: (verdict) => answered(this.#answerOf(prepared, verdict)),
-      failed: () => answered(failed),
+      decided: (verdict) => {
+        if (verdict.delayUs === undefined) place?.release();
+        answered(this.#answerOf(prepared, verdict));
+      },
+      failed: () => {
+        place?.release();
+        answered(failed);
+      },
     });
   }
 
   #answerOf(prepared: PreparedQuery, verdict: Verdict): RateLimitAnswer {
+    const { delayUs } = verdict;
+    if (delayUs !== undefined) return { kind: "delayed", delayMs: delayUs / 1_000 };
     if (!verdict.isDenied) return passes;
     let retryUs = 0;
     for (const { isOver, durationUntilResetUs = 0 } of verdict.statuses) {
@@ -127,7 +143,7 @@ export function rateLimitQuery(
     const entries = entriesOf(parts, request);
     if (entries !== undefined) asked.push({ entries, hits: hits.count, isRefund });
   }
-  return asked.length === 0 ? undefined : { domain, descriptors: asked };
+  return asked.length === 0 ? undefined : { domain, descriptors: asked, canDelay: true };
 }
 
 function entriesOf(

@@ -1,4 +1,5 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { HostReadings } from "../../core/admission/host-reading.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
@@ -11,13 +12,14 @@ import type {
   AdmissionDecider,
   AdmissionRequest,
 } from "./admission-call.js";
+import { DelayedRequests } from "./delayed-requests.js";
 import { ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
 import type { ServiceEvent } from "./service-events.js";
 
 /** What happens to admission, for logs. */
 export type AdmissionEvent = ServiceEvent;
 
-interface AdmissionParts extends ServiceAdmissionParts {
+interface AdmissionParts extends Omit<ServiceAdmissionParts, "delayed"> {
   readonly policies: PolicySource;
 }
 
@@ -46,7 +48,7 @@ const commonHeaderNames: readonly string[] = [
  * it and who waits for as long as policies name it.
  */
 export class Admission implements AdmissionDecider {
-  readonly #parts: AdmissionParts;
+  readonly #parts: AdmissionParts & ServiceAdmissionParts;
   #policy: Policy | undefined;
   #services: ReadonlyMap<string, ServiceAdmission> = new Map();
   #requestHeaderNames: ReadonlySet<string> = new Set();
@@ -57,7 +59,7 @@ export class Admission implements AdmissionDecider {
 
   /** Looks at gates and limits once a second, until `close`. */
   constructor(parts: AdmissionParts) {
-    this.#parts = parts;
+    this.#parts = { ...parts, delayed: new DelayedRequests(parts.clock) };
     this.#cancelTick = this.#scheduleTick();
     this.#follow();
   }
@@ -97,6 +99,11 @@ export class Admission implements AdmissionDecider {
   read(service: string, update: SignalUpdate): void {
     this.#follow();
     this.#services.get(service)?.read(update);
+  }
+
+  /** Readings of this replica's host, valid for `holdMs` without newer ones. */
+  readHost(readings: HostReadings, holdMs: number): void {
+    for (const service of this.services()) service.readHost(readings, holdMs);
   }
 
   /** Ends what runs by itself, and gives shares up. Who is in stays in. */

@@ -4,6 +4,7 @@ import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { KeyCount } from "../../core/admission/permits.js";
 import { callerHashRatio, type Priority } from "../../core/admission/priority.js";
 import type { QueuePlace } from "../../core/admission/request-queue.js";
+import type { Cancel } from "../../core/base/clock.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
 import type {
   AdmissionAnswer,
@@ -21,6 +22,8 @@ import type {
 type AdmittedRequestStage =
   /** Nothing is decided. */
   | "asking"
+  /** A rate limit holds it until it fits. */
+  | "delayed"
   /** In the queue. */
   | "waiting"
   /** Holds a permit. */
@@ -70,6 +73,10 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   expiresMs = Number.POSITIVE_INFINITY;
   /** Its place among leases; see `Expiring`. */
   heapPlace: number | undefined;
+  /** How long a rate limit has held it, in milliseconds. */
+  delayedMs = 0;
+  /** Lets go of it while it is held. */
+  cancelDelay: Cancel | undefined;
   /** Whether its permit is also one of all pools of the service. */
   holdsWhole = false;
   /** Its caller's or route's permit, where those are counted; held from before it waits. */

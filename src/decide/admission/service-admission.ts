@@ -6,7 +6,9 @@ import {
   requestDeadline,
 } from "../../core/admission/deadline.js";
 import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import type { HostReadings } from "../../core/admission/host-reading.js";
 import type { RefusalDetail } from "../../core/admission/immediate-response-cache.js";
+import { hostLoadRatio } from "../../core/admission/load.js";
 import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
@@ -144,6 +146,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
+  /** Readings of this replica's host; `holdMs` as for `LoadSignals.host`. */
+  readHost(readings: HostReadings, holdMs: number): void {
+    const ratio = hostLoadRatio(readings, this.policy.admission?.load?.host ?? {});
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (ratio !== undefined) this.#blocks.admission?.health?.signals.host(ratio, holdMs, nowMs);
+  }
+
   /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
   rejectRatio(nowMs: number): number {
     const sigmoid = this.#blocks.admission?.policy.estimatedWait?.sigmoid;
@@ -225,7 +234,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     this.#leases.remove(visit);
-    const lateAfterMs = this.#blocks.admission?.policy.lateAfterMs;
+    const { lateAfterMs: lateMs } = this.#blocks.admission?.policy ?? {};
+    // While a rate limit held it, the service was not late.
+    const lateAfterMs = lateMs && lateMs + visit.delayedMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     const { request, priority } = visit;
     for (const pool of this.#poolsOf(visit)) {
@@ -301,9 +312,14 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #rateLimited(visit: AdmittedRequest, answer: RateLimitAnswer): void {
     // Its caller may have left meanwhile.
-    if (visit.stage !== "asking") return;
+    if (visit.stage !== "asking") {
+      if (answer.kind === "delayed") this.#parts.delayed.release();
+      return;
+    }
     if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
-    if (answer.kind !== "denied") {
+    if (answer.kind === "delayed") {
+      this.#delay(visit, answer.delayMs);
+    } else if (answer.kind !== "denied") {
       this.#enter(visit, this.#parts.clock.monotonicMs());
     } else if (this.#isDry(visit, "rateLimit")) {
       this.counts.dryRefused.add(visit.priority, "rateLimit");
@@ -312,6 +328,32 @@ export class ServiceAdmission implements AdmittedRequestHost {
       const wait: RetryWait = { kind: "known", ms: answer.retryMs };
       this.#refuse(visit, "rateLimit", { wait, reportedRule: answer.reportedRule });
     }
+  }
+
+  /** Holds a charged request until it fits. If its caller leaves, others do not move up. */
+  #delay(visit: AdmittedRequest, delayMs: number): void {
+    if (this.#isDry(visit, "rateLimit")) {
+      this.#parts.delayed.release();
+      this.counts.dryDelayedCount += 1;
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+      return;
+    }
+    visit.stage = "delayed";
+    this.counts.delayedNow += 1;
+    visit.cancelDelay = this.#parts.delayed.hold(delayMs, () => this.#endDelay(visit));
+    visit.delayedMs = delayMs;
+    // Envoy takes one extension of its timeout, so this one covers the queue as well.
+    const queueMs = this.#blocks.admission?.policy.queue?.waitMsMax ?? 0;
+    const timeoutMs = Math.ceil(delayMs + queueMs) + waitTimeoutMarginMs;
+    visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
+  }
+
+  #endDelay(visit: AdmittedRequest): void {
+    visit.cancelDelay = undefined;
+    visit.stage = "asking";
+    this.counts.delayedNow -= 1;
+    this.counts.delays.add(visit.delayedMs);
+    this.#enter(visit, this.#parts.clock.monotonicMs());
   }
 
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
@@ -355,7 +397,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       visit.place = place;
       visit.position = place.position;
       const timeoutMs = Math.ceil(place.expiresMs - nowMs) + waitTimeoutMarginMs;
-      visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
+      if (visit.delayedMs === 0) visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
     }
     this.#dismiss(dismissed, nowMs);
     // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
@@ -370,7 +412,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       this.counts.waits.add(waitMs);
       this.#longWaits.add(pool.label, waitMs);
     }
-    this.#blocks.admission?.health?.signals.queueWait(waitedMs, nowMs);
+    this.#blocks.admission?.health?.signals.queueWait(waitedMs - visit.delayedMs, nowMs);
     visit.stage = "admitted";
     visit.place = undefined;
     visit.admittedMs = nowMs;
@@ -431,6 +473,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
     visit.stage = "over";
     if (visit.place !== undefined) visit.pool.leave(visit.place);
     visit.place = undefined;
+    if (visit.cancelDelay !== undefined) this.counts.delayedNow -= 1;
+    visit.cancelDelay?.();
+    visit.cancelDelay = undefined;
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;

@@ -19,6 +19,7 @@ import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admission-rate-limit.js";
 import type { AdmittedRequest } from "./admitted-request.js";
+import type { DelayedRequests } from "./delayed-requests.js";
 import { type ReadGateSettings, setGate } from "./fleet-gate.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
@@ -31,6 +32,8 @@ export interface BlockParts {
   /** Whether it hears of things later than they are; absent: never. */
   readonly isLate?: (nowMs: number) => boolean;
   readonly decider: RateLimitDecider;
+  /** Where rate limits hold requests; one for all services. */
+  readonly delayed: DelayedRequests;
   /** What operators have changed about gates; absent: nothing, ever. */
   readonly gateSettings?: ReadGateSettings;
   /** Whoever tells of refusals; absent: nobody, ever. */
@@ -81,7 +84,11 @@ export class ServiceBlocks {
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
       rateLimit?.inExtProc === true
-        ? new RateLimitAsker(parts.decider, (request) => rateLimitQuery(rateLimit, request))
+        ? new RateLimitAsker(
+            parts.decider,
+            (request) => rateLimitQuery(rateLimit, request),
+            parts.delayed,
+          )
         : undefined;
   }
 

@@ -37,8 +37,9 @@ export function serviceQuery(
     if ("why" in made) leftOut.push({ index, ...made });
     else asked.push(made);
   });
-  const query = asked.length === 0 ? undefined : { domain: rateLimit.domain, descriptors: asked };
-  return { query, leftOut };
+  if (asked.length === 0) return { query: undefined, leftOut };
+  const query = { domain: rateLimit.domain, descriptors: asked };
+  return { query: rateLimit.inExtProc ? { ...query, canDelay: true } : query, leftOut };
 }
 
 /**

@@ -35,6 +35,8 @@ export interface Explanation {
   readonly policyVersion: string;
   readonly isDomainKnown: boolean;
   readonly isDenied: boolean;
+  /** How long its caller would hold it; absent: not at all. */
+  readonly delayUs?: number;
   /** One a descriptor, in the order in which they are asked. */
   readonly descriptors: readonly ExplainedDescriptor[];
 }
@@ -124,6 +126,7 @@ export class Explainer {
       policyVersion: policy.version,
       isDomainKnown: prepared.isDomainKnown,
       isDenied: verdict.isDenied,
+      ...(verdict.delayUs === undefined ? {} : { delayUs: verdict.delayUs }),
       descriptors: prepared.descriptors.map((descriptor, index) => {
         const isOver = verdict.statuses[index]?.isOver === true;
         return explainDescriptor({ descriptor, index, isOver, prepared, request, buckets, call });

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../core/base/errors.js";
-import { type Charge, unitsPerHit } from "../../core/limits/bucket.js";
+import { type Charge, delayOf, unitsPerHit } from "../../core/limits/bucket.js";
 import type { ChargeResult } from "../../core/limits/gcra.js";
 import {
   type DecidedLimit,
@@ -41,7 +41,26 @@ export function present(prepared: PreparedQuery, request: DecidedRequest): Verdi
   for (const descriptor of prepared.descriptors) {
     statuses.push(presentDescriptor(descriptor, { prepared, request }));
   }
+  const delayUs = prepared.delayUs === 0 ? 0 : longestDelayUs(request);
+  if (delayUs > 0) return { isDenied: false, delayUs, statuses };
   return { isDenied: request.isDenied && !prepared.isShadow, statuses };
+}
+
+/** How long a request is held: until all of its charges that may hold it fit. */
+function longestDelayUs(request: DecidedRequest): number {
+  let longestUs = 0;
+  for (let i = 0; i < request.charges.length; i += 1) {
+    longestUs = Math.max(longestUs, chargeDelayUs(request, i));
+  }
+  return longestUs;
+}
+
+/** How long one of its charges holds a request. A shadow limit holds none. */
+function chargeDelayUs({ isDenied, charges, results, nowUs }: DecidedRequest, i: number): number {
+  const charge = charges[i];
+  const result = results[i];
+  if (isDenied || charge?.delayUs === undefined || result === undefined) return 0;
+  return charge.role === "enforce" ? delayOf(charge, result.bucket, nowUs) : 0;
 }
 
 function presentDescriptor(
@@ -66,19 +85,22 @@ function presentDescriptor(
 
 /**
  * Returns how the counters of the rule count the descriptor: over an enforced limit, over a shadow
- * limit only, within all limits, or not evaluated.
+ * limit only, within all limits after a delay or at once, or not evaluated.
  */
 export function descriptorOutcome(
   descriptor: PreparedDescriptor,
   status: DescriptorVerdict | undefined,
-  { results }: DecidedRequest,
-): "ok" | "over" | "shadowOver" | "unknown" {
+  request: DecidedRequest,
+): "ok" | "delayed" | "over" | "shadowOver" | "unknown" {
   if (status?.isOver === true) return "over";
   if (status !== undefined && status.isOver === undefined) return "unknown";
   if (descriptor.kind !== "limited") return "ok";
   const { firstAsk, askCount } = descriptor;
   for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
-    if (results[i]?.isOver === true) return "shadowOver";
+    if (request.results[i]?.isOver === true) return "shadowOver";
+  }
+  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
+    if (chargeDelayUs(request, i) > 0) return "delayed";
   }
   return "ok";
 }

@@ -64,7 +64,7 @@ export class CallCounter {
     const isRefund = descriptor.kind === "limited" && isRefunded(prepared, descriptor.firstAsk);
     if (isRefund) {
       descriptor.hits.refunded += asked;
-    } else if (outcome === "ok") {
+    } else if (outcome === "ok" || outcome === "delayed") {
       this.#countWithin(descriptor.hits, asked, status);
     } else {
       descriptor.hits.total += asked;

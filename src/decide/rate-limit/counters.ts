@@ -33,6 +33,8 @@ export interface RuleCounters {
   readonly label: string;
   /** Within the limits, or the rule has no limit. */
   ok: number;
+  /** Within the limits after a delay (`over: delay`); not in `ok`. */
+  delayed: number;
   /** Over an enforced limit. */
   over: number;
   /** Over a shadow limit only: allowed, but would have been denied. */
@@ -110,7 +112,16 @@ export class DecisionCounters {
       if (known !== undefined) return known;
       const { domain, label } = rule;
       const newKeys = { secondMs: 0, count: 0, overflowCount: 0 };
-      return { domain, label, ok: 0, over: 0, shadowOver: 0, hits: createHits(), newKeys };
+      return {
+        domain,
+        label,
+        ok: 0,
+        delayed: 0,
+        over: 0,
+        shadowOver: 0,
+        hits: createHits(),
+        newKeys,
+      };
     });
     // Drops rules that are not in the new policy, so their time series end.
     this.#byRule.clear();

@@ -260,7 +260,7 @@ export class Decider {
     const { clock, pressure } = this.#parts;
     const nowMs = clock.monotonicMs();
     if (prepared.window !== undefined) this.#windows.renew(prepared, clock.epochUs());
-    const charges = chargesFor(prepared, call.hits);
+    const charges = chargesFor(prepared, call.hits, this.#delayUsMax(prepared, call, nowMs));
     this.#peeked.note(prepared, charges);
     const bytes = preparedBytes(prepared);
     pressure.begin(bytes);
@@ -281,6 +281,14 @@ export class Decider {
     if (known !== undefined) this.#finish(decision, known);
     else if (pressure.passesStoreBy(nowMs)) this.#fallBack(decision, "OVERLOADED");
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
+  }
+
+  /** A caller's deadline must come after the decision and the delay. */
+  #delayUsMax({ delayUs }: PreparedQuery, call: DecisionCall, nowMs: number): number {
+    if (delayUs === 0) return 0;
+    if (call.refusesAtOnce === true) return 0;
+    const remainingMs = call.deadlineMs - nowMs - this.#parts.storeBudgetMs;
+    return Math.max(0, Math.floor(remainingMs * 1_000));
   }
 
   /**

@@ -10,6 +10,11 @@ export interface DecisionCall {
   readonly hits: Hits;
   /** When the caller stops waiting, on the monotonic clock; Infinity if unknown. */
   readonly deadlineMs: number;
+  /**
+   * Whether limits that delay requests refuse this one instead, because its caller holds as many as
+   * it can. Default false.
+   */
+  readonly refusesAtOnce?: boolean;
   /** The complete query. Absent unless an observer needs it (`Decider.wantsQuery`). */
   readonly query?: RateLimitQuery | undefined;
   /**
@@ -85,12 +90,20 @@ type DecisionParts = Pick<
 
 /**
  * The charges of a call: the prepared ones if each cost is one, otherwise copies with their costs.
+ *
+ * @param delayUsMax how long the request may be held at most, in microseconds
  */
-export function chargesFor({ asks, charges }: PreparedQuery, hits: Hits): readonly Charge[] {
+export function chargesFor(
+  { asks, charges, delayUs }: PreparedQuery,
+  hits: Hits,
+  delayUsMax = Number.POSITIVE_INFINITY,
+): readonly Charge[] {
   const isOneEach = typeof hits === "number" ? hits === 1 : hits.every((one) => one === 1);
-  if (isOneEach) return charges;
+  const isDelayedLess = delayUs > delayUsMax;
+  if (isOneEach && !isDelayedLess) return charges;
   return asks.map(({ charge, descriptorIndex }) => {
     const cost = typeof hits === "number" ? hits : (hits[descriptorIndex] ?? 1);
-    return { ...charge, cost };
+    if (!isDelayedLess || charge.delayUs === undefined) return { ...charge, cost };
+    return { ...charge, cost, delayUs: delayUsMax };
   });
 }

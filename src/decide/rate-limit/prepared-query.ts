@@ -1,6 +1,6 @@
 import { cutText } from "../../core/base/cut-text.js";
 import { ServiceError } from "../../core/base/errors.js";
-import type { Charge } from "../../core/limits/bucket.js";
+import { type Charge, mayDelay } from "../../core/limits/bucket.js";
 import { isPlainRequest, isRepeatable } from "../../core/limits/gcra.js";
 import {
   type KeyEntry,
@@ -81,6 +81,8 @@ export interface PreparedQuery {
   charges: readonly Charge[];
   /** When the charges of window limits expire. Source: `WindowSource.renew`. */
   window: Window | undefined;
+  /** How long a request may be held at most (`over: delay`), in microseconds; 0: not at all. */
+  readonly delayUs: number;
   /** Whether identical calls may be combined. */
   readonly isRepeatable: boolean;
   /** Whether a denial may be cached. */
@@ -140,6 +142,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     const detail = `It matches ${asks.length} limits; ${requestChargesMax} are allowed.`;
     throw new ServiceError("REQUEST_TOO_LARGE", detail);
   }
+  const delayUs = query.canDelay === true ? allowDelay(asks) : 0;
   const charges = asks.map((ask) => ask.charge);
   return {
     policy,
@@ -151,6 +154,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     asks,
     charges,
     window: commonWindow(charges),
+    delayUs,
     isRepeatable: isRepeatable(charges),
     isPlain: isPlainRequest(charges),
     isKeepable,
@@ -160,6 +164,20 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
 }
 
 const noRules: ReadonlySet<Rule> = new Set();
+
+/**
+ * Allows the charges of limits that delay to hold the request, each for the least time that one of
+ * them allows, and returns that time. A key that is charged twice could let more than its burst go
+ * at once, so such a request is not held.
+ */
+function allowDelay(asks: readonly LimitCheck[]): number {
+  const delaying = asks.filter(({ limit, charge }) => limit.over !== undefined && mayDelay(charge));
+  if (delaying.length === 0) return 0;
+  if (new Set(asks.map(({ charge }) => charge.key)).size < asks.length) return 0;
+  const delayUs = 1_000 * Math.min(...delaying.map(({ limit }) => limit.over?.maxMs ?? 0));
+  for (const ask of delaying) ask.charge = { ...ask.charge, delayUs };
+  return delayUs;
+}
 
 /**
  * The rules that settle from these charges on, because the charges are the first to peek at them.

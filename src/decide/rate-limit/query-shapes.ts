@@ -59,7 +59,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
   const asks = shapedAsks(sample.asks, keys);
   const charges = chargesOf(asks);
   const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
-  const { isRepeatable, isPlain, isKeepable, isStyled } = sample;
+  const { delayUs, isRepeatable, isPlain, isKeepable, isStyled } = sample;
   return {
     policy,
     overrides,
@@ -70,6 +70,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
     asks,
     charges,
     window,
+    delayUs,
     isRepeatable,
     isPlain,
     isKeepable,

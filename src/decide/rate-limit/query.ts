@@ -9,6 +9,8 @@ export interface RateLimitQuery {
   readonly descriptors: readonly DescriptorQuery[];
   /** Headgate asks for itself: limits that it carries hold in any domain. Absent: a caller asks. */
   readonly isOwn?: true;
+  /** Whether the caller can hold requests until they fit (`over: delay`). Absent: it cannot. */
+  readonly canDelay?: true;
 }
 
 /** One descriptor of a query. */

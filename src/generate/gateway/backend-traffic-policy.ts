@@ -65,6 +65,7 @@ function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
   return {
     timeout: gatewayDuration(times.timeoutMs),
     interval: gatewayDuration(times.intervalMs),
+    initialJitter: times.initialJitterMs && gatewayDuration(times.initialJitterMs),
     unhealthyThreshold: times.unhealthyThreshold,
     healthyThreshold: times.healthyThreshold,
     ...activeProbe(probe),
@@ -77,14 +78,21 @@ const grpcProbeNote = "Needs appProtocol kubernetes.io/h2c on the Service's port
 function activeProbe(probe: HealthProbe): TreeMap {
   switch (probe.kind) {
     case "tcp":
-      return { type: "TCP", tcp: {} };
+      return { type: "TCP", tcp: payloads(probe) };
     case "grpc":
       return { type: noted(grpcProbeNote, "GRPC"), grpc: { service: probe.service } };
     case "http": {
       const { path, host, statuses } = probe;
-      return { type: "HTTP", http: { hostname: host, path, expectedStatuses: statuses } };
+      const method = probe.method === "GET" ? undefined : probe.method;
+      return { type: "HTTP", http: { hostname: host, path, method, expectedStatuses: statuses } };
     }
   }
+}
+
+function payloads({ send, receive }: Extract<HealthProbe, { kind: "tcp" }>): TreeMap {
+  const payload = (text: string | undefined): TreeMap | undefined =>
+    text === undefined ? undefined : { type: "Text", text };
+  return { send: payload(send), receive: payload(receive) };
 }
 
 /** Undefined: what Envoy Gateway does by itself, which is the less busy of two. */

@@ -14,6 +14,7 @@ import {
 } from "../envoy/base/bundled-envoy-version.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
+import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
 import { filterDescriptors } from "../envoy/http/rate-limit-actions.js";
 import { mergedDocument } from "../merge/merged-document.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
@@ -22,7 +23,7 @@ import { backendTlsPolicy, extensionPolicy, referenceGrant } from "./extension-p
 import { gatewayListeners, gatewayName, routePlace, ruleCluster } from "./gateway-names.js";
 import { envoyMinorsAhead } from "./gateway-version.js";
 import { patchPolicy, servicePatchPolicy } from "./patch-policy.js";
-import { clientTrafficPolicy, envoyProxy } from "./proxy-objects.js";
+import { clientTrafficPolicy, envoyProxy, tcpTrafficPolicies } from "./proxy-objects.js";
 import { serviceTlsPolicy } from "./service-tls.js";
 
 const bundler: EnvoyBundler = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
@@ -37,6 +38,7 @@ export const generateGateway: Generator = (policy, options) => {
   const context = gatewayContext(policy, options, problems);
   for (const service of policy.services) reportCluster(service, context);
   reportOptions("gateway", context);
+  reportTcpOptions("gateway", context);
   const merged = (document: Document, service: string | undefined): Document => {
     return mergedDocument(document, { existing: options.existing, problems, service });
   };
@@ -49,6 +51,7 @@ export const generateGateway: Generator = (policy, options) => {
     merged(
       objectsDocument("gateway.yaml", gatewayTitle(context), [
         clientTrafficPolicy(context),
+        ...tcpTrafficPolicies(context),
         ...present(envoyProxy(context)),
         ...present(patchPolicy(context)),
       ]),

@@ -1,12 +1,17 @@
 import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
-import { specObject } from "../base/custom-object.js";
+import { objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
-import { envoyGatewayVersion, gatewayGroup, gatewayName } from "./gateway-names.js";
+import {
+  envoyGatewayVersion,
+  gatewayDuration,
+  gatewayGroup,
+  gatewayName,
+} from "./gateway-names.js";
 
 /**
  * What Envoys read as they start: merged into Envoy Gateway's own bootstrap. Undefined where there
@@ -108,6 +113,26 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
               numTrustedHops: noted("Proxies of our own in front of these.", trustedHops),
             },
           },
+  });
+}
+
+/**
+ * Limits of open connections at the TCP listeners of the Gateway, which are called as in the
+ * policy.
+ */
+export function tcpTrafficPolicies(context: EnvoyContext): readonly Tree[] {
+  const gateway = gatewayName(context);
+  const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
+  return context.policy.proxies.tcpListeners.map(({ name, connectionsMax, idleMs }) => {
+    const own = { ...gateway, name: objectName(`${gateway.name}-${name}`) };
+    const section = noted("The listener of this name in your Gateway.", name);
+    return specObject(type, own, {
+      targetRefs: [
+        { group: gatewayGroup, kind: "Gateway", name: gateway.name, sectionName: section },
+      ],
+      connection: { connectionLimit: { value: connectionsMax } },
+      timeout: idleMs === undefined ? undefined : { tcp: { idleTimeout: gatewayDuration(idleMs) } },
+    });
   });
 }
 

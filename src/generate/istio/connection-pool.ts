@@ -20,8 +20,11 @@ export function isHeldByCallers(
   return direction === "outbound" || !roles.includes("sidecar");
 }
 
+/** Source: Istio, ConnectionPoolSettings. */
+type ConnectionPool = Readonly<Record<"tcp" | "http", TreeMap>>;
+
 /** Limits of a service's cluster. Source: Istio, ConnectionPoolSettings. */
-export function limitedPool(service: ServicePolicy, context: EnvoyContext): TreeMap {
+export function limitedPool(service: ServicePolicy, context: EnvoyContext): ConnectionPool {
   const { circuitBreakers, timeouts } = service;
   return {
     tcp: {
@@ -37,8 +40,18 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Tree
   };
 }
 
+/**
+ * How callers' connections to a service are upgraded. Istio applies it to callers only: a service's
+ * own sidecar calls it in the protocol that arrives.
+ */
+export function h2UpgradePolicy({ upstream }: ServicePolicy): TreeMap {
+  if (upstream?.protocol === undefined) return {};
+  const policy = upstream.protocol === "http2" ? "UPGRADE" : "DO_NOT_UPGRADE";
+  return { h2UpgradePolicy: policy };
+}
+
 /** No limits but of retries, which are always callers', and a time for connections. */
-export function openPool({ circuitBreakers, timeouts }: ServicePolicy): TreeMap {
+export function openPool({ circuitBreakers, timeouts }: ServicePolicy): ConnectionPool {
   return {
     tcp: {
       connectTimeout: durationText(timeouts.connectMs),

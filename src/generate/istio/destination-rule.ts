@@ -9,7 +9,7 @@ import type { MinorVersion } from "../base/generator.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { isAddress } from "../envoy/base/domains.js";
 import { durationText } from "../envoy/base/values.js";
-import { isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
+import { h2UpgradePolicy, isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
 import type { MeshName } from "./mesh-name.js";
 
 /** From which Istio on a DestinationRule has a retry budget. */
@@ -33,9 +33,7 @@ export function destinationRule(
     {
       host,
       trafficPolicy: {
-        connectionPool: isHeldByCallers(service, context.options)
-          ? limitedPool(service, context)
-          : noted("No limits here: its own sidecar enforces them.", openPool(service)),
+        connectionPool: callersPool(service, context),
         loadBalancer: loadBalancer(service, context),
         outlierDetection: outliers && outlierDetection(outliers),
         retryBudget: retryBudget(service, context),
@@ -43,6 +41,17 @@ export function destinationRule(
       },
     },
   );
+}
+
+function callersPool(service: ServicePolicy, context: EnvoyContext): Tree {
+  const upgrade = h2UpgradePolicy(service);
+  if (isHeldByCallers(service, context.options)) {
+    const { tcp, http } = limitedPool(service, context);
+    return { tcp, http: { ...http, ...upgrade } };
+  }
+  const { tcp, http } = openPool(service);
+  const why = "No limits here: its own sidecar enforces them.";
+  return noted(why, { tcp, http: { ...http, ...upgrade } });
 }
 
 /** A prime, as Envoy has it by itself; istiod wants to be told. */

@@ -90,6 +90,15 @@ export function firstFilterPatches(place: PatchPlace, values: readonly Tree[]): 
   }));
 }
 
+/** Puts a filter before the one that takes TCP connections on. Several keep their order. */
+export function networkFilterPatch(place: PatchPlace, value: Tree): TreeMap {
+  return {
+    applyTo: "NETWORK_FILTER",
+    match: listenerMatch(place, { name: "envoy.filters.network.tcp_proxy" }),
+    patch: { operation: "INSERT_BEFORE", value },
+  };
+}
+
 /** Adds to the HTTP connection managers of a place. */
 export function connectionPatch(place: PatchPlace, settings: TreeMap): TreeMap {
   return {

@@ -22,6 +22,7 @@ import {
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
+import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
 import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
@@ -45,6 +46,7 @@ import {
   serviceNamespace,
 } from "./place.js";
 import { routePatches } from "./route-patches.js";
+import { tcpPatches } from "./tcp-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
@@ -67,6 +69,7 @@ export const generateIstio: Generator = (policy, options) => {
   ];
   problems.push(...times.problems);
   reportOptions("istio", envoy);
+  reportTcpOptions("istio", envoy);
   for (const service of policy.services) reportMetadata(service, metadataPlace(envoy));
   if (options.roles.includes("sidecar")) {
     documents.push(...sidecarDocuments(policy, place));
@@ -272,7 +275,7 @@ function filterObjects(place: IstioPlace): readonly Tree[] {
   });
   if (shared.length > 0 || own.length > 0) reportPort(place);
   else if (!holdsBreaker(place) && !boundsListeners(place)) return [];
-  const common = [...connectionPatches(place), ...shared];
+  const common = [...connectionPatches(place), ...shared, ...tcpPatches(place)];
   const { object, labels } = place;
   if (place.context === "SIDECAR_INBOUND") {
     return [envoyFilter(object, labels, [...common, ...own.flatMap(({ patches }) => patches)])];
@@ -293,8 +296,9 @@ function holdsBreaker({ context, services, envoy }: IstioPlace): boolean {
 
 /** What the policy says of listeners holds whatever else a place has. */
 function boundsListeners({ context, envoy }: IstioPlace): boolean {
-  const { listener } = envoy.policy.proxies;
+  const { listener, tcpListeners } = envoy.policy.proxies;
   if (context === "SIDECAR_OUTBOUND") return false;
+  if (context === "GATEWAY" && tcpListeners.length > 0) return true;
   const isBounded = Object.values(headerBounds(listener)).some((bound) => bound !== undefined);
   return isBounded || (context === "GATEWAY" && listener.escapedSlashes !== undefined);
 }

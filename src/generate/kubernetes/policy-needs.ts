@@ -18,7 +18,7 @@ export interface PolicyNeeds {
   readonly asksPrometheus: boolean;
   /** Keys of the store that hold readings, each once. */
   readonly signalKeys: readonly string[];
-  /** URLs that readings come from, each once. */
+  /** URLs that readings come from, each once; of a broker `kafka://host:port`. */
   readonly signalUrls: readonly string[];
 }
 
@@ -41,19 +41,21 @@ export function policyNeeds(policy: GeneratedPolicy): PolicyNeeds {
       (place) => place.kind === "prometheus" && place.server === undefined,
     ),
     signalKeys: distinct(places.flatMap((place) => (place.kind === "redis" ? [place.key] : []))),
-    signalUrls: distinct(places.flatMap((place) => urlOf(place) ?? [])),
+    signalUrls: distinct(places.flatMap(urlsOf)),
   };
 }
 
-function urlOf(place: SignalPlace): string | undefined {
+function urlsOf(place: SignalPlace): readonly string[] {
   switch (place.kind) {
     case "prometheus":
-      return place.server;
+      return place.server === undefined ? [] : [place.server];
     case "metrics":
     case "http":
-      return place.url;
+      return [place.url];
+    case "kafka":
+      return place.brokers.map((broker) => `kafka://${broker}`);
     default:
-      return undefined;
+      return [];
   }
 }
 

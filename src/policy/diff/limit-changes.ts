@@ -186,9 +186,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     form: rateLimitForms.headgate,
     isGenerated: false,
   };
-  const reported = fieldChanges(others).map(
-    ({ words }) => ({ effect: "different", place, words }) as const,
-  );
+  const reported = fieldChanges(others).map(({ effect, words }) => ({ effect, place, words }));
   return [...changes, ...reported];
 }
 

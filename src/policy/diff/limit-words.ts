@@ -1,4 +1,5 @@
 import { type Limit, unitSeconds } from "../../core/limits/limit.js";
+import { formatDuration } from "../text/duration.js";
 
 /** How fast a limit drains, in words. Example: `1,800 per minute`, `5 per 10 s`, `none`. */
 export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
@@ -12,8 +13,14 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
   return `${groupThousands(hits)} per ${period}`;
 }
 
-/** A limit in words. Example: `1,800 per minute, at most 100 at once`. */
+/** A limit in words. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
 export function limitWords(limit: Limit): string {
+  const { over } = limit;
+  const delay = over === undefined ? "" : `, delays up to ${formatDuration(over.maxMs)}`;
+  return `${amountWords(limit)}${delay}`;
+}
+
+function amountWords(limit: Limit): string {
   const { hits, burst, algorithm } = limit;
   if (algorithm?.kind === "fixed_window") return `${rateWords(limit)}, in ${windowWords(limit)}`;
   return burst === hits

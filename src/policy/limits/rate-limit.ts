@@ -1,11 +1,14 @@
 import { isScalar, type ParsedNode } from "yaml";
+import { delayUsMax } from "../../core/limits/bucket.js";
 import {
+  type Algorithm,
   type Denial,
   drainTimeUsMax,
   hitsMax,
   type Limit,
   type LimitDefaults,
   type LimitUnit,
+  type OverLimit,
   settledRole,
   unitSeconds,
 } from "../../core/limits/limit.js";
@@ -15,6 +18,7 @@ import { Block } from "../text/block.js";
 import {
   any,
   choice,
+  duration,
   type Form,
   flag,
   readBy,
@@ -24,8 +28,9 @@ import {
   words,
 } from "../text/form.js";
 import type { NodeReader } from "../text/node-reader.js";
-import { field, object, readField } from "../text/object.js";
+import { field, inner, object, readField, wordOr } from "../text/object.js";
 import { parsePeriod, periodSecondsMax, unitOfPeriod } from "../text/period.js";
+import type { DurationBounds } from "../text/quantities.js";
 import type { Dialect } from "../text/shapes.js";
 import { nameRule } from "../text/text-rules.js";
 import { algorithmFields, readAlgorithm, refuseOffCalendar } from "./algorithm.js";
@@ -48,10 +53,15 @@ interface LimitContext {
   readonly defaults: LimitDefaults;
   /** Told the name of each limit, also where the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
+  /** Told of each limit that delays requests. @param warn called if no request can be delayed */
+  readonly delays: (warn: () => void) => void;
 }
 
 /** Periods that have a name. */
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
+
+/** How long a limit may hold a request. */
+const delayBounds: DurationBounds = { minMs: 1, maxMs: delayUsMax / 1_000 };
 
 /** A period, as a limit has it. */
 export type LimitPeriod = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
@@ -98,6 +108,32 @@ export function dialectFlag(dialect: Dialect) {
   return readBy(form, (reader, place) => reader.readFlag(place, dialect));
 }
 
+const delay = object(
+  { title: "a delay", docs: "Spreads bursts." },
+  {
+    max: field(
+      duration(delayBounds),
+      "The longest delay. Requests that would wait longer are refused.",
+      { needs: "the longest delay, such as 200ms", larger: "looser", as: "maxMs" },
+    ),
+  },
+);
+
+const overForm = object(
+  { title: "an over", docs: "What happens to requests over the limit." },
+  {
+    delay: field(
+      inner(delay),
+      "Holds requests until they fit, with `inExtProc`; others are refused.",
+      { needs: "delay: {max: 200ms}" },
+    ),
+  },
+  {
+    data: ({ delay: held }): OverLimit | undefined =>
+      held?.maxMs === undefined ? undefined : { kind: "delay", maxMs: held.maxMs },
+  },
+);
+
 /** Names that say something about a limit, which `unlimited: true` has not. */
 const limitOnlyFields = {
   period: field(period, "A period of any length, instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
@@ -123,6 +159,11 @@ const limitOnlyFields = {
     "When a call of zero hits is denied: when the limit is in debt, or as soon as " +
       "nothing remains.",
     { dependentDefault: "debt" },
+  ),
+  over: field(
+    wordOr(["refuse"], inner(overForm), "refuse, or a map: {delay: {max: 200ms}}"),
+    "What happens to requests over the limit.",
+    { dependentDefault: "refuse", added: "looser" },
   ),
   overrideMax: overrideMaxField,
 };
@@ -231,10 +272,8 @@ function refuseTogether(block: Block, dialect: Dialect): boolean {
   return meant.length === 0;
 }
 
-function readLimit(
-  block: Block,
-  { dialect, mode, defaults }: LimitContext,
-): Omit<Limit, "name"> | undefined {
+function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | undefined {
+  const { dialect, mode, defaults } = setting;
   const form = rateLimitForms[dialect];
   const pace = readPace(block, form);
   const algorithm = readAlgorithm(block, defaults.algorithm);
@@ -243,6 +282,7 @@ function readLimit(
   const burst = readBurst(block, form, hits);
   const charge = readCharge(block, form, mode);
   const peek = readField(form, block, "peek") ?? "debt";
+  const over = readOver(block, form, { setting, charge, algorithm });
   const overrideMax = readField(form, block, "overrideMax") ?? defaults.overrideMax;
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
@@ -251,7 +291,34 @@ function readLimit(
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...most };
+  const held = over === undefined ? {} : { over };
+  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...held, ...most };
+}
+
+/** Only a limit that drains, and denies by itself what it does not charge, knows when one fits. */
+function readOver(
+  block: Block,
+  form: LimitForm,
+  { setting: { mode, delays }, charge, algorithm }: OverContext,
+): OverLimit | undefined {
+  const written = block.field("over");
+  const over = readField(form, block, "over");
+  if (written === undefined || over === undefined || over === "refuse") return undefined;
+  if (mode === "quota") return block.refusePair("over", "quota_mode");
+  if (charge === "settle") return block.refusePair("over", "charge");
+  if (algorithm?.kind === "fixed_window")
+    return block.refusePair("over", "algorithm: fixed_window");
+  delays(() => {
+    const message = "the delay has no effect, because no service asks for this limit in ext_proc";
+    block.reader.warn(written.key, { id: "HG173", message });
+  });
+  return over;
+}
+
+interface OverContext {
+  readonly setting: LimitContext;
+  readonly charge: "settle" | "ask" | undefined;
+  readonly algorithm: Algorithm | undefined;
 }
 
 function readPace(block: Block, form: LimitForm): LimitPeriod | undefined {

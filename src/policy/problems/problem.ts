@@ -187,6 +187,13 @@ const fileProblemRows = {
     remedy: "Quote it. Headgate compares it as text with what Envoy sends.",
     severity: "warning",
   },
+  HG173: {
+    title: "A limit delays requests, and no service asks for it in ext_proc.",
+    remedy:
+      "Set `rateLimit.inExtProc: true` on the services of this domain, or remove `over`. " +
+      "Calls of Envoy's rate limit filter are refused at once.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */

@@ -105,6 +105,18 @@ export const serviceProblemRows = {
     title: "A reading would become stale before the next one can arrive.",
     remedy: "Set staleAfter to several times `every`, so that one late answer causes no outage.",
   },
+  HG233: {
+    title: "A text is not the address of a Kafka broker.",
+    remedy: "Write the host and the port of the listener: kafka.example:9092.",
+  },
+  HG234: {
+    title: "A text is not the name of a Kafka topic.",
+    remedy: "Use letters, digits, `.`, `_` and `-`, and at most one `*` for any characters.",
+  },
+  HG235: {
+    title: "A password for Kafka would be sent unencrypted.",
+    remedy: "Set `tls: true`, or use SCRAM-SHA-256 or SCRAM-SHA-512, which do not send it.",
+  },
   HG240: {
     title: "Two values are in the wrong order.",
     remedy: "Set them as expected. One of them bounds the other.",

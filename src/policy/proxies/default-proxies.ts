@@ -29,6 +29,7 @@ export const defaultProxies = {
     http3: undefined,
   },
   gateway: { name: undefined, namespace: undefined, labels: undefined, listeners: undefined },
+  tcpListeners: [],
   overload: undefined,
   adaptiveConcurrency: undefined,
   admissionControl: undefined,

@@ -13,6 +13,11 @@ import { tryTimeBounds } from "../upstream/retries.js";
 import { defaultProxies } from "./default-proxies.js";
 import { listenerTls } from "./listener-tls.js";
 import { proxyOverload } from "./proxy-overload.js";
+import {
+  type ConnectionLimitClaim,
+  type TcpListenerPolicy,
+  tcpListeners,
+} from "./tcp-listeners.js";
 
 /** Listeners of a Gateway. Source: Gateway API, GatewaySpec. */
 const gatewayListenersMax = 64;
@@ -249,6 +254,11 @@ export const proxies = object(
     headgate: field(inner(headgate), "Where proxies reach Headgate."),
     listener: field(inner(listener), "The listener of generated proxies."),
     gateway: field(inner(gateway), "The Gateway that the generated objects attach to."),
+    tcpListeners: field(
+      tcpListeners,
+      "Listeners of edge proxies for TCP and Redis. Default: none.",
+      { default: [] },
+    ),
     overload: field(inner(proxyOverload), "Envoy's overload manager. Default: not configured."),
     adaptiveConcurrency: field(innerOrOff(adaptiveConcurrency), everyServiceDocs, {
       added: "stricter",
@@ -269,20 +279,33 @@ export const proxies = object(
   {
     data(read) {
       const { adaptiveConcurrency: adaptive, admissionControl: control } = read;
-      return {
+      const tcp: readonly TcpListenerPolicy[] = read.tcpListeners.map((one) => one.listener);
+      const policy = {
         ...read,
         headgate: read.headgate ?? headgate.defaults,
         listener: read.listener ?? listener.defaults,
         gateway: read.gateway ?? gateway.defaults,
+        tcpListeners: tcp,
         adaptiveConcurrency: adaptive === "off" ? undefined : adaptive,
         admissionControl: control === "off" ? undefined : control,
       };
+      return { policy, claims: read.tcpListeners.flatMap(({ claim }) => claim ?? []) };
+    },
+    check(block, { policy: { listener: http } }, { tcpListeners: tcp }) {
+      const taken = new Set(listenerPorts.map((name) => http[name]));
+      for (const { listener: one, node } of tcp) {
+        if (taken.has(one.port)) {
+          const message = `another listener has the port ${one.port}`;
+          block.reader.report(node, { id: "HG240", message, expected: "different ports" });
+        }
+        taken.add(one.port);
+      }
     },
   },
 );
 
 /** What holds for every proxy of the fleet: `proxies` of a policy. Plain data. */
-export type ProxyPolicy = typeof proxies.defaults;
+export type ProxyPolicy = (typeof proxies.defaults)["policy"];
 
 /** The gateway whose proxies `generate gateway` and `generate istio` patch. */
 type GatewayPolicy = ProxyPolicy["gateway"];
@@ -296,6 +319,7 @@ export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>
 /** `proxies` as one file of a policy says it: a second one is refused. */
 export class ProxiesReader {
   #policy: ProxyPolicy = defaultProxies;
+  #claims: readonly ConnectionLimitClaim[] = [];
   #place: string | undefined;
 
   /** What is said, or the default. */
@@ -303,9 +327,14 @@ export class ProxiesReader {
     return this.#policy;
   }
 
+  /** Limits that TCP listeners ask for. */
+  get claims(): readonly ConnectionLimitClaim[] {
+    return this.#claims;
+  }
+
   /** Reads the field of a file. */
   read(reader: NodeReader, written: Field): void {
-    const policy = inner(proxies).read(reader, written);
+    const read = inner(proxies).read(reader, written);
     if (this.#place !== undefined) {
       const message = `"proxies" is already defined in ${this.#place}`;
       reader.report(written.key, { id: "HG249", message });
@@ -313,6 +342,8 @@ export class ProxiesReader {
     }
     const { line } = reader.source.position(written.key.range[0]);
     this.#place = `${visibleText(reader.source.file)}:${line}`;
-    if (policy !== undefined) this.#policy = policy;
+    if (read === undefined) return;
+    this.#policy = read.policy;
+    this.#claims = read.claims;
   }
 }

@@ -1,5 +1,10 @@
 import type { SigmoidSettings, WaitBound } from "../../core/admission/estimated-wait.js";
 import { defaultGateSettings, type GateSettings } from "../../core/admission/gate.js";
+import {
+  defaultHostFull,
+  type HostReadingName,
+  hostReadings,
+} from "../../core/admission/host-reading.js";
 import { type RejectSettings, refusalCauses } from "../../core/admission/refusal.js";
 import { disclosure } from "../limits/rule-disclosure.js";
 import type { Block } from "../text/block.js";
@@ -278,6 +283,40 @@ const orcaCpuBounds: NumberBounds = { min: 0, max: 10, isMinExcluded: true };
 
 const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded: true };
 
+const runQueueBounds: NumberBounds = { min: 0, max: 1_000, isMinExcluded: true };
+
+/** What it says of a reading: what it is. */
+const hostDocs = (name: HostReadingName): string => {
+  const { docs } = hostReadings[name];
+  return `${docs.charAt(0).toUpperCase()}${docs.slice(1)}.`;
+};
+
+const hostRatio = (name: HostReadingName) =>
+  field(number(positiveRatioBounds), hostDocs(name), { larger: "looser" });
+
+const fullHostRatio = (name: keyof typeof defaultHostFull) =>
+  field(number(positiveRatioBounds), hostDocs(name), {
+    larger: "looser",
+    default: defaultHostFull[name],
+  });
+
+const hostFull = object(
+  {
+    title: "a host",
+    docs: "Readings of the host, or of the cgroup, that mean a load of 1. {} applies defaults.",
+  },
+  {
+    cpu: fullHostRatio("cpu"),
+    cpuThrottling: hostRatio("cpuThrottling"),
+    cpuPressure: hostRatio("cpuPressure"),
+    memory: fullHostRatio("memory"),
+    memoryPressure: hostRatio("memoryPressure"),
+    memoryStall: fullHostRatio("memoryStall"),
+    runQueue: field(number(runQueueBounds), hostDocs("runQueue"), { larger: "looser" }),
+    eventLoopDelay: field(duration(waitBounds), hostDocs("eventLoopDelay"), { larger: "looser" }),
+  },
+);
+
 /** `load`. */
 export const load = object(
   { title: "a load", docs: "Additional sources of a service's load, besides requests in flight." },
@@ -318,6 +357,10 @@ export const load = object(
         larger: "looser",
         as: "signalReading",
       },
+    ),
+    host: field(
+      inner(hostFull),
+      "Readings of the host that Headgate runs on, as a sidecar. Default: they are not used.",
     ),
     combine: field(words("max", "mean"), "How several loads are combined.", { default: "max" }),
     dryRun,

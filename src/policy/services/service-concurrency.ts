@@ -148,6 +148,7 @@ export function readConcurrency(block: Block): ReadConcurrency {
   const read = law === "signal" ? readLawSignal(block, per) : undefined;
   const bounds = readLimits(block, law, read);
   const settings = readSettings(block, { law, bounds, read });
+  if (read?.settings.isOfReplica === true && feedback.length > 0) refuseFeedback(block);
   if (read?.isOff) return { concurrency: undefined, isLimited: false, hasSignal: false };
   const isLimited =
     concurrencyLaws[law].bounds !== "nothing" || block.field("limits") !== undefined;
@@ -205,6 +206,12 @@ function refuseOtherLaws(block: Block, law: LawName): void {
 function refuseSingle(block: Block, law: LawName): void {
   const message = `"law: ${law}" learns from single requests, and only extProc reports them`;
   block.report("law", { id: "HG126", message, expected: `law: ${defaultLaws.ofEnvoys}` });
+}
+
+/** The leader gives Envoys one limit, and would go by the host that it happens to run on. */
+function refuseFeedback(block: Block): void {
+  const message = '"feedback" shares one limit, and each replica has its own "signal.host"';
+  block.report("feedback", { id: "HG126", message, expected: "another source of the signal" });
 }
 
 /** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */

@@ -38,6 +38,11 @@ export class ServiceList {
     return [...this.#namePlaces.keys()];
   }
 
+  /** Domains whose limits some service asks in ext_proc, where requests can wait. */
+  get delayingDomains(): ReadonlySet<string> {
+    return new Set(this.#claims.flatMap((one) => (one.inExtProc ? [one.domain] : [])));
+  }
+
   /** Adds a service at the end; false, and not added, when there are `servicesMax` already. */
   add(draft: ServiceDraft): boolean {
     if (this.#drafts.length >= servicesMax) return false;

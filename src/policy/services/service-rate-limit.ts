@@ -38,6 +38,7 @@ export interface RateLimitClaim {
   readonly reader: Block["reader"];
   readonly domain: string;
   readonly domainNode: ParsedNode;
+  readonly inExtProc: boolean;
   readonly descriptors: readonly {
     readonly parts: readonly DescriptorPart[];
     readonly node: ParsedNode;

@@ -88,11 +88,11 @@ function claimNames(block: Block, read: ReadService, list: ServiceList): void {
   }
   if (rateLimit?.data === undefined) return;
   const {
-    rateLimit: { domain },
+    rateLimit: { domain, inExtProc },
     domainNode,
     descriptors,
   } = rateLimit.data;
-  list.claim({ reader, domain, domainNode, descriptors });
+  list.claim({ reader, domain, domainNode, inExtProc, descriptors });
 }
 
 /** Envoy asks by gRPC where it speaks HTTP/2 to all hosts alone. */

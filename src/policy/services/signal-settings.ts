@@ -1,3 +1,4 @@
+import { hostReadings } from "../../core/admission/host-reading.js";
 import type { LimitBounds } from "../../core/concurrency/limit-bounds.js";
 import type { SignalSettings } from "../../core/concurrency/signal-limit.js";
 import { quoteText } from "../problems/problem.js";
@@ -156,15 +157,21 @@ interface Split {
 /** Reads `signal`: a preset, and what differs from it. */
 export function readSignal(block: Block, split: Split): ReadSignal {
   const name = readField(signal, block, "preset");
-  const preset = presets[name];
+  const isOff = name === "off";
+  const { isSplit } = split;
+  const { everyMs } = presets[name];
+  const source = readSignalSource(block, { everyMs, isOff, isSplit });
+  const host = source?.place.kind === "host" ? source.place.name : undefined;
+  const preset = { ...presets[name], ...(host === undefined ? {} : hostReadings[host]) };
   const { target = preset.target, critical = preset.critical } = {
     target: readField(signal, block, "target"),
     critical: readField(signal, block, "critical"),
   };
   refuseDisorder(block, { target, critical });
-  const isOff = name === "off";
-  const { isSplit } = split;
-  const source = readSignalSource(block, { everyMs: preset.everyMs, isOff, isSplit });
+  // Defaults are numbers of messages.
+  if (source?.place.kind === "kafka" && source.place.unit === "seconds") {
+    for (const bound of ["target", "critical"]) block.declared(bound, "a lag in seconds");
+  }
   const thresholds = readThresholds(block, split);
   return {
     settings: {
@@ -173,6 +180,7 @@ export function readSignal(block: Block, split: Split): ReadSignal {
       critical,
       smoothingRatio: readField(signal, block, "smoothing"),
       pid: readField(signal, block, "pid"),
+      ...(host === undefined ? {} : { isOfReplica: true }),
     },
     source: source && { ...source, thresholds },
     defaultLimits: { min: preset.min, max: preset.max },

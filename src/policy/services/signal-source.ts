@@ -1,11 +1,17 @@
+import {
+  type HostReadingName,
+  hostReadingNames,
+  hostReadings,
+} from "../../core/admission/host-reading.js";
 import { parseJsonPointer } from "../../core/base/json-pointer.js";
 import { parseSeriesSelector, type SeriesSelector } from "../../core/base/series-selector.js";
 import type { Block } from "../text/block.js";
 import { formatDuration } from "../text/duration.js";
 import { duration, number, readBy, ruledText, text, words } from "../text/form.js";
-import { field, readField } from "../text/object.js";
+import { field, inner, readField } from "../text/object.js";
 import { url } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
+import { type KafkaPlace, kafka } from "./kafka-source.js";
 
 /** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
 export interface SignalSource {
@@ -50,6 +56,9 @@ export type SignalPlace =
   | { readonly kind: "redis"; readonly key: string }
   /** A JSON document; `pointer` leads to a number, or to an object of numbers by key. */
   | { readonly kind: "http"; readonly url: string; readonly pointer: readonly string[] }
+  | KafkaPlace
+  /** The host of each replica, or its cgroup: every replica has its own reading. */
+  | { readonly kind: "host"; readonly name: HostReadingName }
   | { readonly kind: "fixed"; readonly reading: number };
 
 /** The largest reading that may be named: a double holds whole numbers up to here. */
@@ -65,6 +74,9 @@ export const staleAfterMsMax = 86_400_000;
 /** The longest that a question takes where the policy does not say, in milliseconds. */
 const defaultTimeoutMs = 2_000;
 
+/** The host is read once a second, in milliseconds. */
+const hostEveryMs = 1_000;
+
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
 
@@ -72,7 +84,15 @@ export const readingBounds = { min: 0, max: readingMax } as const;
 const timeoutMsMin = 10;
 
 /** Where readings may come from: one of them. */
-export const placeKinds = ["prometheus", "metrics", "redis", "http", "fixed"] as const;
+export const placeKinds = [
+  "prometheus",
+  "metrics",
+  "redis",
+  "http",
+  "kafka",
+  "host",
+  "fixed",
+] as const;
 
 const selectorRule: TextRule = {
   charsMax: 1_024,
@@ -126,6 +146,13 @@ const labelRule: TextRule = {
   expected: "a label's name, of letters, digits and `_`",
 };
 
+const hostDocs = hostReadingNames
+  .map((name) => {
+    const { docs, target, critical } = hostReadings[name];
+    return `\`${name}\`: ${docs} (${target} to ${critical})`;
+  })
+  .join("; ");
+
 /** What `signal` says of where its reading comes from, and when. */
 export const signalSourceFields = {
   place: {
@@ -143,13 +170,24 @@ export const signalSourceFields = {
       pointer,
       "A JSON pointer (RFC 6901) to the reading. Default: the whole document.",
     ),
+    kafka: field(
+      inner(kafka, "{brokers: [...], group: ..., topics: [...]}"),
+      "A consumer group, whose lag is read from Kafka.",
+    ),
+    host: field(
+      words(...hostReadingNames),
+      "A reading of the host that Headgate runs on, as a sidecar, or of its cgroup, by " +
+        "default every second; with the default `target` and `critical` of each: " +
+        `${hostDocs}.`,
+    ),
     fixed: field(number(readingBounds), "A constant reading, for tests.", {
       larger: "stricter",
     }),
     by: field(
       ruledText(labelRule, /^[a-zA-Z0-9_]+$/),
-      "The label whose values are the keys of `per`. JSON objects and Redis hashes " +
-        "of numbers contain the keys themselves. Default: one reading for all.",
+      "The label whose values are the keys of `per`; of Kafka `topic` (what `*` stands for, " +
+        "or else the name) or `partition`. JSON objects and Redis hashes of numbers contain " +
+        "the keys themselves. Default: one reading for all.",
     ),
   },
   times: {
@@ -186,7 +224,7 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   server: ["prometheus"],
   select: ["metrics"],
   pointer: ["http"],
-  by: ["prometheus", "metrics"],
+  by: ["prometheus", "metrics", "kafka"],
 };
 
 interface SignalSourceContext {
@@ -203,7 +241,8 @@ export function readSignalSource(
   block: Block,
   read: SignalSourceContext,
 ): Omit<SignalSource, "thresholds"> | undefined {
-  const everyMs = readField(source, block, "every") ?? read.everyMs;
+  const presetMs = block.field("host") === undefined ? read.everyMs : hostEveryMs;
+  const everyMs = readField(source, block, "every") ?? presetMs;
   const timeoutMs = readTimeout(block, everyMs) ?? Math.min(defaultTimeoutMs, everyMs);
   const staleAfterMs = readField(source, block, "staleAfter") ?? 6 * everyMs;
   if (staleAfterMs < everyMs + timeoutMs) {
@@ -230,7 +269,8 @@ function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): Signa
   if (kind === undefined) {
     const isMissing = !isOff && placeKinds.every((name) => block.isLeftOut(name));
     const expected =
-      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, or fixed: a number";
+      "prometheus: a query, metrics: a page's URL, redis: a key, http: a URL, kafka: a group, " +
+      "host: a reading, or fixed: a number";
     const message = '"signal" has no source';
     if (isMissing) block.reader.report(block.fields.node, { id: "HG125", message, expected });
     return undefined;
@@ -274,9 +314,26 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
       const [document, steps = []] = [read(kind), read("pointer")];
       return document === undefined ? undefined : { kind, url: document, pointer: steps };
     }
+    case "kafka": {
+      const group = read(kind);
+      const by = readKafkaBy(block);
+      return group && { kind, ...group, by };
+    }
+    case "host": {
+      const name = read(kind);
+      return name === undefined ? undefined : { kind, name };
+    }
     case "fixed": {
       const reading = read(kind);
       return reading === undefined ? undefined : { kind, reading };
     }
   }
+}
+
+const kafkaBy = words("topic", "partition");
+
+/** Lag has two labels. */
+function readKafkaBy(block: Block): KafkaPlace["by"] {
+  const written = block.field("by");
+  return written && kafkaBy.read(block.reader, written);
 }

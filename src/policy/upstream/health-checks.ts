@@ -1,5 +1,5 @@
 import { httpStatuses } from "../../core/base/http-status.js";
-import { duration, readBy, ruledText, text, whole } from "../text/form.js";
+import { duration, readBy, ruledText, text, whole, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
 import { host } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
@@ -35,14 +35,26 @@ const path = readBy(text({ charsMax: 1_024 }, healthPathPattern), (reader, place
   return reader.report(place.key, { id: "HG225", message: "this is not a path", expected });
 });
 
+/** Bytes of a check by TCP. */
+const payloadRule: TextRule = {
+  charsMax: 256,
+  forbidden: /[^ -~\r\n\t]/,
+  expected: 'text such as "PING\\r\\n"',
+};
+
+const payload = ruledText(payloadRule);
+
+const methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"] as const;
+
 const statuses = items(whole(expectedStatusBounds), {
   expected: "a list of HTTP statuses",
   max: expectedStatusesMax,
 });
 
 const http = object(
-  { title: "a check by HTTP", docs: "A GET request, and the statuses of a healthy host." },
+  { title: "a check by HTTP", docs: "A request, and the statuses of a healthy host." },
   {
+    method: field(words(...methods), "The method of the request.", { default: "GET" }),
     path: field(path, "The path of the request.", {
       needs: "the path of the request, such as /healthz",
     }),
@@ -64,12 +76,27 @@ const grpc = object(
   },
 );
 
+const tcp = object(
+  { title: "a check by TCP", docs: "A connection, and what a healthy host says on it." },
+  {
+    send: field(payload, "Text that is sent. Default: nothing."),
+    receive: field(payload, "Text that a healthy host sends, anywhere in its answer.", {
+      needs: 'the answer of a healthy host, such as "+PONG"',
+    }),
+  },
+);
+
 /** What is asked of a host. */
 export type HealthProbe =
-  /** A connection. */
-  | { readonly kind: "tcp" }
+  /** A connection, and what is said on it; undefined: nothing. */
+  | {
+      readonly kind: "tcp";
+      readonly send?: string | undefined;
+      readonly receive?: string | undefined;
+    }
   | {
       readonly kind: "http";
+      readonly method: (typeof methods)[number];
       readonly path: string;
       /** Undefined: the service's first host, else its address. */
       readonly host: string | undefined;
@@ -84,11 +111,12 @@ export const healthChecks = object(
   {
     title: "healthChecks",
     docs: "Active health checks. {}: by opening a connection.",
-    alternatives: ["http", "grpc"],
+    alternatives: ["http", "grpc", "tcp"],
   },
   {
     http: field(inner(http), "Checks over HTTP."),
     grpc: field(inner(grpc), "Checks over gRPC."),
+    tcp: field(inner(tcp), "Checks over TCP, with text that is exchanged."),
     timeout: field(duration(tryTimeBounds), "The timeout of a check.", {
       larger: "different",
       as: "timeoutMs",
@@ -99,6 +127,21 @@ export const healthChecks = object(
       as: "intervalMs",
       default: 3_000,
     }),
+    unhealthyInterval: field(
+      duration(tryTimeBounds),
+      "The interval between checks of unhealthy hosts. Default: `interval`.",
+      { larger: "different", as: "unhealthyIntervalMs" },
+    ),
+    initialJitter: field(
+      duration(tryTimeBounds),
+      "The first check is later by up to this. Default: none.",
+      { larger: "different", as: "initialJitterMs" },
+    ),
+    intervalJitter: field(
+      duration(tryTimeBounds),
+      "Each interval is longer by up to this. Default: none.",
+      { larger: "different", as: "intervalJitterMs" },
+    ),
     unhealthyThreshold: field(
       whole(thresholdBounds),
       "Consecutive failures before a host is unhealthy.",
@@ -117,7 +160,7 @@ export const healthChecks = object(
     ),
   },
   {
-    data: ({ http, grpc, ...rest }) => ({ probe: probeOf(http, grpc), ...rest }),
+    data: ({ http, grpc, tcp, ...rest }) => ({ probe: probeOf(http, grpc, tcp), ...rest }),
     check(block, { timeoutMs, intervalMs }) {
       if (timeoutMs <= intervalMs) return;
       const message = "a check may take longer than the interval";
@@ -133,13 +176,15 @@ export type HealthCheckPolicy = typeof healthChecks.defaults;
 function probeOf(
   byHttp: typeof http.defaults | undefined,
   byGrpc: typeof grpc.defaults | undefined,
+  byTcp: typeof tcp.defaults | undefined,
 ): HealthProbe {
   if (byGrpc !== undefined) return { kind: "grpc", ...byGrpc };
-  if (byHttp === undefined) return { kind: "tcp" };
-  const { path: asked = "/", host, statuses: read = [] } = byHttp;
+  if (byHttp === undefined) return { kind: "tcp", ...byTcp };
+  const { method, path: asked = "/", host, statuses: read = [] } = byHttp;
   const sorted = [...new Set(read)].sort((a, b) => a - b);
   return {
     kind: "http",
+    method,
     path: asked,
     host,
     statuses: sorted.length === 0 ? [httpStatuses.ok] : sorted,

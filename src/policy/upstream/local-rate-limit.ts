@@ -10,7 +10,7 @@ export const fillMsMin = 50;
 export const fillMsMax = 86_400_000;
 
 /** The bounds of `per`. */
-const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
+export const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 
 /** When a protection may act. */
 const protectionTimes = ["always", "withoutHeadgate"] as const;

@@ -55,7 +55,7 @@ export function durationOf(us: number): Duration {
 
 /** A limit. */
 export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
-  const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure } = limit;
+  const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure, over } = limit;
   return {
     name,
     hits: wideOf(hits),
@@ -64,6 +64,7 @@ export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
     algorithm: algorithm?.kind ?? "gcra",
     role,
     onStoreFailure,
+    ...(over === undefined ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
   };
 }
 
@@ -156,12 +157,13 @@ export function encodeExplanation(
   explanation: Explanation,
   { service, leftOut, nearestDomain = "", quotas = [] }: ExplanationSource,
 ): Init<typeof ExplanationSchema> {
-  const { isDenied, policyVersion, isDomainKnown, descriptors } = explanation;
+  const { isDenied, policyVersion, isDomainKnown, descriptors, delayUs } = explanation;
   return {
     isDenied,
     policyVersion,
     service,
     isDomainKnown,
+    ...(delayUs === undefined ? {} : { delay: durationOf(delayUs) }),
     nearestDomain,
     descriptors: descriptors.map(encodeDescriptor),
     leftOut: leftOut.map(({ index, key, why }) => ({ index, key, why: leftOutTexts[why] })),

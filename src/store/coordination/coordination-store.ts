@@ -7,6 +7,7 @@ import type { QuestionStore } from "./question-store.js";
 import type { QuotaStore } from "./quota-store.js";
 import type { RecordStore } from "./record-store.js";
 import type { RoomStore } from "./room-store.js";
+import type { SignalStore } from "./signal-store.js";
 
 /**
  * What replicas know and decide together, kept where all of them find it. What differs between
@@ -26,6 +27,8 @@ export interface SharedCoordination extends CommonCoordination {
   readonly permits: PermitStore;
   /** What replicas ask each other. */
   readonly questions: QuestionStore;
+  /** Readings that one of them polls for all. */
+  readonly signals: SignalStore;
 }
 
 interface CommonCoordination {

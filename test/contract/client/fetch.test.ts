@@ -79,6 +79,16 @@ describe("a response of admissionFetch()", () => {
     await permitsBack();
   });
 
+  it("gives its permit back when it is given up, even by a fetch that goes on", async () => {
+    const { admission, permitsBack } = createClientRig();
+    const send = async (): Promise<Response> => new Response(new ReadableStream({}));
+    const controller = new AbortController();
+    const { signal } = controller;
+    await admissionFetch(admission, { fetch: send })("http://orders.example/", { signal });
+    controller.abort();
+    await permitsBack();
+  });
+
   it("passes over empty chunks of another fetch, and fails as its body does", async () => {
     const { admission, permitsBack } = createClientRig();
     const send = async (): Promise<Response> => {

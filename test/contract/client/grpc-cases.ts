@@ -14,7 +14,7 @@ import {
 import { settlePromises } from "../../support/fake-clock.js";
 import { type Stage, useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
-import type { GrpcService, StartService } from "./grpc-servers.js";
+import { type GrpcService, type StartService, startGrpcJsService } from "./grpc-servers.js";
 
 /** What a test calls with. */
 export interface SentCall {
@@ -27,6 +27,8 @@ export interface SentCall {
 /** A client with an adapter. Errors have a `code`. */
 export interface GrpcClient {
   unary(message: string, call?: SentCall): Promise<string>;
+  /** Messages of a client stream. */
+  put(messages: readonly string[]): Promise<string>;
   /** Messages of a server stream. */
   stream(message: string, call?: SentCall): AsyncIterable<string>;
 }
@@ -36,6 +38,31 @@ export interface ServedBy {
   readonly startService: StartService;
   /** Whether a service gets to see `grpc-timeout`. */
   readonly showsTimeout: boolean;
+}
+
+/** A stream of messages waits for a permit before the first of them. */
+export function describeSending(createClient: CreateClient): void {
+  const stage = useStage("test");
+
+  it("sends a stream of messages once it has a permit", async () => {
+    const { admission, permitsBack } = createClientRig({
+      concurrency: { law: "fixed", initial: 1 },
+      queue: {},
+    });
+    const service = await startGrpcJsService(stage);
+    const client = createClient(admission, { asked: {}, port: service.port, stage });
+    service.answer = () => {};
+    const first = client.unary("order");
+    await arrived(service);
+    const messages = Array.from({ length: 100 }, (_, i) => `${i},`);
+    const sent = client.put(messages);
+    await waitFor("the stream waits", () => admission.snapshot().waiting === 1, { everyMs: 1 });
+    service.calls[0]?.end();
+    await first;
+    expect(await sent).toBe(messages.join(""));
+    await permitsBack();
+    expect(admission.snapshot().outcomes.served).toBe(2);
+  });
 }
 
 /** Makes a client, for what its requests ask for; it ends with the stage. */
@@ -368,7 +395,7 @@ function describeHeaders(start: Start, { showsTimeout }: ServedBy): void {
     clock.advance(7_000);
     await called;
     const told = service.calls.map(({ headers }) => [
-      headers["x-headgate-priority"],
+      headers["x-request-priority"],
       headers["x-headgate-attempt"],
       ...(showsTimeout ? [headers["grpc-timeout"]] : []),
       headers["x-timeout-ms"],

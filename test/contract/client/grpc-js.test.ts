@@ -1,16 +1,18 @@
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { describe } from "vitest";
 import { admissionInterceptor } from "../../../src/client/adapters/grpc-js.js";
-import { type CreateClient, grpcCases, type SentCall } from "./grpc-cases.js";
+import { type CreateClient, describeSending, grpcCases, type SentCall } from "./grpc-cases.js";
 import {
   getMethod,
   grpcJsMethod,
+  putMethod,
   startConnectService,
   startGrpcJsService,
   watchMethod,
 } from "./grpc-servers.js";
 
 const get = grpcJsMethod(getMethod);
+const put = grpcJsMethod(putMethod);
 const watch = grpcJsMethod(watchMethod);
 
 const createClient: CreateClient = (admission, { asked, port, stage, ...options }) => {
@@ -40,6 +42,21 @@ const createClient: CreateClient = (admission, { asked, port, stage, ...options 
         );
         sent.signal?.addEventListener("abort", () => call.cancel());
       }),
+    put: (messages) =>
+      new Promise((resolve, reject) => {
+        const call = client.makeClientStreamRequest(
+          put.path,
+          put.requestSerialize,
+          put.responseDeserialize,
+          ...parts({}),
+          (error, response) => {
+            if (error === null) resolve(response ?? "");
+            else reject(error);
+          },
+        );
+        for (const message of messages) call.write(message);
+        call.end();
+      }),
     stream: (message, sent = {}) => {
       const call = client.makeServerStreamRequest(
         watch.path,
@@ -56,6 +73,7 @@ const createClient: CreateClient = (admission, { asked, port, stage, ...options 
 
 describe("admissionInterceptor() of grpc-js, served by grpc-js", () => {
   grpcCases(createClient, { startService: startGrpcJsService, showsTimeout: false });
+  describeSending(createClient);
 });
 
 describe("admissionInterceptor() of grpc-js, served by Connect", () => {

@@ -4,6 +4,7 @@ import {
   create,
   createFileRegistry,
   type DescMethod,
+  type DescMethodClientStreaming,
   type DescMethodServerStreaming,
   type DescMethodUnary,
   fromBinary,
@@ -21,6 +22,7 @@ import {
   type MethodDefinition,
   Server,
   ServerCredentials,
+  type ServerReadableStream,
   type ServerUnaryCall,
   type ServerWritableStream,
   type sendUnaryData,
@@ -58,7 +60,7 @@ export type StartService = (stage: Stage) => Promise<GrpcService>;
 
 const text = ".google.protobuf.StringValue";
 
-/** The API of all services here: a call with a text for a text, and one for a stream of them. */
+/** The API of all services here: calls with a text for a text, and with streams of them. */
 const registry = createFileRegistry(
   create(FileDescriptorProtoSchema, {
     name: "orders.proto",
@@ -88,6 +90,7 @@ function methodOf(name: string): DescMethod {
 }
 
 export const getMethod = methodOf("Get") as DescMethodUnary<Text, Text>;
+export const putMethod = methodOf("Put") as DescMethodClientStreaming<Text, Text>;
 export const watchMethod = methodOf("Watch") as DescMethodServerStreaming<Text, Text>;
 
 /** A method as grpc-js has it. */
@@ -127,7 +130,11 @@ export const startGrpcJsService: StartService = async (stage) => {
   const server = new Server();
   const recorded = recordCalls();
   server.addService(
-    { get: grpcJsMethod(getMethod), watch: grpcJsMethod(watchMethod) },
+    {
+      get: grpcJsMethod(getMethod),
+      watch: grpcJsMethod(watchMethod),
+      put: grpcJsMethod(putMethod),
+    },
     {
       get: (call: ServerUnaryCall<string, string>, callback: sendUnaryData<string>) => {
         let message = "";
@@ -142,6 +149,14 @@ export const startGrpcJsService: StartService = async (stage) => {
             else callback({ code, details: "refused", metadata: grpcMetadata(metadata) });
           },
         });
+      },
+      // It answers with all that it got.
+      put: (call: ServerReadableStream<string, string>, callback: sendUnaryData<string>) => {
+        let all = "";
+        call.on("data", (message: string) => {
+          all += message;
+        });
+        call.on("end", () => callback(null, all));
       },
       watch: (call: ServerWritableStream<string, string>) => {
         recorded.record({

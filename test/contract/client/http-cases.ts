@@ -376,7 +376,7 @@ function describeHeaders(start: Start): void {
     service.answer = ({ response }, index) => {
       response.writeHead(index === 0 ? 503 : 200, refusedHeaders).end();
     };
-    const sent = send(service.url, { headers: { "X-Headgate-Priority": "low", "x-own": "kept" } });
+    const sent = send(service.url, { headers: { "X-Request-Priority": "low", "x-own": "kept" } });
     await retries(1);
     clock.advance(7_000);
     await sent;

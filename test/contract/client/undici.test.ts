@@ -1,9 +1,9 @@
 import { Readable } from "node:stream";
-import { Agent, fetch } from "undici";
+import { Agent, type Dispatcher, fetch } from "undici";
 import { describe, expect, it } from "vitest";
 import { admissionInterceptor } from "../../../src/client/adapters/undici.js";
 import type { AdmissionOptions } from "../../../src/client/admission.js";
-import { createClientRig } from "../../support/client-rig.js";
+import { createClientRig, promptRetries } from "../../support/client-rig.js";
 import { startScriptedService } from "../../support/scripted-service.js";
 import { useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
@@ -43,6 +43,17 @@ const createSend: CreateSend = (admission, { asked = {}, ...options }) => {
 describe("admissionInterceptor() of undici", () => {
   httpCases(createSend);
 });
+
+/** A handler that does as another one. */
+function passing(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler {
+  return {
+    onRequestStart: (...facts) => handler.onRequestStart?.(...facts),
+    onResponseStart: (...facts) => handler.onResponseStart?.(...facts),
+    onResponseData: (...facts) => handler.onResponseData?.(...facts),
+    onResponseEnd: (...facts) => handler.onResponseEnd?.(...facts),
+    onResponseError: (...facts) => handler.onResponseError?.(...facts),
+  };
+}
 
 describe("a dispatcher with admissionInterceptor()", () => {
   const stage = useStage("test");
@@ -93,8 +104,36 @@ describe("a dispatcher with admissionInterceptor()", () => {
     await waitFor("one permit is back", () => inFlight() === 1, { everyMs: 1 });
     service.requests[0]?.response.end("served");
     expect(await (await first).body.text()).toBe("served");
+    service.answer = ({ response }) => response.end("third");
+    expect(await (await agent.request(request)).body.text()).toBe("third");
     await permitsBack();
-    expect(service.requests).toHaveLength(1);
+    expect(service.requests).toHaveLength(2);
+  });
+
+  it("keeps no more than a bound of a response that may be repeated", async () => {
+    const { admission, clock, retries, request, service } = await start({ retry: promptRetries });
+    let [bytes, isPaused] = [0, false];
+    const watch: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) =>
+      dispatch(options, {
+        ...passing(handler),
+        onResponseData: (controller, chunk) => {
+          bytes += chunk.length;
+          handler.onResponseData?.(controller, chunk);
+          isPaused = controller.paused;
+        },
+      });
+    const agent = new Agent().compose(watch, admissionInterceptor(admission));
+    stage.atEnd(() => agent.destroy());
+    service.answer = ({ response }, index) => {
+      if (index > 0) response.end("served");
+      else response.writeHead(503, { "retry-after": "1" }).end(Buffer.alloc(20_000_000));
+    };
+    const received = agent.request(request);
+    await retries(1);
+    await waitFor("it is paused", () => isPaused, { everyMs: 1 });
+    expect(bytes).toBeLessThan(2 * 65_536 + 1);
+    clock.advance(1_000);
+    expect(await (await received).body.text()).toBe("served");
   });
 
   it("passes on informational responses, and trailers", async () => {

@@ -2,6 +2,7 @@ import { adminApiPages } from "./admin-api-page.js";
 import { cliPages } from "./cli-page.js";
 import { differencesPage } from "./differences-page.js";
 import { errorsPage } from "./errors-page.js";
+import { libraryMetricsPage } from "./library-metrics-page.js";
 import type { ReferencePage } from "./markdown.js";
 import { metricsPage } from "./metrics-page.js";
 import { policyPages } from "./policy-pages.js";
@@ -19,6 +20,7 @@ export async function referencePages(): Promise<readonly ReferencePage[]> {
     settingsPage(),
     ...(await cliPages()),
     metricsPage(),
+    libraryMetricsPage(),
     problemsPage(),
     errorsPage(),
     ...adminApiPages(),

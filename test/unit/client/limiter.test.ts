@@ -65,6 +65,35 @@ describe("createLimiter()", () => {
     expect(one.snapshot()).toEqual({ limit: 1, inFlight: 0, waiting: 0 });
   });
 
+  it.each([
+    ["above a learned limit by chance", {}, 10],
+    ["not above the most", { max: 6 }, 6],
+    ["not where the queue knows no class", { queue: { order: "fifo" } }, 4],
+    ["not above a limit that is fixed", { law: "fixed" }, 4],
+  ] as const)("lets critical calls go %s", (_, options, most) => {
+    const { limiter: four } = limiter({ law: "gradient", initial: 4, ...options });
+    for (let i = 0; i < 4; i += 1) expect(four.tryAcquire()).toBeDefined();
+    expect(four.tryAcquire("high")).toBeUndefined();
+    while (four.tryAcquire("critical") !== undefined);
+    expect(four.snapshot()).toMatchObject({ limit: 4, inFlight: most });
+  });
+
+  it("lets nobody but critical calls in above its limit", async () => {
+    const { limiter: four } = limiter({ law: "gradient", initial: 4, queue: { codel: false } });
+    const permits = Array.from({ length: 10 }, () => four.tryAcquire("critical"));
+    const order: string[] = [];
+    for (const priority of ["low", "critical"] as const) {
+      void four.acquire({ priority }).then(() => order.push(priority));
+    }
+    await settlePromises();
+    for (const [i, permit] of permits.entries()) {
+      permit?.release("cancelled");
+      await settlePromises();
+      // After one there is room for critical calls; after eight of eleven for all.
+      expect(order).toEqual(i < 7 ? ["critical"] : ["critical", "low"]);
+    }
+  });
+
   it("learns from what its permits came to, once each", () => {
     const { limiter: aimd } = limiter({ law: "aimd", initial: 10 });
     const permits = Array.from({ length: 6 }, () => aimd.tryAcquire());

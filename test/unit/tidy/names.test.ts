@@ -55,7 +55,7 @@ describe("checkOneMeaning()", () => {
     ]);
   });
 
-  it("lets the library and the service have the same name, but not two files of the library", () => {
+  it("lets library and service have one name, but not two files of the library", () => {
     const library = { "src/client/b.ts": "export type a = 1;" };
     expect(found({ "src/core/a.ts": "export const a = 1;", ...library })).toEqual([]);
     expect(found({ "src/client/a.ts": "export const a = 1;", ...library })).toHaveLength(1);

@@ -18,10 +18,10 @@ export type OptionSupport =
   | { readonly why: string; readonly instead: string };
 
 /** Targets that users may have instead of proxies of ours. */
-type OtherTarget = "istio" | "gateway";
+export type OtherTarget = "istio" | "gateway";
 
 /** An option, by what it is in each target. */
-interface OptionSupportRow {
+export interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
@@ -40,6 +40,11 @@ const patch = "EnvoyFilter";
 const servicePort = {
   why: "it uses the protocol of the Service's port",
   instead: "leave it out, and set appProtocol on the Service's port (kubernetes.io/h2c for http2)",
+} as const;
+
+const evenChecks = {
+  why: "all of its health checks have the same interval",
+  instead: "leave it out; initialJitter spreads the checks of several proxies",
 } as const;
 
 /**
@@ -63,7 +68,7 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
   },
   "upstream.protocol": {
     envoy: "`explicit_http_config`",
-    istio: servicePort,
+    istio: { by: "DestinationRule", field: "trafficPolicy.connectionPool.http.h2UpgradePolicy" },
     gateway: servicePort,
     isSaid: ({ upstream }) => upstream?.protocol !== undefined,
   },
@@ -86,6 +91,24 @@ export const serviceOptionRows: Readonly<Record<string, OptionSupportRow>> = {
     isSaid: ({ healthChecks }) => {
       return healthChecks?.probe.kind === "http" && healthChecks.probe.host !== undefined;
     },
+  },
+  "healthChecks.initialJitter": {
+    envoy: "`initial_jitter`",
+    istio: { by: patch },
+    gateway: { by: "BackendTrafficPolicy", since: 5, field: "healthCheck.active.initialJitter" },
+    isSaid: ({ healthChecks }) => healthChecks?.initialJitterMs !== undefined,
+  },
+  "healthChecks.intervalJitter": {
+    envoy: "`interval_jitter`",
+    istio: { by: patch },
+    gateway: evenChecks,
+    isSaid: ({ healthChecks }) => healthChecks?.intervalJitterMs !== undefined,
+  },
+  "healthChecks.unhealthyInterval": {
+    envoy: "`unhealthy_interval`",
+    istio: { by: patch },
+    gateway: evenChecks,
+    isSaid: ({ healthChecks }) => healthChecks?.unhealthyIntervalMs !== undefined,
   },
   "loadBalancing.healthyPanicThreshold": {
     envoy: "`common_lb_config`",
@@ -398,7 +421,8 @@ export function reportOptions(target: OtherTarget, context: EnvoyContext): void 
 
 const titles = { istio: "Istio", gateway: "Envoy Gateway" } as const;
 
-function reportOption(
+/** Reports an option that a target, or its version, has no words for. */
+export function reportOption(
   {
     target,
     option,

@@ -14,6 +14,7 @@ import { telemetry } from "../http/telemetry.js";
 import { virtualHost } from "../http/virtual-host.js";
 import { overload } from "./overload.js";
 import { adminCluster, statisticsListener } from "./statistics.js";
+import { tcpCluster, tcpListener } from "./tcp-listener.js";
 
 /** What one listener needs, before it is a listener. */
 export interface SideParts {
@@ -60,9 +61,11 @@ export function bootstrap(plan: ProxyPlan): Document {
     const http3 = http3Listener(given, side.context);
     return [listener(given, side.context), ...(http3 === undefined ? [] : [http3])];
   });
-  const used = referredClusters([reported, { listeners }]);
+  const tcp = tcpParts(plan);
+  const used = referredClusters([reported, { listeners: [...listeners, ...tcp.listeners] }]);
   const clusters = [
     ...parts.flatMap((part) => part.clusters),
+    ...tcp.clusters,
     ...usedClusters(context, used),
     adminCluster(context),
   ];
@@ -80,9 +83,21 @@ export function bootstrap(plan: ProxyPlan): Document {
           },
         ),
         ...reported,
-        static_resources: { listeners: [...listeners, statisticsListener(context)], clusters },
+        static_resources: {
+          listeners: [...listeners, ...tcp.listeners, statisticsListener(context)],
+          clusters,
+        },
       },
     ],
+  };
+}
+
+/** What an edge proxy has for services that do not speak HTTP; nothing at others. */
+export function tcpParts({ own, context }: ProxyPlan): Record<"listeners" | "clusters", Tree[]> {
+  const policies = own === undefined ? context.policy.proxies.tcpListeners : [];
+  return {
+    listeners: policies.map((policy) => tcpListener(policy, context)),
+    clusters: policies.map((policy) => tcpCluster(policy, context)),
   };
 }
 

@@ -15,7 +15,7 @@ export const generateEnvoy: Generator = (policy, options) => {
   const report = (problem: TargetProblem): void => {
     problems.set(JSON.stringify(problem), rated(problem));
   };
-  if (policy.services.length === 0) {
+  if (policy.services.length === 0 && policy.proxies.tcpListeners.length === 0) {
     report({
       id: "HG304",
       spot: { service: undefined, path: ["services"] },

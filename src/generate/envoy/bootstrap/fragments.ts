@@ -3,7 +3,13 @@ import type { ProxyPlan } from "../base/proxies.js";
 import { layeredRuntime } from "../http/layered-runtime.js";
 import { localReplies } from "../http/local-replies.js";
 import { telemetry } from "../http/telemetry.js";
-import { referredClusters, type SideParts, sideParts, usedClusters } from "./bootstrap.js";
+import {
+  referredClusters,
+  type SideParts,
+  sideParts,
+  tcpParts,
+  usedClusters,
+} from "./bootstrap.js";
 import { overload } from "./overload.js";
 
 /**
@@ -17,11 +23,17 @@ export function fragments(plan: ProxyPlan): readonly Document[] {
   const reported = telemetry(context);
   const protections = overload(context);
   const filters = parts.map((part) => ({ http_filters: part.httpFilters }));
-  const used = referredClusters([runtime, reported, ...filters]);
-  const clusters = [...parts.flatMap((part) => part.clusters), ...usedClusters(context, used)];
+  const tcp = tcpParts(plan);
+  const used = referredClusters([runtime, reported, ...filters, ...tcp.listeners]);
+  const clusters = [
+    ...parts.flatMap((part) => part.clusters),
+    ...tcp.clusters,
+    ...usedClusters(context, used),
+  ];
   const pieces: readonly (Piece | undefined)[] = [
     clusters.length === 0 ? undefined : { ...clusterPiece, part: clusters },
     ...parts.flatMap((part) => sidePieces(part)),
+    tcp.listeners.length === 0 ? undefined : { ...listenerPiece, part: tcp.listeners },
     { ...localReplyPiece, part: localReplies(context) },
     { ...runtimePiece, part: runtime },
     protections && { ...overloadPiece, part: protections },
@@ -46,6 +58,12 @@ const clusterPiece: PieceKind = {
   goes:
     "Add these to static_resources.clusters, or merge them into your clusters of the same " +
     "names.",
+};
+
+const listenerPiece: PieceKind = {
+  file: "tcp_listeners",
+  message: "envoy.config.listener.v3.Listener",
+  goes: "Add these to static_resources.listeners.",
 };
 
 const localReplyPiece: PieceKind = {

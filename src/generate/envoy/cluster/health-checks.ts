@@ -16,6 +16,9 @@ export function healthCheckTrees(service: ServicePolicy): readonly Tree[] | unde
     {
       timeout: durationText(policy.timeoutMs),
       interval,
+      initial_jitter: optionalDuration(policy.initialJitterMs),
+      interval_jitter: optionalDuration(policy.intervalJitterMs),
+      unhealthy_interval: optionalDuration(policy.unhealthyIntervalMs),
       // Also before the first request: by itself Envoy then asks once a minute.
       no_traffic_interval: interval,
       unhealthy_threshold: policy.unhealthyThreshold,
@@ -25,11 +28,29 @@ export function healthCheckTrees(service: ServicePolicy): readonly Tree[] | unde
   ];
 }
 
+function optionalDuration(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : durationText(ms);
+}
+
+/** Envoy takes texts in hexadecimal. Source: envoy.config.core.v3.HealthCheck.Payload. */
+function payloads({ send, receive }: Extract<HealthProbe, { kind: "tcp" }>): TreeMap {
+  const payload = (text: string): TreeMap => ({ text: hexText(text) });
+  return {
+    send: send === undefined ? undefined : payload(send),
+    receive: receive === undefined ? undefined : [payload(receive)],
+  };
+}
+
+/** All characters are ASCII: the policy allows no others. */
+function hexText(text: string): string {
+  return [...text].map((char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+}
+
 /** Envoy would call the host as it calls the cluster. */
 function probeOf(probe: HealthProbe, { name, hosts, upstream }: ServicePolicy): TreeMap {
   switch (probe.kind) {
     case "tcp":
-      return { tcp_health_check: {} };
+      return { tcp_health_check: payloads(probe) };
     case "grpc":
       return { grpc_health_check: { service_name: probe.service } };
     case "http":
@@ -37,6 +58,7 @@ function probeOf(probe: HealthProbe, { name, hosts, upstream }: ServicePolicy): 
         http_health_check: {
           host: probe.host ?? hosts[0] ?? upstream?.address ?? name,
           path: probe.path,
+          method: probe.method === "GET" ? undefined : probe.method,
           expected_statuses: probe.statuses.map((status) => ({ start: status, end: status + 1 })),
         },
       };

@@ -4,6 +4,7 @@ import { addRequestNeeds, addRoomNeeds, type RequestNeeds } from "../../../polic
 import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { serviceWaits } from "../../../policy/services/service-waits.js";
 import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
 import { type PolicyRooms, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
@@ -54,7 +55,7 @@ export function extProcFilter(
       ? { code: "ServiceUnavailable" }
       : undefined,
     message_timeout: durationText(messageTimeoutMs),
-    max_message_timeout: waitOf(asking),
+    max_message_timeout: waitOf(asking, context),
     processing_mode: processingMode(),
     allow_mode_override: isSampled
       ? noted("Headgate samples the responses of some requests only (sampleRatio).", true)
@@ -102,11 +103,10 @@ function perRoute(fields: TreeMap): TreeMap {
 }
 
 /** Undefined: nobody waits, and Envoy takes no longer time than it gave. */
-function waitOf(services: readonly ServicePolicy[]): Tree | undefined {
-  const waitsMs = services.map(({ admission }) => admission?.queue?.waitMsMax ?? 0);
-  const longestMs = Math.max(...waitsMs);
+function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): Tree | undefined {
+  const longestMs = Math.max(...services.map(serviceWaits(policy.rules)));
   if (longestMs === 0) return undefined;
-  const why = "The longest maxWait of a queue, plus 200 ms. Envoy ignores longer waits.";
+  const why = "The longest delay of a limit and maxWait of a queue, plus 200 ms.";
   return noted(why, durationText(longestMs + announcedWaitMarginMs));
 }
 
@@ -176,16 +176,11 @@ interface MutableHeaders {
 
 /**
  * What Headgate sets in every policy, of requests and of refusals: patterns, shorter than the names
- * `grpc-status-details-bin` and `x-headgate-reason`. 103 characters have 95 steps.
+ * `grpc-timeout`, `grpc-status-details-bin`, `grpc-retry-pushback-ms` and `x-headgate-reason`. 108
+ * characters have 100 steps.
  */
 const alwaysSet: MutableHeaders = {
-  patterns: [
-    grpcTimeoutHeader,
-    "grpc-status-[a-z-]+",
-    "x-headgate-[a-z]+",
-    "retry-after",
-    "content-type",
-  ],
+  patterns: ["grpc-[a-z-]+", "x-headgate-[a-z]+", "retry-after", "content-type"],
   lengthMax: 104,
 };
 

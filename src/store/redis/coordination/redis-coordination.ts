@@ -10,6 +10,7 @@ import { RedisQuestions } from "./redis-questions.js";
 import { RedisQuotas } from "./redis-quotas.js";
 import { RedisRecords } from "./redis-records.js";
 import { RedisRooms } from "./redis-rooms.js";
+import { RedisSignals } from "./redis-signals.js";
 
 interface RedisCoordinationParts {
   readonly connections: Pick<RedisConnections, "decision" | "fleet" | "background">;
@@ -32,6 +33,7 @@ export function createRedisCoordination(parts: RedisCoordinationParts): SharedCo
     permits: new RedisPermits(heartbeats),
     quotas: new RedisQuotas(heartbeats),
     questions: new RedisQuestions(bulk),
+    signals: new RedisSignals(bulk),
     ledger: new RedisLedger(bulk),
     rooms: new RedisRooms({
       turns: connections.decision,

@@ -135,7 +135,7 @@ export const lawText = `
     local firsts = {}
     for i = 1, count do
       keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
-        unpackStruct('<I2BI4I4dd', batch, at)
+        unpackStruct('<I2BI4ddd', batch, at)
       fromOf[i], untilOf[i], lastOf[i] = nil, nil, nil
       if flagsOf[i] % 64 >= 32 then
         local startUs, endUs, nextEndUs

@@ -1,5 +1,11 @@
 import { ServiceError } from "../../../core/base/errors.js";
-import { type Bucket, type Charge, levelUnitsMax } from "../../../core/limits/bucket.js";
+import {
+  type Bucket,
+  type Charge,
+  capacityUnits,
+  levelUnitsMax,
+  unitsPerHit,
+} from "../../../core/limits/bucket.js";
 import type { ChargeResult } from "../../../core/limits/gcra.js";
 import { type Denial, denialOf, isSettled, type LimitKey } from "../../../core/limits/limit.js";
 import type { StoreOutcome, StoreRequest } from "../../limit-store.js";
@@ -12,9 +18,10 @@ interface PackedBatch {
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
    * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
    * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
-   * its key from 1 (uint16), flags (uint8), hits (uint32), burst (uint32), period in us (double),
-   * cost (double); with the windows' flag, where they start, end and end next in us (double each);
-   * with that of a carried limit, the position of the key of the one carried last (uint16).
+   * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
+   * (double), cost (double); with the windows' flag, where they start, end and end next in us
+   * (double each); with that of a carried limit, the position of the key of the one carried last
+   * (uint16).
    */
   readonly bytes: Buffer;
 }
@@ -27,7 +34,7 @@ interface UnpackedReply {
 }
 
 const requestBytes = 8;
-const chargeBytes = 27;
+const chargeBytes = 31;
 const windowsBytes = 24;
 const lastKeyBytes = 2;
 /** A bucket as stored. */
@@ -135,7 +142,7 @@ class BatchPacker {
   #packCharge(charges: readonly Charge[], index: number): boolean {
     const charge = charges[index];
     if (charge === undefined) return false;
-    const { key, hits, burst, periodUs, cost, windows, lastKey } = charge;
+    const { key, hits, periodUs, cost, windows, lastKey } = charge;
     const view = this.#view;
     const at = this.#at;
     const known = this.#positions.get(key);
@@ -144,9 +151,9 @@ class BatchPacker {
     view.setUint16(at, known ?? this.#positions.size, true);
     view.setUint8(at + 2, flags);
     view.setUint32(at + 3, hits, true);
-    view.setUint32(at + 7, burst, true);
-    view.setFloat64(at + 11, periodUs, true);
-    view.setFloat64(at + 19, cost, true);
+    view.setFloat64(at + 7, capacityUnits(charge) / unitsPerHit, true);
+    view.setFloat64(at + 15, periodUs, true);
+    view.setFloat64(at + 23, cost, true);
     this.#at = at + chargeBytes;
     if (windows !== undefined) {
       view.setFloat64(this.#at, windows.startUs, true);
@@ -176,6 +183,7 @@ function isAlike(one: Charge, other: Charge): boolean {
     one.isRefund === other.isRefund &&
     one.peekExhausted === other.peekExhausted &&
     one.windows === other.windows &&
+    one.delayUs === other.delayUs &&
     one.lastKey === other.lastKey
   );
 }

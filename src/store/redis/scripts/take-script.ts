@@ -27,7 +27,7 @@ local function decideSeveral(at, count, multiplicity)
   local k, hits, burst, period, cost
   local granted, chargeAt, levels, expiries, bases = multiplicity, at, {}, {}, {}
   for i = 1, count do
-    k, hits, burst, period, cost, chargeAt = unpackStruct('<I2xI4I4dd', batch, chargeAt)
+    k, hits, burst, period, cost, chargeAt = unpackStruct('<I2xI4ddd', batch, chargeAt)
     levels[i], expiries[i], bases[i] = read(k, hits, period)
     local free = burst * unitsPerHit - levels[i]
     local fitting = math.max(0, free / (cost * unitsPerHit))
@@ -35,7 +35,7 @@ local function decideSeveral(at, count, multiplicity)
   end
   reply[replyCount + 1] = pack('<I4', granted)
   for i = 1, count do
-    k, hits, burst, period, cost, at = unpackStruct('<I2xI4I4dd', batch, at)
+    k, hits, burst, period, cost, at = unpackStruct('<I2xI4ddd', batch, at)
     burst, cost = burst * unitsPerHit, cost * unitsPerHit
     local level, value = levels[i] + granted * cost, bases[i] or packEmpty()
     if granted > 0 then value = keep(k, level, expiries[i], hits, period) end
@@ -169,7 +169,7 @@ local decideAny, decideSeveral, decideOne
 local at, batchEnd = 1, #batch
 while at <= batchEnd do
   local count, multiplicity, run, first, flags, hits, burst, period, cost, nextAt =
-    unpackStruct('<I2I4I2I2BI4I4dd', batch, at)
+    unpackStruct('<I2I4I2I2BI4ddd', batch, at)
   if flags % 32 < 16 then
     ${longWayText}
     at = decideAny(at)

@@ -11,19 +11,21 @@ import type { SignalChoice } from "../../../../src/app/config/signal-choice.js";
 import { isServiceError } from "../../../../src/core/base/errors.js";
 import { parseSeriesSelector } from "../../../../src/core/base/series-selector.js";
 import type { SignalPlace } from "../../../../src/policy/services/signal-source.js";
-import { realClock } from "../../../support/real-clock.js";
+import { realClock, realRandom } from "../../../support/real-clock.js";
 import { SignalServer } from "../../../support/signal-server.js";
 import { useStage } from "../../../support/stage.js";
 
 const stage = useStage("test");
+
+const pace = { everyMs: 10_000, timeoutMs: 10_000 };
 
 /** What is read, or the code of why nothing is. */
 async function read(
   place: SignalPlace,
   { choice = {}, keysMax }: { choice?: SignalChoice; keysMax?: number } = {},
 ): Promise<unknown> {
-  const parts = { clock: realClock, choice, store: undefined };
-  const reader = createSignalReader(parts, { place, keysMax });
+  const parts = { clock: realClock, random: realRandom, choice, store: undefined };
+  const reader = createSignalReader(parts, { place, keysMax, ...pace });
   const readings = await reader.read(realClock.monotonicMs() + 10_000).catch((thrown: unknown) => {
     if (!isServiceError(thrown)) throw thrown;
     return thrown.code;

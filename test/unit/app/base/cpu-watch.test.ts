@@ -1,32 +1,33 @@
 import { describe, expect, it } from "vitest";
 import { CpuWatch, lateReasonOf } from "../../../../src/app/base/cpu-watch.js";
+import type { HostReader } from "../../../../src/host/host-reader.js";
 import { FakeClock } from "../../../support/fake-clock.js";
+
+type Throttling = ReturnType<HostReader["throttling"]>;
+
+function throttledFor(ms: number): Throttling {
+  return { throttledCount: ms / 10, throttledUs: ms * 1_000 };
+}
 
 function start() {
   const clock = new FakeClock();
-  const readings = { used: 0, stat: "" as string | undefined };
+  const readings = { used: 0, throttling: undefined as Throttling };
   const watch = new CpuWatch({
     clock,
-    readings: { usedMs: () => readings.used, cpuStat: () => readings.stat },
+    readings: { usedMs: () => readings.used, throttling: () => readings.throttling },
   });
   return { clock, readings, watch };
 }
 
 describe("CpuWatch", () => {
-  it.each([
-    [
-      "version 2",
-      (ms: number) => `nr_periods 9\nnr_throttled ${ms / 10}\nthrottled_usec ${ms}000\n`,
-    ],
-    ["version 1", (ms: number) => `nr_throttled ${ms / 10}\nthrottled_time ${ms}000000\n`],
-  ])("reads how a control group of %s was throttled, since a second or two", (_, statOf) => {
+  it("says how its cgroup was throttled, since a second or two", () => {
     const { clock, readings, watch } = start();
-    readings.stat = statOf(0);
+    readings.throttling = throttledFor(0);
     clock.advance(1_000);
-    readings.stat = statOf(500);
+    readings.throttling = throttledFor(500);
     readings.used = 100;
     clock.advance(1_000);
-    readings.stat = statOf(800);
+    readings.throttling = throttledFor(800);
     readings.used = 250;
     clock.advance(300);
     expect(watch.use).toEqual({
@@ -38,8 +39,7 @@ describe("CpuWatch", () => {
   });
 
   it("knows of no throttling where there is no control group, and leaves no timer", () => {
-    const { clock, readings, watch } = start();
-    readings.stat = undefined;
+    const { clock, watch } = start();
     clock.advance(5_500);
     expect(watch.use).toEqual({ elapsedMs: 1_500, usedMs: 0, throttledMs: 0, throttledCount: 0 });
     watch.close();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   errorCountMin,
+  hostLoadRatio,
   type LoadSettings,
   LoadSignals,
   loadRatioMax,
@@ -163,6 +164,16 @@ describe("LoadSignals", () => {
     expect(load.signal("orcaCpu", 10_000)).toBeGreaterThan(0.94);
   });
 
+  it("takes readings of the host as they are, beside those from outside", () => {
+    const load = signals();
+    load.outside(0.4, 15_000, 0);
+    load.host(0.7, 3_000, 0);
+    expect(reported(load, 3_000)).toEqual({ outside: 0.4, host: 0.7 });
+    expect(load.signal("host", 3_000 + signalHalfLifeMs)).toBeCloseTo(0.35, 9);
+    load.host(50, 3_000, 5_000);
+    expect(load.signal("host", 5_000)).toBe(loadRatioMax);
+  });
+
   it("takes a reading from outside as it is, for as long as its reader says", () => {
     const load = signals();
     load.outside(0.4, 15_000, 0);
@@ -173,5 +184,27 @@ describe("LoadSignals", () => {
     expect(load.signal("outside", 21_000)).toBeCloseTo(0.35, 9);
     load.outside(-3, 15_000, 22_000);
     expect(load.signal("outside", 22_000)).toBe(0);
+  });
+});
+
+describe("hostLoadRatio()", () => {
+  const full = { cpu: 0.9, memory: 0.95, eventLoopDelay: 100 };
+
+  it.each([
+    { readings: { cpu: 0.45 }, is: 0.5 },
+    { readings: { cpu: 0.45, memory: 0.92 }, is: 0.7 },
+    { readings: { cpu: 0.45, memory: 0.3, eventLoopDelay: 60 }, is: 0.6 },
+    { readings: { memory: 0.3 }, is: 0 },
+    { readings: { eventLoopDelay: 1e9 }, is: loadRatioMax },
+    { readings: { runQueue: 5 }, is: undefined },
+    { readings: {}, is: undefined },
+  ])("takes $readings for $is", ({ readings, is }) => {
+    const ratio = hostLoadRatio(readings, full);
+    if (is === undefined) expect(ratio).toBeUndefined();
+    else expect(ratio).toBeCloseTo(is, 9);
+  });
+
+  it("looks at nothing where nothing is full", () => {
+    expect(hostLoadRatio({ cpu: 1, memory: 1 }, {})).toBeUndefined();
   });
 });

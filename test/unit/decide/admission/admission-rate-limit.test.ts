@@ -219,6 +219,7 @@ describe("rateLimitQuery()", () => {
       descriptors: [
         { entries: [{ key: "remote_address", value: "10.0.0.1" }], hits: 1, isRefund: false },
       ],
+      canDelay: true,
     });
     expect(rateLimitQuery(byUser, request({}))).toBeUndefined();
     expect(rateLimitQuery(byUser, request({ "x-user": "a" }))?.descriptors).toHaveLength(1);

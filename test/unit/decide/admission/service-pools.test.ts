@@ -39,6 +39,15 @@ const signalSource = {
   whenMissing: "max",
 } as const;
 
+const loadOfNothing = {
+  orcaCpuRatio: undefined,
+  orcaMemoryRatio: undefined,
+  latencyMultiple: undefined,
+  errorRatio: undefined,
+  queueWaitMs: undefined,
+  combine: "max",
+} as const;
+
 function forAll(reading: SignalReading): SignalUpdate {
   return { ...forKeys({}), rest: reading };
 }
@@ -122,15 +131,7 @@ describe("ServicePools", () => {
   });
 
   it("make the largest reading a load where the policy says so, for as long as it holds", () => {
-    const load = {
-      orcaCpuRatio: undefined,
-      orcaMemoryRatio: undefined,
-      latencyMultiple: undefined,
-      errorRatio: undefined,
-      queueWaitMs: undefined,
-      signalReading: 100,
-      combine: "max",
-    } as const;
+    const load = { ...loadOfNothing, signalReading: 100 };
     const concurrency = { ...byDatabase, signal: { ...signalSource, thresholds: [] } };
     const rig = new AdmissionRig([testService({ load }, { concurrency })]);
     const outside = () =>
@@ -146,6 +147,48 @@ describe("ServicePools", () => {
     expect(outside()).toBe(0.4);
     rig.admission.read("orders", forKeys({ orders: 50 }));
     expect(outside()).toBe(0.5);
+  });
+
+  it("keep to a limit of their own where only this replica has the reading", () => {
+    const shares = new OpenedShares();
+    const { settings } = byDatabase;
+    const ofReplica = { ...settings, isOfReplica: true };
+    const concurrency = { ...byDatabase, per: undefined, settings: ofReplica };
+    const rig = new AdmissionRig([testService({}, { concurrency })], { shares });
+    expect(shares.names).toEqual([]);
+    expect(rig.service().isLimited).toBe(false);
+    rig.admission.read("orders", forAll(100_000));
+    expect(limitsOf(rig)).toEqual([10]);
+    const verdicts = rig.askMany(11, { priority: "critical" }).map(({ verdict }) => verdict);
+    expect(verdicts.filter((verdict) => verdict === "admitted")).toHaveLength(10);
+    // What the fleet may have is shared all the same.
+    rig.policy = servicesPolicy([testService({ maxInFlight: 8 }, { concurrency })]);
+    expect(limitsOf(rig)).toEqual([4]);
+    expect(shares.names).toEqual(["6:orders"]);
+  });
+
+  it("make the fullest of the host's readings a load where the policy says so", () => {
+    const host = { cpu: 0.8, memory: 0.9, runQueue: 4 };
+    const rig = new AdmissionRig([
+      testService({ load: { ...loadOfNothing, host } }),
+      testService({ load: loadOfNothing }, { name: "other" }),
+    ]);
+    const loadOf = (name?: string) =>
+      rig.service(name).blocks.admission?.health?.signals.signal("host", rig.clock.monotonicMs());
+    expect(loadOf()).toBeUndefined();
+    rig.admission.readHost({ memory: 0.6, cpuPressure: 1 }, 3_000);
+    expect(loadOf()).toBe(0);
+    rig.admission.readHost({ cpu: 0.4, memory: 0.87 }, 3_000);
+    expect(loadOf()).toBeCloseTo(0.7);
+    rig.admission.readHost({ cpu: 0.4, runQueue: 8 }, 3_000);
+    expect(loadOf()).toBe(2);
+    // Without newer ones it holds for a while. What says nothing changes nothing.
+    rig.clock.advance(3_000);
+    rig.admission.readHost({ cpuPressure: 1 }, 3_000);
+    expect(loadOf()).toBe(2);
+    rig.clock.advance(1_000);
+    expect(loadOf()).toBe(1);
+    expect(loadOf("other")).toBeUndefined();
   });
 
   it("hold a key to thresholds of its own", () => {

@@ -83,6 +83,11 @@ spec:
   proxies:
     secretsFolder: /secrets
     listener: {statisticsPort: 8003, tls: {secret: a, mutual: true}}
+    tcpListeners:
+      - name: t
+        port: 20000
+        upstream: {address: a.example, port: 1}
+        rateLimit: {domain: shop, descriptors: [[{value: v, as: user}]]}
 `;
 
 /** Fields of which another has to change with them; those are told. */
@@ -90,14 +95,17 @@ const neverAlone = [
   "a policy.metadata",
   "a policy.spec",
   "a rate_limit.unlimited",
+  "an over.delay",
   "a concurrency.latencyShed",
   "a concurrency.signal",
+  "signal.kafka",
   "a consistentHash.cookie",
   "a consistentHash.sourceIp",
   "a quota.rate",
   "a match.present",
   "a part of a descriptor.metadata",
   "a page.templateFile",
+  "a TCP listener.upstream",
 ];
 
 /** What a policy is called and written in: it means the same by any other name. */

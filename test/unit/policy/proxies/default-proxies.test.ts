@@ -3,5 +3,5 @@ import { defaultProxies } from "../../../../src/policy/proxies/default-proxies.j
 import { proxies } from "../../../../src/policy/proxies/proxies.js";
 
 it("defaultProxies is what the fields of `proxies` have as defaults", () => {
-  expect(defaultProxies).toStrictEqual(proxies.defaults);
+  expect(defaultProxies).toStrictEqual(proxies.defaults.policy);
 });

@@ -5,6 +5,7 @@ import {
   type OptionSupport,
   serviceOptionRows,
 } from "../../../../../src/generate/envoy/base/option-support.js";
+import { tcpOptionRows } from "../../../../../src/generate/envoy/base/tcp-option-support.js";
 import {
   minorsHaving,
   type Product,
@@ -14,7 +15,11 @@ import {
 /** Objects that hold whatever Envoy takes. */
 const patches = ["EnvoyFilter", "EnvoyPatchPolicy", "ConfigMap of the bootstrap"];
 
-const rows = [...Object.entries(serviceOptionRows), ...Object.entries(listenerOptionRows)].flatMap(
+const rows = [
+  ...Object.entries(serviceOptionRows),
+  ...Object.entries(listenerOptionRows),
+  ...Object.entries(tcpOptionRows),
+].flatMap(
   ([option, { istio, gateway }]) =>
     [
       { product: "istio", option, support: istio },

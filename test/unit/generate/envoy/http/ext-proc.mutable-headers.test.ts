@@ -12,7 +12,8 @@ function takes(pattern: string | undefined, name: string): boolean {
 describe("mutableHeaderPattern()", () => {
   it("takes what Headgate sets, and the policy's names, and no other header", () => {
     const pattern = mutableHeaderPattern(["x-request-priority", "x-deadline-ms"]);
-    const set = ["x-request-priority", "x-deadline-ms", "grpc-timeout", "grpc-status-details-bin"];
+    const own = ["x-request-priority", "x-deadline-ms", "grpc-timeout"];
+    const set = [...own, "grpc-status-details-bin", "grpc-retry-pushback-ms"];
     for (const name of [...set, "retry-after", "content-type", "x-headgate-reason"]) {
       expect([name, takes(pattern, name)]).toEqual([name, true]);
     }
@@ -26,7 +27,8 @@ describe("mutableHeaderPattern()", () => {
     const pattern = mutableHeaderPattern(names, setByRooms);
     const page = ["content-type", "content-security-policy", "referrer-policy", "refresh", "vary"];
     const others = ["set-cookie", "cache-control", "x-content-type-options", "allow"];
-    const usual = ["grpc-timeout", "grpc-status-details-bin", "retry-after", "x-headgate-reason"];
+    const grpc = ["grpc-timeout", "grpc-status-details-bin", "grpc-retry-pushback-ms"];
+    const usual = [...grpc, "retry-after", "x-headgate-reason"];
     for (const name of [...names, ...page, ...others, ...usual]) {
       expect([name, takes(pattern, name)]).toEqual([name, true]);
     }
@@ -45,7 +47,7 @@ describe("mutableHeaderPattern()", () => {
 
   it("is not there where Envoy would refuse it for its length", () => {
     const names = ["x-request-priority", "x-deadline-ms"];
-    expect(mutableHeaderPattern(names)).toHaveLength(103);
-    expect(mutableHeaderPattern([...names, "y"])).toBeUndefined();
+    expect(mutableHeaderPattern([...names, "y".repeat(17)])).toHaveLength(104);
+    expect(mutableHeaderPattern([...names, "y".repeat(18)])).toBeUndefined();
   });
 });

@@ -1,0 +1,29 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+import { checkMeasured, libraryMetrics, type MeasuredParts } from "./library-metrics.js";
+
+export type { MeasuredParts } from "./library-metrics.js";
+
+/**
+ * Adds the library's metrics to a registry of prom-client; what is counted is read when they are
+ * scraped. Call it once for a registry.
+ *
+ * @throws RangeError where two admissions have one name; Error where a metric is there already
+ */
+export function addMetrics(registry: Registry, measured: MeasuredParts): void {
+  checkMeasured(measured);
+  for (const { name, help, kind, labelNames, read } of libraryMetrics) {
+    const Kind = kind === "counter" ? Counter : Gauge;
+    const metric = new Kind({
+      name,
+      help,
+      labelNames: ["admission", ...labelNames],
+      registers: [registry],
+      collect: () => {
+        metric.reset();
+        for (const [admission, [value, labels]] of read(measured)) {
+          metric.inc({ admission, ...labels }, value);
+        }
+      },
+    });
+  }
+}
