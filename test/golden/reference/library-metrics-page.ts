@@ -33,7 +33,7 @@ export function libraryMetricsPage(): ReferencePage {
     purpose: "This page lists the metrics of `headgate/client` and `headgate/server`.",
     body: paragraphs(
       example,
-      "`requests` adds admissions of services (`createServerAdmission`), and `windows` adds window " +
+      "`requests` adds admissions of services (`createServerAdmission`); `windows` adds window " +
         "limiters by name. `observeMetrics(meter, {calls: [orders]})` of " +
         "`headgate/metrics/opentelemetry` adds the same metrics to a meter of OpenTelemetry, " +
         "without `_total` at the end of a name. The label `admission` is the name of what is " +

@@ -10,6 +10,12 @@ import {
 } from "../../../../../src/store/redis/scripts/pack.js";
 import { once, testCharge } from "../../../../support/charges.js";
 
+/** Packed, a request has these before its charges. */
+const headBytes = 8;
+const chargeBytes = 31;
+/** A request of one charge without windows. */
+const requestBytes = headBytes + chargeBytes;
+
 describe("encodeBatch()", () => {
   it("names each distinct key once, in the order of first use", () => {
     const batch = [
@@ -18,8 +24,11 @@ describe("encodeBatch()", () => {
     ];
     const { keys, bytes } = encodeBatch(batch);
     expect(keys).toEqual(["b", "a", "c"]);
-    expect(bytes.length).toBe(2 * 8 + 5 * 27);
-    const positions = [8, 35, 70, 97, 124].map((at) => bytes.readUInt16LE(at));
+    expect(bytes.length).toBe(2 * headBytes + 5 * chargeBytes);
+    const second = 2 * headBytes + 2 * chargeBytes;
+    const starts = [headBytes, headBytes + chargeBytes];
+    starts.push(...[0, 1, 2].map((i) => second + i * chargeBytes));
+    const positions = starts.map((at) => bytes.readUInt16LE(at));
     expect(positions).toEqual([1, 2, 2, 1, 3]);
   });
 
@@ -36,9 +45,9 @@ describe("encodeBatch()", () => {
     expect(bytes.readUInt16LE(0)).toBe(1);
     expect(bytes.readUInt32LE(2)).toBe(multiplicityMax);
     expect(bytes.readUInt32LE(11)).toBe(hitsMax);
-    expect(bytes.readUInt32LE(15)).toBe(hitsMax - 1);
-    expect(bytes.readDoubleLE(19)).toBe(drainTimeUsMax);
-    expect(bytes.readDoubleLE(27)).toBe(costHitsMax);
+    expect(bytes.readDoubleLE(15)).toBe(hitsMax - 1);
+    expect(bytes.readDoubleLE(23)).toBe(drainTimeUsMax);
+    expect(bytes.readDoubleLE(31)).toBe(costHitsMax);
   });
 
   it.each([
@@ -69,11 +78,11 @@ describe("encodeBatch() of several charges", () => {
     ["a refund", [a, { ...b, isRefund: true }], [0, 4]],
   ] as const)("marks the first of a plain request: %s", (_name, charges, flags) => {
     const alone = encodeBatch([once(...charges)]).bytes;
-    expect(flags.map((_, i) => alone.readUInt8(8 + 27 * i + 2))).toEqual(flags);
+    expect(flags.map((_, i) => alone.readUInt8(headBytes + chargeBytes * i + 2))).toEqual(flags);
     // Keys that an earlier request has brought along make no difference.
     const before = [once(b), once({ ...a, cost: 9 })];
-    const second = encodeBatch([...before, once(...charges)]).bytes.subarray(2 * 35);
-    expect(flags.map((_, i) => second.readUInt8(8 + 27 * i + 2))).toEqual(flags);
+    const second = encodeBatch([...before, once(...charges)]).bytes.subarray(2 * requestBytes);
+    expect(flags.map((_, i) => second.readUInt8(headBytes + chargeBytes * i + 2))).toEqual(flags);
   });
 });
 
@@ -84,7 +93,9 @@ describe("encodeBatch() of requests alike", () => {
   /** How many requests each packed one stands for, where all have one charge without windows. */
   function runsOf(...batch: readonly StoreRequest[]): readonly number[] {
     const { bytes } = encodeBatch(batch);
-    return Array.from({ length: bytes.length / 35 }, (_, i) => bytes.readUInt16LE(35 * i + 6));
+    return Array.from({ length: bytes.length / requestBytes }, (_, i) =>
+      bytes.readUInt16LE(requestBytes * i + 6),
+    );
   }
 
   it("packs one for all that follow each other on new keys", () => {
@@ -96,6 +107,7 @@ describe("encodeBatch() of requests alike", () => {
   it.each([
     ["another cost", [on("a"), on("b", { cost: 2 }), on("c", { cost: 2 })], [1, 2]],
     ["another burst", [on("a"), on("b", { burst: 3 })], [1, 1]],
+    ["another delay", [on("a"), on("b", { delayUs: 5 })], [1, 1]],
     ["another period", [on("a"), on("b", { periodUs: 5 })], [1, 1]],
     ["other hits", [on("a"), on("b", { hits: 3 })], [1, 1]],
     [
@@ -113,8 +125,9 @@ describe("encodeBatch() of requests alike", () => {
   it("packs a request of several charges by itself, and what follows it anew", () => {
     const several = once(testCharge({ key: "b" }), testCharge({ key: "c" }));
     const { bytes } = encodeBatch([on("a"), several, on("d"), on("e")]);
-    const runs = [6, 35 + 6, 35 + 62 + 6].map((at) => bytes.readUInt16LE(at));
-    expect([bytes.length, runs]).toEqual([35 + 62 + 35, [1, 1, 2]]);
+    const third = 2 * requestBytes + chargeBytes;
+    const runs = [0, requestBytes, third].map((at) => bytes.readUInt16LE(at + 6));
+    expect([bytes.length, runs]).toEqual([third + requestBytes, [1, 1, 2]]);
   });
 });
 
