@@ -32,7 +32,8 @@ function decodeCharge(keys: readonly LimitKey[], packed: PackedNumbers): Charge 
   const key = keyAt(keys, packed.uint16());
   const flags = packed.uint8();
   const hits = packed.uint32();
-  const burst = packed.uint32();
+  // With what drains during a delay: a charge that may be held says no more of it.
+  const burst = packed.double();
   const periodUs = packed.double();
   const cost = packed.double();
   const denial = denials[flags & 3] ?? "enforce";
