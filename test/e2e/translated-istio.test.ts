@@ -20,7 +20,7 @@ import {
   recordedMesh,
   type TranslatedProxy,
 } from "../support/translated-istio.js";
-import { startUpstream } from "../support/upstream.js";
+import { startMixedUpstream, startUpstream } from "../support/upstream.js";
 import { waitFor } from "../support/wait.js";
 
 /**
@@ -359,7 +359,7 @@ describe("istiod's own translation of a user's routes, at a real Envoy", () => {
 
 /** Starts a proxy with all that it has: one server stands for all others, and for Headgate. */
 async function startWhole(proxy: TranslatedProxy) {
-  const { port: upstream } = await startUpstream(stage);
+  const { port: upstream } = await startMixedUpstream(stage);
   const text = JSON.stringify([proxy.endpoints, proxy.clusters]);
   const addresses = [...text.matchAll(/"address":"([^"]+)","port_value":(\d+)/g)];
   const pods = proxy.clusters.flatMap(({ name }) => {
