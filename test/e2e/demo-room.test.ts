@@ -103,6 +103,6 @@ describe("headgate demo --waiting-room", () => {
       env: { ENVOY_BIN: "/nowhere/envoy", PATH: "", ENVOY_PORT: "0", PORT: "0", GRPC_PORT: "0" },
     });
     expect(await within("the demo ends", shownMsMax, program.exited)).toEqual({ code: 1 });
-    expect(program.output).toContain("a waiting room needs an Envoy");
+    expect(program.output).toContain("this example needs an Envoy");
   });
 });

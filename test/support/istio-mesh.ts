@@ -74,7 +74,10 @@ export interface PatchedProxy {
 /** Applies an EnvoyFilter, or several, to a proxy, in Istio's order. */
 export function applyEnvoyFilter(objects: unknown, proxy: MeshProxy): PatchedProxy {
   const filters = [objects].flat().map((object) => filterShape.parse(object));
-  const configPatches = filters.flatMap(({ spec }) => spec.configPatches);
+  // Its proxies have no TCP listeners; what Istio itself makes of those is recorded.
+  const configPatches = filters
+    .flatMap(({ spec }) => spec.configPatches)
+    .filter(({ match }) => match.listener?.filterChain.filter.name !== tcpProxyName);
   const mine = configPatches.filter(({ match }) => {
     const { destinationPort } = match.listener?.filterChain ?? {};
     const port = destinationPort ?? match.routeConfiguration?.portNumber ?? proxy.podPort;
@@ -174,6 +177,7 @@ function isMap(value: unknown): value is AnyMap {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+const tcpProxyName = "envoy.filters.network.tcp_proxy";
 const managerName = "envoy.filters.network.http_connection_manager";
 const type = (name: string): string => `type.googleapis.com/envoy.${name}`;
 
