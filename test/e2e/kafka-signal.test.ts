@@ -23,7 +23,8 @@ interface Service {
 /** A limit of 1,000 up to a lag of 2 messages, and of 10 from one of 12. */
 function policyOf(port: number): string {
   const kafka = `brokers: ["localhost:${port}"], group: linearizer, tls: true, sasl: SCRAM-SHA-512`;
-  const times = "target: 2, critical: 12, every: 1s, timeout: 1s, staleAfter: 10s, whenMissing: max";
+  const times =
+    "target: 2, critical: 12, every: 1s, timeout: 1s, staleAfter: 10s, whenMissing: max";
   return `apiVersion: headgate.dev/v1alpha1
 kind: Policy
 metadata: {name: lag}

@@ -19,7 +19,17 @@ const measureMs = 15_000;
 
 const all: Layers = { client: true, proxy: true, server: true };
 
-async function resultOf(name: string, layers: Layers, seed = 1): Promise<LayersResult> {
+const known = new Map<string, Promise<LayersResult>>();
+
+/** Runs once what several tests look at. */
+function resultOf(name: string, layers: Layers, seed = 1): Promise<LayersResult> {
+  const key = `${name}, ${nameOf(layers)}, ${seed}`;
+  const result = known.get(key) ?? runOf(name, layers, seed);
+  known.set(key, result);
+  return result;
+}
+
+async function runOf(name: string, layers: Layers, seed: number): Promise<LayersResult> {
   const condition = layersConditions.find((one) => one.name === name);
   if (condition === undefined) throw new Error(`no condition ${name}`);
   const run = new LayersRun({ ...initialSettings, layers }, seed);
@@ -28,7 +38,7 @@ async function resultOf(name: string, layers: Layers, seed = 1): Promise<LayersR
 
 describe("three layers over virtual time", () => {
   describe("with all of them", () => {
-    const cases = layersConditions.flatMap(({ name }) => [1, 2, 3].map((seed) => ({ name, seed })));
+    const cases = layersConditions.flatMap(({ name }) => [1, 2].map((seed) => ({ name, seed })));
     it.each(cases)("serve what can be served: $name, seed $seed", async ({ name, seed }) => {
       const { figures } = await resultOf(name, all, seed);
       expect(figures.goodputRatio).toBeGreaterThanOrEqual(0.98);
@@ -37,7 +47,7 @@ describe("three layers over virtual time", () => {
       expect(figures.wastedRatio).toBeLessThanOrEqual(0.01);
     });
 
-    it.each([1, 2, 3])("do so while limits follow the loss of workers, seed %i", async (seed) => {
+    it.each([1, 2])("do so while limits follow the loss of workers, seed %i", async (seed) => {
       const run = new LayersRun({ ...initialSettings, loadRatio: 0.9 }, seed);
       await run.span(5_000);
       await run.change({ workersRatio: 0.5 });
@@ -48,7 +58,7 @@ describe("three layers over virtual time", () => {
     });
 
     it("are the same for the same seed", async () => {
-      expect(await resultOf("3x", all, 4)).toEqual(await resultOf("3x", all, 4));
+      expect(await runOf("3x", all, 1)).toEqual(await resultOf("3x", all));
     });
   });
 

@@ -93,12 +93,14 @@ export class LayersCaller {
     const { layers, loadRatio } = this.#settings;
     const counts = this.#counts;
     const priority = drawClass(loadRatio, arrivals.next());
-    const workMs = drawWorkMs(arrivals.next());
+    // As its header states it: what caller and service count is the same.
+    const stated = drawWorkMs(arrivals.next()).toFixed(3);
+    const workMs = Number(stated);
     counts.requests += 1;
     counts.workMs += workMs;
     const request = {
       url: `http://${layers.proxy ? serviceHosts.protected : serviceHosts.bare}/`,
-      headers: { [workHeader]: workMs.toFixed(3), [priorityHeader]: priority },
+      headers: { [workHeader]: stated, [priorityHeader]: priority },
     };
     const startMs = clock.monotonicMs();
     const end = await (layers.client ? this.#askWithLayer(request) : this.#askNaively(request));
