@@ -39,6 +39,8 @@ export class ChildProgram {
     });
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding("utf8").on("data", (text: string) => this.#keep(text));
+      // The pipe of a program that is killed may break; its exit tells what became of it.
+      stream?.on("error", () => {});
     }
     const killAtExit = (): void => this.signal("SIGKILL");
     process.once("exit", killAtExit);

@@ -40,7 +40,8 @@ export function connectorFor({ address, tls, connectMs }: Dial): new () => Abstr
       limitConnect(socket, place, connectMs);
       limitReplies(socket);
       if (place.kind === "tcp" && place.isTls) nameCutHandshake(socket);
-      socket.once("error", (error) => {
+      // For as long as it lives: the library stops listening after a first error.
+      socket.on("error", (error) => {
         this.firstError = error;
       });
       this.stream = socket;
