@@ -1,5 +1,5 @@
 import { formatGrpcTimeout, parseGrpcTimeout } from "../base/grpc-timeout.js";
-import type { HeaderField } from "./exchange-messages.js";
+import type { HeaderField } from "../base/header-field.js";
 
 /** When a request's remaining time is too short. */
 export interface DeadlineSettings {

@@ -1,3 +1,5 @@
+import type { HeaderField } from "../base/header-field.js";
+
 /**
  * What an ext_proc exchange is made of, as plain values: bytes become it and it becomes bytes in
  * `src/rpc/ext-proc/ext-proc-codec.ts`. Source: envoy/service/ext_proc/v3/external_processor.proto.
@@ -54,14 +56,6 @@ export type ExchangeMessage =
   | { readonly kind: "unknown" }
   /** Not a ProcessingRequest. */
   | { readonly kind: "malformed" };
-
-/** A header field to set. */
-export interface HeaderField {
-  readonly name: string;
-  readonly value: string;
-  /** Whether fields of that name stay beside it, as each cookie needs its own. Absent: replaced. */
-  readonly isAppended?: true;
-}
 
 /** The namespace of our dynamic metadata. */
 export const metadataNamespace = "headgate";

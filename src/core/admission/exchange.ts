@@ -1,9 +1,9 @@
 import { assertNever } from "../base/errors.js";
+import type { HeaderField } from "../base/header-field.js";
 import {
   type ExchangeMessage,
   type ExchangePart,
   type ExchangeReply,
-  type HeaderField,
   metadataNamespace,
   type Refusal,
   type ScalarValue,

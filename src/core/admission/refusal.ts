@@ -1,5 +1,6 @@
 import { encodeBase64 } from "../base/base64.js";
 import { grpcStatuses } from "../base/grpc-status.js";
+import type { HeaderField } from "../base/header-field.js";
 import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
@@ -14,7 +15,6 @@ import {
   ruleHeader,
 } from "../limits/reported-rule.js";
 import {
-  type HeaderField,
   metadataNamespace,
   type Refusal,
   type ReplyMetadata,

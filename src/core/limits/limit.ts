@@ -1,3 +1,4 @@
+import type { HeaderField } from "../base/header-field.js";
 import type { JsonObject } from "../base/json.js";
 
 /** Identifies a bucket in the store. Only `key.ts` creates it. */
@@ -127,7 +128,19 @@ export type OverLimit =
    * A request that ext_proc asks for is charged, and held until it fits. One that would be held for
    * longer than `maxMs` (1 to 60,000) is refused. RateLimitService refuses at once.
    */
-  { readonly kind: "delay"; readonly maxMs: number };
+  | { readonly kind: "delay"; readonly maxMs: number }
+  /** The request passes, with headers that tell the upstream. */
+  | { readonly kind: "annotate"; readonly headers: readonly HeaderField[] }
+  /**
+   * The request passes to another cluster, or with a header that its route looks at. ext_proc only;
+   * RateLimitService adds the header, and Envoy does not choose the route again.
+   */
+  | { readonly kind: "fallback"; readonly to: FallbackRoute };
+
+/** Where a request goes that a limit or a budget sends elsewhere. */
+export type FallbackRoute =
+  | { readonly kind: "cluster"; readonly cluster: string }
+  | { readonly kind: "header"; readonly header: HeaderField };
 
 /** One limit of a rule: the rate and capacity of its buckets, and the effect of a full one. */
 export interface Limit {
@@ -147,6 +160,8 @@ export interface Limit {
   readonly role: Role;
   /** Absent: the request is refused. Present only if `role` is enforce or shadow, with gcra. */
   readonly over?: OverLimit;
+  /** Requests that pass while at least this ratio is used are annotated. Absent: none. */
+  readonly warn?: { readonly atRatio: number; readonly headers: readonly HeaderField[] };
   /** When a call with zero hits is over: in debt above the burst, or also if no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;

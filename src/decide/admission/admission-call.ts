@@ -1,5 +1,6 @@
-import type { HeaderField, Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Priority } from "../../core/admission/priority.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import type { RequestEnding, ResponseStatus } from "../../core/calls/request-outcome.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */

@@ -171,12 +171,16 @@ const noRules: ReadonlySet<Rule> = new Set();
  * at once, so such a request is not held.
  */
 function allowDelay(asks: readonly LimitCheck[]): number {
-  const delaying = asks.filter(({ limit, charge }) => limit.over !== undefined && mayDelay(charge));
+  const delaying = asks.filter(({ limit, charge }) => heldMsMax(limit) > 0 && mayDelay(charge));
   if (delaying.length === 0) return 0;
   if (new Set(asks.map(({ charge }) => charge.key)).size < asks.length) return 0;
-  const delayUs = 1_000 * Math.min(...delaying.map(({ limit }) => limit.over?.maxMs ?? 0));
+  const delayUs = 1_000 * Math.min(...delaying.map(({ limit }) => heldMsMax(limit)));
   for (const ask of delaying) ask.charge = { ...ask.charge, delayUs };
   return delayUs;
+}
+
+function heldMsMax({ over }: Limit): number {
+  return over?.kind === "delay" ? over.maxMs : 0;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { HeaderField } from "../../core/admission/exchange-messages.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRoomNeeds } from "../../policy/request-needs.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";

@@ -1,4 +1,4 @@
-import type { HeaderField } from "../../core/admission/exchange-messages.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import type { RoomCookie } from "../../policy/waiting-rooms/room-policy.js";
 
 /** Cookies of one name that are looked at: a browser may send several, for paths and domains. */

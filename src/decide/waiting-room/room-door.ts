@@ -1,5 +1,6 @@
-import type { HeaderField, Refusal } from "../../core/admission/exchange-messages.js";
+import type { Refusal } from "../../core/admission/exchange-messages.js";
 import { fadingInput, Gate } from "../../core/admission/gate.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { rangeHeld } from "../../core/waiting-room/estimate.js";

@@ -1,7 +1,8 @@
-import type { HeaderField, Refusal } from "../../core/admission/exchange-messages.js";
+import type { Refusal } from "../../core/admission/exchange-messages.js";
 import { reasonHeader } from "../../core/admission/refusal.js";
 import { encodeBase64 } from "../../core/base/base64.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { encodeRetryStatus } from "../../core/base/rpc-status.js";
 import { snakeCase } from "../../core/base/snake-case.js";

@@ -16,7 +16,7 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
 /** A limit in words. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
 export function limitWords(limit: Limit): string {
   const { over } = limit;
-  const delay = over === undefined ? "" : `, delays up to ${formatDuration(over.maxMs)}`;
+  const delay = over?.kind !== "delay" ? "" : `, delays up to ${formatDuration(over.maxMs)}`;
   return `${amountWords(limit)}${delay}`;
 }
 

@@ -8,7 +8,7 @@ export function serviceWaits(rules: readonly Rule[]): (service: WaitingService) 
   const delaysMs = new Map<string, number>();
   for (const rule of rules) {
     for (const { over } of limitsOf(rule)) {
-      if (over === undefined) continue;
+      if (over?.kind !== "delay") continue;
       delaysMs.set(rule.domain, Math.max(over.maxMs, delaysMs.get(rule.domain) ?? 0));
     }
   }

@@ -64,7 +64,7 @@ export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
     algorithm: algorithm?.kind ?? "gcra",
     role,
     onStoreFailure,
-    ...(over === undefined ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
+    ...(over?.kind !== "delay" ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
   };
 }
 

@@ -2,10 +2,10 @@ import type {
   ContinueReply,
   ExchangePart,
   ExchangeReply,
-  HeaderField,
   Refusal,
   ReplyMetadata,
 } from "../../core/admission/exchange-messages.js";
+import type { HeaderField } from "../../core/base/header-field.js";
 import { BackwardWriter } from "../codec/backward-writer.js";
 import {
   encodedTextsMax,

@@ -5,10 +5,10 @@ import type {
   ContinueReply,
   ExchangePart,
   ExchangeReply,
-  HeaderField,
   Refusal,
   ReplyMetadata,
 } from "../../../../src/core/admission/exchange-messages.js";
+import type { HeaderField } from "../../../../src/core/base/header-field.js";
 import {
   type ProcessingResponse,
   ProcessingResponseSchema,

@@ -1,0 +1,72 @@
+import type { HeaderField } from "../../core/base/header-field.js";
+import type { ReservationId } from "../../core/budgets/budget-ledger.js";
+import type { CallFacts, Usage } from "../../core/budgets/usage.js";
+import type { FallbackRoute } from "../../core/limits/limit.js";
+import type { AdmissionRequest } from "../admission/admission-call.js";
+
+/** What budgets say to a request. */
+export type BudgetAnswer =
+  | {
+      readonly kind: "passes";
+      /** To be ended exactly once; undefined where no budget applies. */
+      readonly call: BudgetedCall | undefined;
+      /** For the upstream: warnings and annotations. */
+      readonly setHeaders: readonly HeaderField[];
+      /** Where the request goes instead; undefined: on. */
+      readonly fallback: FallbackRoute | undefined;
+    }
+  | {
+      readonly kind: "denied";
+      /** The budget that has no room. */
+      readonly budget: string;
+      /** Undefined: only other calls' ends help. */
+      readonly retryMs: number | undefined;
+    };
+
+/** One call that budgets have let in. */
+export interface BudgetedCall {
+  /** For the filter that observes the response: goes with it as metadata. */
+  readonly id: ReservationId;
+  /**
+   * The response has ended. Charges the usage; where it is undefined and another filter observes
+   * the body, waits for that one first, and charges what is known otherwise. Exactly once.
+   */
+  end(end: CallEnd): void;
+}
+
+/** How a call ended. */
+export interface CallEnd {
+  /** As far as this stream knows. */
+  readonly usage: Usage | undefined;
+  /** Whether the upstream began to answer; a call that it never saw costs nothing. */
+  readonly hasResponse: boolean;
+  /** HTTP status of the response; undefined without one. */
+  readonly status: number | undefined;
+}
+
+/** Asks budgets in the call that admits a request, and ends what they let in. */
+export interface BudgetAsker {
+  /**
+   * @param facts what headers, or the body where the policy reads it, say of the call
+   * @param deadlineMs when its caller stops waiting, on the monotonic clock; Infinity when unknown
+   * @param answered told exactly once, maybe before this returns
+   */
+  ask(
+    request: AdmissionRequest,
+    facts: CallFacts,
+    deadlineMs: number,
+    answered: (answer: BudgetAnswer) => void,
+  ): void;
+}
+
+/** The stream that shows the response of a budgeted call, on whichever replica it lands. */
+export interface UsageObserver {
+  /** Response headers, of which the service wants these. */
+  responded(headers: ReadonlyMap<string, string>): void;
+  /** A piece of the body. The bytes are not kept. */
+  body(bytes: Uint8Array): void;
+  /** Response trailers. */
+  trailers(headers: ReadonlyMap<string, string>): void;
+  /** The response is complete, or the stream is over. Exactly once. */
+  end(isComplete: boolean): void;
+}

@@ -1,0 +1,150 @@
+import type { HeaderField } from "../../core/base/header-field.js";
+import type { UsageCount } from "../../core/budgets/usage.js";
+import type { OverLimit } from "../../core/limits/limit.js";
+
+/** What tells the accounts of a budget apart. A request without it has an empty value. */
+export type AccountPart =
+  | { readonly kind: "remoteAddress" }
+  | { readonly kind: "header"; readonly header: string }
+  | { readonly kind: "model" }
+  | { readonly kind: "service" };
+
+/** What a budget counts; amounts are integers of this. */
+export type BudgetUnit =
+  /** Input, cached, cache-written and output tokens together. */
+  | { readonly kind: "tokens" }
+  | { readonly kind: "inputTokens" }
+  | { readonly kind: "outputTokens" }
+  | { readonly kind: "calls" }
+  /** Bytes of responses. */
+  | { readonly kind: "bytes" }
+  /** Milliseconds; written in seconds. */
+  | { readonly kind: "seconds" }
+  /** `customUnits` of the usage, such as GPU seconds. */
+  | { readonly kind: "units" }
+  /** Fractions of the price table's currency: 10^-`decimals`. */
+  | { readonly kind: "money" };
+
+/** When what was spent is forgotten. */
+export type BudgetPeriod =
+  | {
+      readonly kind: "calendar";
+      readonly unit: "hour" | "day" | "week" | "month" | "year";
+      /** A name in the IANA time zone database. Default: UTC. */
+      readonly timeZone: string;
+    }
+  /** Drains continuously: whole seconds. */
+  | { readonly kind: "drain"; readonly periodUs: number };
+
+/** An item of `budgets`. Plain data. */
+export interface BudgetPolicy {
+  /** No other budget of the policy has it. */
+  readonly name: string;
+  /** Names of services; undefined: every service with `usage`. */
+  readonly services: readonly string[] | undefined;
+  /** Patterns with `*` of models that count; empty: all. */
+  readonly models: readonly string[];
+  /** Empty: one account for all. */
+  readonly per: readonly AccountPart[];
+  readonly unit: BudgetUnit;
+  /** 0 to `amountMax`, in the unit. */
+  readonly amount: number;
+  /** Other amounts by the values of `per`, in order; the first that matches. `*` in values. */
+  readonly overrides: readonly { readonly values: readonly string[]; readonly amount: number }[];
+  readonly period: BudgetPeriod;
+  /** What happens to calls that do not fit; undefined: refused. Never `delay`. */
+  readonly over: Exclude<OverLimit, { kind: "delay" }> | undefined;
+  /** The used ratio from which calls are annotated; undefined: never. */
+  readonly warnAt: number | undefined;
+  /** What is set on the request above `warnAt`. Default: `x-headgate-budget-warning: <name>`. */
+  readonly warnHeaders: readonly HeaderField[];
+  readonly onStoreFailure: "allow" | "deny" | "local";
+  readonly whenLost: "release" | "charge";
+  /** Decides and counts, but never refuses. */
+  readonly isDryRun: boolean;
+}
+
+/** Prices of one model from a time on, in 10^-`decimals` of the currency for a million tokens. */
+export interface ModelPrice {
+  /** A pattern with `*`. */
+  readonly model: string;
+  /** Milliseconds since 1970; undefined: always. */
+  readonly validFromMs: number | undefined;
+  /** Ascending by `aboveInputTokens`; the first is from 0. */
+  readonly tiers: readonly {
+    readonly aboveInputTokens: number;
+    readonly input: number;
+    readonly cached: number;
+    readonly cacheWrite: number;
+    readonly output: number;
+  }[];
+  /** For each call, beside tokens. */
+  readonly call: number;
+}
+
+/** `prices` of a policy. */
+export interface PriceTable {
+  /** ISO 4217, such as EUR. */
+  readonly currency: string;
+  /** Decimal places of amounts, 4 to 9. Default 9: at most 4.5 million of the currency. */
+  readonly decimals: number;
+  /** The first that matches and is valid counts; later `validFrom` before earlier. */
+  readonly models: readonly ModelPrice[];
+}
+
+/** Forms of responses that Headgate reads usage from. */
+export type UsageFormat = "auto" | "openai" | "anthropic" | "gemini" | "bedrock" | "json";
+
+/** Where the usage of a call is reported. */
+export type UsageSource =
+  /** In the body, which a second filter shows Headgate without delaying it. */
+  | {
+      readonly kind: "body";
+      readonly format: UsageFormat;
+      /** For `json`: paths such as `usage.prompt_tokens`. */
+      readonly fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>;
+    }
+  /** In response headers or trailers: names by count. */
+  | { readonly kind: "headers"; readonly fields: Readonly<Partial<Record<UsageCount, string>>> }
+  /** In dynamic metadata of another filter. */
+  | {
+      readonly kind: "metadata";
+      readonly namespace: string;
+      readonly fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>;
+    }
+  /** Nowhere: calls, bytes and seconds count alone. */
+  | { readonly kind: "none" };
+
+/** Where a request names its model. */
+export type ModelSource =
+  | { readonly kind: "body" }
+  | { readonly kind: "header"; readonly header: string }
+  /** The path segment after this one, such as `models` of `/v1beta/models/gemini-pro:stream`. */
+  | { readonly kind: "path"; readonly after: string }
+  | { readonly kind: "fixed"; readonly model: string };
+
+/** `usage` of a service: how its calls are measured. */
+export interface ServiceUsage {
+  readonly model: ModelSource;
+  readonly source: UsageSource;
+  /** Where the request declares its maximum of output tokens. */
+  readonly declaredMax:
+    | { readonly kind: "body" }
+    | { readonly kind: "header"; readonly header: string }
+    | undefined;
+  /** Bytes of request bodies that are read; only with a model or a maximum from the body. */
+  readonly requestBytesMax: number;
+  readonly estimate: {
+    /** The quantile of earlier calls that is reserved where nothing is declared. Default 0.9. */
+    readonly quantile: number;
+    /** Before anything is learned: output tokens, or units of a budget that counts no tokens. */
+    readonly initial: number;
+  };
+  /** The longest call; it is settled then with what is known. */
+  readonly callMsMax: number;
+}
+
+/** Whether a service's requests are decided after their bodies have been read. */
+export function readsRequestBody({ model, declaredMax }: ServiceUsage): boolean {
+  return model.kind === "body" || declaredMax?.kind === "body";
+}
