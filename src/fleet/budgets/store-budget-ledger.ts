@@ -9,6 +9,7 @@ import type {
   Settlement,
   UsageEntry,
 } from "../../core/budgets/budget-ledger.js";
+import { reservationId } from "../../core/budgets/reservation-id.js";
 import {
   type BudgetOperation,
   type BudgetOutcome,
@@ -207,7 +208,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   ): void {
     assert(entries.length <= entriesMax, "a call is charged to a bounded number of accounts");
     this.#idCount += 1;
-    const id = `${this.holder}.${this.#idCount.toString(36)}` as ReservationId;
+    const id = reservationId(this.holder, this.#idCount);
     this.#reservations.push({ id, entries, deadlineMs, answered, isAnswered: false });
     this.#scheduleTurn();
   }
