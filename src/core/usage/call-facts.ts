@@ -3,10 +3,10 @@ import { keysOf } from "../base/key-of.js";
 import { type CallFacts, usageCountMax } from "../budgets/usage.js";
 import { createJsonTree, type JsonNode } from "./json-paths.js";
 import { JsonReader, type JsonSink } from "./json-reader.js";
-import { modelCharsMax, readCount } from "./usage-fields.js";
+import { modelCharsMax, parseCount } from "./usage-fields.js";
 
 /** What the body of a request says of its call. */
-export interface RequestFacts extends CallFacts {
+export interface BodyFacts extends CallFacts {
   /** Whether it asks for a stream. */
   readonly isStream: boolean;
   /**
@@ -52,7 +52,7 @@ const paths: Readonly<Record<FactSlot, readonly string[]>> = {
 export function readCallFacts(
   bytes: Uint8Array,
   requestBytes: number | undefined = bytes.length,
-): RequestFacts {
+): BodyFacts {
   const sink = new FactSink();
   new JsonReader(factTree, sink).push(bytes, 0, bytes.length);
   const { model, outputMax, choiceCount, isStream, includesUsage } = sink;
@@ -80,12 +80,12 @@ class FactSink implements JsonSink<FactSlot> {
         if (isText) this.model = cutText(text, modelCharsMax);
         break;
       case "outputMax": {
-        const count = readCount(text);
+        const count = parseCount(text);
         if (count !== undefined) this.outputMax = Math.max(count, this.outputMax ?? 0);
         break;
       }
       case "choices":
-        this.choiceCount = Math.max(this.choiceCount, readCount(text) ?? 1);
+        this.choiceCount = Math.max(this.choiceCount, parseCount(text) ?? 1);
         break;
       case "stream":
         this.isStream = text === "true";

@@ -10,7 +10,7 @@ export interface JsonLeaf<Slot extends string> {
 }
 
 /** A wanted path: keys of objects, and `*` or an index for an item of an array. */
-export interface JsonPath<Slot extends string> {
+export interface WantedPath<Slot extends string> {
   readonly steps: readonly string[];
   readonly leaf: JsonLeaf<Slot>;
 }
@@ -37,9 +37,6 @@ export interface JsonField<Slot extends string> {
 /** Steps of a path beyond which nothing is wanted. */
 export const jsonStepsMax = 16;
 
-/** Characters of a key, so that each of them may be written as an escape. */
-export const jsonKeyCharsMax = 128;
-
 /**
  * The tree of those paths. Where two lead to the same value, the later counts. A list of documents,
  * as some servers stream them, is read like one document after the other.
@@ -47,7 +44,7 @@ export const jsonKeyCharsMax = 128;
  * @param paths each of 1 to `jsonStepsMax` steps; longer ones are never found
  */
 export function createJsonTree<Slot extends string>(
-  paths: readonly JsonPath<Slot>[],
+  paths: readonly WantedPath<Slot>[],
 ): JsonNode<Slot> {
   const root = createNode<Slot>();
   root.items = root;

@@ -1,4 +1,4 @@
-import { type JsonLeaf, type JsonNode, jsonKeyCharsMax, jsonStepsMax } from "./json-paths.js";
+import { type JsonLeaf, type JsonNode, jsonStepsMax } from "./json-paths.js";
 import { decodeJsonText } from "./json-text.js";
 
 /** Some of the bytes: from `from` on, below `to`. */
@@ -19,7 +19,7 @@ export interface JsonSink<Slot extends string> {
   documentEnd(): void;
 }
 
-/** Bytes that are kept of a key or a scalar: 128 characters, each one as an escape. */
+/** Bytes that are kept of a key or a scalar: 128 characters, each as an escape. Longer keys are none. */
 export const jsonScalarBytesMax = 768;
 
 type State =
@@ -255,8 +255,8 @@ export class JsonReader<Slot extends string> {
   }
 
   #keptField(): JsonNode<Slot> | undefined {
+    if (this.#keptLength === jsonScalarBytesMax) return undefined;
     const key = this.#keptText();
-    if (key.length > jsonKeyCharsMax) return undefined;
     return this.#open.at(-1)?.fields.find((field) => field.key === key)?.node;
   }
 

@@ -1,7 +1,7 @@
 import { cutText } from "../base/cut-text.js";
 import { type Usage, usageCountMax, usageCounts } from "../budgets/usage.js";
 import type { ByteRange, JsonSink } from "./json-reader.js";
-import { type MutableUsage, modelCharsMax, readCount } from "./usage-fields.js";
+import { type MutableUsage, modelCharsMax, parseCount } from "./usage-fields.js";
 import type { UsageSlot } from "./usage-forms.js";
 
 /** Bytes of text that stand for one token, where nobody reports tokens. */
@@ -27,7 +27,7 @@ export class UsageCounts implements JsonSink<UsageSlot> {
     return this.#textCount > 0;
   }
 
-  /** Notes a count. Zero replaces no other count: servers send it where a count is not known yet. */
+  /** Notes a count. Zero replaces no other: servers send it where a count is not known yet. */
   add(slot: UsageSlot, count: number | undefined): void {
     if (count === undefined || (count === 0 && this.#counts.has(slot))) return;
     this.#counts.set(slot, count);
@@ -35,7 +35,7 @@ export class UsageCounts implements JsonSink<UsageSlot> {
   }
 
   scalar(slot: UsageSlot, text: string, isText: boolean): void {
-    if (slot !== "model") this.add(slot, readCount(text));
+    if (slot !== "model") this.add(slot, parseCount(text));
     else if (isText && this.#model === "") this.#model = cutText(text, modelCharsMax);
   }
 

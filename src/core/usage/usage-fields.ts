@@ -9,7 +9,7 @@ export const modelCharsMax = 128;
  * A count of decimal digits, as JSON and headers have it: a fraction is rounded up, and more than
  * `usageCountMax` is that. Undefined for what is none, a negative number included.
  */
-export function readCount(text: string): number | undefined {
+export function parseCount(text: string): number | undefined {
   if (!/^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) return undefined;
   return Math.min(usageCountMax, Math.ceil(Number(text)));
 }
@@ -51,7 +51,7 @@ function usageOf(
   const usage: MutableUsage = {};
   let isEmpty = true;
   for (const name of counts) {
-    const count = readCount(textOf(name) ?? "");
+    const count = parseCount(textOf(name) ?? "");
     if (count === undefined) continue;
     usage[name] = count;
     isEmpty = false;

@@ -1,6 +1,6 @@
 import { keysOf } from "../base/key-of.js";
 import type { UsageCount } from "../budgets/usage.js";
-import { createJsonTree, type JsonNode, type JsonPath } from "./json-paths.js";
+import { createJsonTree, type JsonNode, type WantedPath } from "./json-paths.js";
 
 /** Whose form a response's body has; `json`: counts at paths of the policy. */
 export const usageFormats = ["auto", "openai", "anthropic", "gemini", "bedrock", "json"] as const;
@@ -224,12 +224,12 @@ function tablesOf(format: Exclude<UsageFormat, "json">): readonly FormTable[] {
   }
 }
 
-function pathsOf(table: FormTable): readonly JsonPath<UsageSlot>[] {
+function pathsOf(table: FormTable): readonly WantedPath<UsageSlot>[] {
   return keysOf(table).flatMap((slot) =>
     (table[slot] ?? []).map((path) => pathOf(slot, path.split("."))),
   );
 }
 
-function pathOf(slot: UsageSlot, steps: readonly string[]): JsonPath<UsageSlot> {
+function pathOf(slot: UsageSlot, steps: readonly string[]): WantedPath<UsageSlot> {
   return { steps, leaf: { kind: slot === "outputText" ? "pieces" : "scalar", slot } };
 }

@@ -4,7 +4,7 @@ import { Base64Reader } from "./base64-reader.js";
 import { type ByteRange, JsonReader, type JsonSink } from "./json-reader.js";
 import { type EventSink, SseReader } from "./sse-reader.js";
 import { UsageCounts } from "./usage-counts.js";
-import { readCount } from "./usage-fields.js";
+import { parseCount } from "./usage-fields.js";
 import type { UsageForm, UsageSlot } from "./usage-forms.js";
 
 /**
@@ -19,8 +19,8 @@ export interface UsageReading {
   /** What was reported or estimated, and the size of the body as `responseBytes`. */
   readonly usage: Usage;
   /**
-   * Whether output tokens are partly or wholly an estimate by the text that was sent: the stream was
-   * cut off before its last report, or reports none. Input tokens may be missing then.
+   * Whether output tokens are partly or wholly an estimate by the text that was sent: the stream
+   * was cut off before its last report, or reports none. Input tokens may be missing then.
    */
   readonly isEstimated: boolean;
   /** Why `usage` has nothing but bytes; undefined where it has more. */
@@ -204,7 +204,7 @@ function isEncoded(contentEncoding: string): boolean {
 function addBedrockHeaders(counts: UsageCounts, headers: ReadonlyMap<string, string>): void {
   for (const [slot, name] of bedrockHeaders) {
     const text = headers.get(`x-amzn-bedrock-${name}-token-count`);
-    if (text !== undefined) counts.add(slot, readCount(text));
+    if (text !== undefined) counts.add(slot, parseCount(text));
   }
 }
 
