@@ -25,13 +25,19 @@ export function amazonChunk(document: object): AmazonMessage {
   return amazonEvent("chunk", { bytes, p: "abcdefghij" });
 }
 
+/** The beginning of a message: its length, that of its headers, and a CRC of both. */
+export function encodeAmazonPrelude(messageBytes: number, headerBytes: number): Buffer {
+  const lengths = Buffer.alloc(8);
+  lengths.writeUInt32BE(messageBytes, 0);
+  lengths.writeUInt32BE(headerBytes, 4);
+  return Buffer.concat([lengths, crc(lengths)]);
+}
+
 function encodeMessage({ headers, payload }: AmazonMessage): Buffer {
   const head = Buffer.concat(Object.entries(headers).map(encodeHeader));
   const body = Buffer.from(payload);
-  const prelude = Buffer.alloc(8);
-  prelude.writeUInt32BE(12 + head.length + body.length + 4, 0);
-  prelude.writeUInt32BE(head.length, 4);
-  const checked = Buffer.concat([prelude, crc(prelude), head, body]);
+  const prelude = encodeAmazonPrelude(12 + head.length + body.length + 4, head.length);
+  const checked = Buffer.concat([prelude, head, body]);
   return Buffer.concat([checked, crc(checked)]);
 }
 

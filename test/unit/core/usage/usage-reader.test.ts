@@ -7,7 +7,6 @@ import {
   type UsageReading,
 } from "../../../../src/core/usage/usage-reader.js";
 import { propertyRuns } from "../../../support/seeds.js";
-import { sizeOf } from "../../../support/size-of.js";
 import { type UsageRecording, usageRecordings } from "../../../support/usage-recordings.js";
 
 const auto = createUsageForm({ format: "auto", fields: {} });
