@@ -6,6 +6,7 @@ import { callerHashRatio, type Priority } from "../../core/admission/priority.js
 import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -73,6 +74,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   expiresMs = Number.POSITIVE_INFINITY;
   /** Its place among leases; see `Expiring`. */
   heapPlace: number | undefined;
+  /** What limits change about it. Undefined: nothing. */
+  marks: RequestMarks | undefined;
   /** How long a rate limit has held it, in milliseconds. */
   delayedMs = 0;
   /** Lets go of it while it is held. */

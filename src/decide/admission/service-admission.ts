@@ -19,7 +19,6 @@ import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
-import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
   AdmissionAnswer,
@@ -33,7 +32,7 @@ import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { permitLeaseMs } from "./permit-lease.js";
-import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
+import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
 
@@ -71,7 +70,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly counts = new AdmissionCounts();
   readonly #parts: ServiceAdmissionParts;
   readonly #pools: ServicePools;
-  #indexed: IndexedService;
+  #indexed: AdmittedService;
   #blocks: ServiceBlocks;
   readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
@@ -79,12 +78,12 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
-  constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
+  constructor(parts: ServiceAdmissionParts, indexed: AdmittedService) {
     const { service } = indexed;
     this.name = service.name;
     this.#parts = parts;
     this.#indexed = indexed;
-    this.#blocks = new ServiceBlocks(parts, service, undefined);
+    this.#blocks = new ServiceBlocks(parts, indexed, undefined);
     const { clock, shares, digest, permitsPeerPercentMax: peerPercentMax = 100 } = parts;
     const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
     const nowMs = (): number => clock.monotonicMs();
@@ -112,10 +111,10 @@ export class ServiceAdmission implements AdmittedRequestHost {
   }
 
   /** A new policy: what was learnt stays where its settings do. */
-  configure(indexed: IndexedService): void {
+  configure(indexed: AdmittedService): void {
     if (indexed.service === this.#indexed.service) return;
     this.#indexed = indexed;
-    this.#blocks = new ServiceBlocks(this.#parts, indexed.service, this.#blocks);
+    this.#blocks = new ServiceBlocks(this.#parts, indexed, this.#blocks);
     this.#pools.configure(indexed.service);
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
@@ -317,6 +316,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
+    if (answer.kind === "passes" || answer.kind === "delayed") visit.marks = answer.marks;
     if (answer.kind === "delayed") {
       this.#delay(visit, answer.delayMs);
     } else if (answer.kind !== "denied") {
@@ -369,7 +369,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (admission === undefined) {
       visit.stage = "over";
       this.counts.admitted[visit.priority] += 1;
-      visit.tell(terms.unfollowed[visit.priority]);
+      visit.tell(terms.unfollowedBy(visit));
       return;
     }
     const { maxInFlightPer } = admission.policy;
