@@ -158,7 +158,11 @@ export interface Limit {
   /** Absent: gcra. */
   readonly algorithm?: Algorithm;
   readonly role: Role;
-  /** Absent: the request is refused. Present only if `role` is enforce or shadow, with gcra. */
+  /**
+   * Absent: the request is refused. `delay`: `role` is enforce or shadow, with gcra. `annotate` and
+   * `fallback`: `role` is shadow, since nobody is refused, and what passes over the limit is not
+   * charged.
+   */
   readonly over?: OverLimit;
   /** Requests that pass while at least this ratio is used are annotated. Absent: none. */
   readonly warn?: { readonly atRatio: number; readonly headers: readonly HeaderField[] };

@@ -1,6 +1,7 @@
 import { bucketTimeToFullUs, type Charge, remainingHits, retryAfterUs } from "./bucket.js";
 import type { ChargeResult } from "./gcra.js";
 import { denialOf, hitsMax, type Limit, type LimitUnit, unitSeconds } from "./limit.js";
+import type { RequestMarks } from "./request-marks.js";
 
 /**
  * The part of a limit that a status reports. A limit itself can be used, so that derived values can
@@ -37,6 +38,8 @@ export interface Verdict {
   readonly isDenied: boolean;
   /** How long the caller must hold the request, in microseconds. Absent: not at all. */
   readonly delayUs?: number;
+  /** What changes about the request, which passes. Absent: nothing. */
+  readonly marks?: RequestMarks;
   /** One per descriptor, in the request's order. */
   readonly statuses: readonly DescriptorVerdict[];
 }

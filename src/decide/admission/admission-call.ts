@@ -38,6 +38,8 @@ export interface AdmissionGrant {
    * for, whatever `responseHeaders` says.
    */
   readonly responseSetHeaders?: readonly HeaderField[];
+  /** Whether Envoy chooses the route again, by the headers that are set. Absent: it does not. */
+  readonly clearsRoute?: true;
 }
 
 /** What `AdmissionDecider.begin` returns: what became of a request, as far as it is known. */

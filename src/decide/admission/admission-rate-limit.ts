@@ -1,6 +1,7 @@
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { AskablePart, DescriptorPart } from "../../policy/services/descriptor-parts.js";
 import type { ServiceRateLimit } from "../../policy/services/service-rate-limit.js";
@@ -18,9 +19,9 @@ export type RateLimitDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
 
 /** What a rate limit says to a request. */
 export type RateLimitAnswer =
-  | { readonly kind: "passes" }
+  | { readonly kind: "passes"; readonly marks?: RequestMarks }
   /** It passes after this time. Its place among `DelayedRequests` is reserved. */
-  | { readonly kind: "delayed"; readonly delayMs: number }
+  | { readonly kind: "delayed"; readonly delayMs: number; readonly marks?: RequestMarks }
   | {
       readonly kind: "denied";
       /** In which time the same request passes. */
@@ -104,9 +105,10 @@ export class RateLimitAsker {
   }
 
   #answerOf(prepared: PreparedQuery, verdict: Verdict): RateLimitAnswer {
-    const { delayUs } = verdict;
-    if (delayUs !== undefined) return { kind: "delayed", delayMs: delayUs / 1_000 };
-    if (!verdict.isDenied) return passes;
+    const { delayUs, marks } = verdict;
+    const marked = marks === undefined ? {} : { marks };
+    if (delayUs !== undefined) return { kind: "delayed", delayMs: delayUs / 1_000, ...marked };
+    if (!verdict.isDenied) return marks === undefined ? passes : { kind: "passes", marks };
     let retryUs = 0;
     for (const { isOver, durationUntilResetUs = 0 } of verdict.statuses) {
       if (isOver && durationUntilResetUs > retryUs) retryUs = durationUntilResetUs;

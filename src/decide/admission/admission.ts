@@ -5,6 +5,7 @@ import type { Cancel } from "../../core/base/clock.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
+import { markingHeaders } from "../../policy/services/marking-headers.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type {
   AdmissionAnswer,
@@ -131,9 +132,11 @@ export class Admission implements AdmissionDecider {
       headers: new Set(commonHeaderNames),
       attributes: new Set(),
     };
+    const ownHeadersOf = markingHeaders(policy?.rules ?? []);
     for (const { name } of policy?.services ?? []) {
-      const indexed = policy?.serviceIndex.named(name);
-      if (indexed === undefined) continue;
+      const found = policy?.serviceIndex.named(name);
+      if (found === undefined) continue;
+      const indexed = { ...found, ownHeaders: ownHeadersOf(found.service) };
       addRequestNeeds(indexed.service, indexed.classifier, needs);
       const known = before.get(name);
       known?.configure(indexed);

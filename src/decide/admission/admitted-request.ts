@@ -6,6 +6,7 @@ import { callerHashRatio, type Priority } from "../../core/admission/priority.js
 import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -73,6 +74,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   expiresMs = Number.POSITIVE_INFINITY;
   /** Its place among leases; see `Expiring`. */
   heapPlace: number | undefined;
+  /** What limits change about it. Undefined: nothing. */
+  marks: RequestMarks | undefined;
   /** How long a rate limit has held it, in milliseconds. */
   delayedMs = 0;
   /** Lets go of it while it is held. */
@@ -81,6 +84,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   holdsWhole = false;
   /** Its caller's or route's permit, where those are counted; held from before it waits. */
   keyCount: KeyCount | undefined;
+  /** Gives back the same in the fleet's count; undefined where it has none. */
+  giveBackShared: (() => void) | undefined;
   /** The last that is known of the response. */
   response: ResponseFacts | undefined;
   /** Who is told; undefined while `begin` runs, which returns what it is told. */

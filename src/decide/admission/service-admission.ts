@@ -14,12 +14,12 @@ import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
+import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
-import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
   AdmissionAnswer,
@@ -33,7 +33,7 @@ import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { permitLeaseMs } from "./permit-lease.js";
-import { type BlockParts, ServiceBlocks } from "./service-blocks.js";
+import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
 
@@ -42,6 +42,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly clock: Clock;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
+  /** Calls in flight by key over all replicas; absent where this process is alone. */
+  readonly sharedKeys?: SharedKeyCounts;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
@@ -71,7 +73,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly counts = new AdmissionCounts();
   readonly #parts: ServiceAdmissionParts;
   readonly #pools: ServicePools;
-  #indexed: IndexedService;
+  #indexed: AdmittedService;
   #blocks: ServiceBlocks;
   readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
@@ -79,12 +81,12 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
-  constructor(parts: ServiceAdmissionParts, indexed: IndexedService) {
+  constructor(parts: ServiceAdmissionParts, indexed: AdmittedService) {
     const { service } = indexed;
     this.name = service.name;
     this.#parts = parts;
     this.#indexed = indexed;
-    this.#blocks = new ServiceBlocks(parts, service, undefined);
+    this.#blocks = new ServiceBlocks(parts, indexed, undefined);
     const { clock, shares, digest, permitsPeerPercentMax: peerPercentMax = 100 } = parts;
     const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
     const nowMs = (): number => clock.monotonicMs();
@@ -112,10 +114,10 @@ export class ServiceAdmission implements AdmittedRequestHost {
   }
 
   /** A new policy: what was learnt stays where its settings do. */
-  configure(indexed: IndexedService): void {
+  configure(indexed: AdmittedService): void {
     if (indexed.service === this.#indexed.service) return;
     this.#indexed = indexed;
-    this.#blocks = new ServiceBlocks(this.#parts, indexed.service, this.#blocks);
+    this.#blocks = new ServiceBlocks(this.#parts, indexed, this.#blocks);
     this.#pools.configure(indexed.service);
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
@@ -276,20 +278,64 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #decide(visit: AdmittedRequest): void {
     const nowMs = visit.arrivedMs;
-    const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
     if (cause !== undefined) {
       this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
-    } else if (rateLimit === undefined || visit.request.isObserved) {
-      this.#enter(visit, nowMs);
-    } else if (!this.#mayEnter(visit, nowMs)) {
-      // Who would be refused for want of room is not charged first.
-      const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
-      this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
-      const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
+      this.#takeKey(visit, nowMs);
+    }
+  }
+
+  /** Counts it among those of its caller in the fleet, where they are counted there. */
+  #takeKey(visit: AdmittedRequest, nowMs: number): void {
+    const { sharedKeys } = this.#parts;
+    const { keyed, policy } = this.#blocks.admission ?? {};
+    const limit = policy?.maxInFlightPer;
+    if (sharedKeys === undefined || keyed === undefined || limit?.scope !== "fleet") {
+      this.#askRateLimit(visit, nowMs);
+      return;
+    }
+    if (this.#refuseIfFull(visit, nowMs)) return;
+    const key = requestKey(limit.per, visit.request);
+    const isEnforced = !this.#isDry(visit, "permits");
+    // This replica's own count has been looked at, and a dry run has counted what it found.
+    const isCounted = !keyed.hasRoom(key);
+    visit.keyCount = keyed.take(key);
+    const shared = { service: this.name, key, max: limit.max, isEnforced };
+    sharedKeys.take(shared, deadlineMsOf(visit, nowMs), ({ isOver, giveBack }) => {
+      if (visit.stage === "over") {
+        giveBack?.();
+        return;
+      }
+      visit.giveBackShared = giveBack;
+      if (!isEnforced) {
+        if (isOver && !isCounted) this.counts.dryRefused.add(visit.priority, "concurrency");
+        return;
+      }
+      const answeredMs = this.#parts.clock.monotonicMs();
+      if (giveBack !== undefined) this.#askRateLimit(visit, answeredMs);
+      else this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(answeredMs) });
+    });
+    // What is never refused does not wait for the count.
+    if (!isEnforced) this.#askRateLimit(visit, nowMs);
+  }
+
+  #askRateLimit(visit: AdmittedRequest, nowMs: number): void {
+    const { rateLimit } = this.#blocks;
+    if (rateLimit === undefined || visit.request.isObserved) {
+      this.#enter(visit, nowMs);
+    } else if (!this.#refuseIfFull(visit, nowMs)) {
+      const deadlineMs = deadlineMsOf(visit, nowMs);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
     }
+  }
+
+  /** Who would be refused for want of room is not charged first. */
+  #refuseIfFull(visit: AdmittedRequest, nowMs: number): boolean {
+    if (this.#mayEnter(visit, nowMs)) return false;
+    const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
+    this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
+    return true;
   }
 
   #firstRefusal(visit: AdmittedRequest, nowMs: number): RefusalCause | undefined {
@@ -317,6 +363,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
+    if (answer.kind === "passes" || answer.kind === "delayed") visit.marks = answer.marks;
     if (answer.kind === "delayed") {
       this.#delay(visit, answer.delayMs);
     } else if (answer.kind !== "denied") {
@@ -369,11 +416,11 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (admission === undefined) {
       visit.stage = "over";
       this.counts.admitted[visit.priority] += 1;
-      visit.tell(terms.unfollowed[visit.priority]);
+      visit.tell(terms.unfollowedBy(visit));
       return;
     }
     const { maxInFlightPer } = admission.policy;
-    if (maxInFlightPer !== undefined) {
+    if (maxInFlightPer !== undefined && visit.keyCount === undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
     if (this.#queue.hasRoom(visit, nowMs)) {
@@ -479,10 +526,17 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;
+    visit.giveBackShared?.();
+    visit.giveBackShared = undefined;
   }
 }
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+/** When its caller stops waiting, on the monotonic clock; Infinity where nobody said. */
+function deadlineMsOf(visit: AdmittedRequest, nowMs: number): number {
+  return nowMs + (visit.remainingMs(nowMs) ?? Number.POSITIVE_INFINITY);
+}
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */
 function deadlineOf(

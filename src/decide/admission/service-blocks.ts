@@ -12,7 +12,9 @@ import {
 import type { Random } from "../../core/base/clock.js";
 import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
+import { fallbackField, type RequestMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
+import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
@@ -40,6 +42,12 @@ export interface BlockParts {
   readonly refusalLog?: RefusalLog | undefined;
 }
 
+/** A service of a policy, and what limits may do to its requests. */
+export interface AdmittedService extends IndexedService {
+  /** Headers that limits set, in lower case: callers' own are removed. */
+  readonly ownHeaders: readonly string[];
+}
+
 /** How rate limits refuse where admission is off. */
 const defaultRejectSettings: RejectSettings = {
   retryAfterSecondsMin: 1,
@@ -64,11 +72,15 @@ export class ServiceBlocks {
   readonly #refusing = new Map<RefusalCause, RefusingCause>();
   readonly #isLate: BlockParts["isLate"];
 
-  constructor(parts: BlockParts, service: ServicePolicy, before: ServiceBlocks | undefined) {
+  constructor(
+    parts: BlockParts,
+    { service, ownHeaders }: AdmittedService,
+    before: ServiceBlocks | undefined,
+  ) {
     const draw = (): number => parts.random.next();
     this.service = service;
     this.#isLate = parts.isLate;
-    this.terms = new AdmissionTerms(service, draw);
+    this.terms = new AdmissionTerms(service, ownHeaders, draw);
     const { admission, rateLimit } = service;
     const settings = admission?.reject ?? defaultRejectSettings;
     this.refusals = new ImmediateResponseCache({ service: service.name, settings, draw });
@@ -207,13 +219,15 @@ class AdmissionTerms {
   readonly bypassed: AdmissionVerdict;
 
   /** @param draw uniform in [0, 1) */
-  constructor(policy: ServicePolicy, draw: () => number) {
+  constructor(policy: ServicePolicy, removeHeaders: readonly string[], draw: () => number) {
     this.#policy = policy;
     this.#draw = draw;
-    this.#full = byPriority(policy, { responseHeaders: undefined, isFollowed: true });
-    this.#sampled = byPriority(policy, { responseHeaders: "send", isFollowed: true });
-    this.#unsampled = byPriority(policy, { responseHeaders: "skip", isFollowed: true });
-    const unfollowed = byPriority(policy, { responseHeaders: undefined, isFollowed: false });
+    const followed = { removeHeaders, isFollowed: true };
+    this.#full = byPriority(policy, { ...followed, responseHeaders: undefined });
+    this.#sampled = byPriority(policy, { ...followed, responseHeaders: "send" });
+    this.#unsampled = byPriority(policy, { ...followed, responseHeaders: "skip" });
+    const unsaid = { removeHeaders, isFollowed: false, responseHeaders: undefined };
+    const unfollowed = byPriority(policy, unsaid);
     this.unfollowed = {
       critical: passed(unfollowed.critical),
       high: passed(unfollowed.high),
@@ -223,19 +237,26 @@ class AdmissionTerms {
     this.bypassed = passed({
       ...unfollowed[policy.priority.default],
       setHeaders: [],
-      removeHeaders: [policy.priority.header],
+      removeHeaders: [policy.priority.header, ...removeHeaders],
       metadata: undefined,
     });
   }
 
   /** For a request that holds a permit; `waitedMs` is how long it was here. */
   followed(visit: AdmittedRequest, waitedMs: number): AdmissionGrant {
-    const terms = this.#sample()[visit.priority];
+    const terms = marked(this.#sample()[visit.priority], visit.marks);
     const deadline = this.#policy.admission?.deadline;
     if (deadline === undefined || visit.deadline === undefined) return terms;
     const isGrpc = isGrpcRequest(visit.request.headers.get("content-type"));
     const budget = budgetHeaders(deadline, { deadline: visit.deadline, waitedMs, isGrpc });
     return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
+  }
+
+  /** For a request that needs no permit. */
+  unfollowedBy({ priority, marks }: AdmittedRequest): AdmissionVerdict {
+    const plain = this.unfollowed[priority];
+    if (marks === undefined || plain.kind !== "admitted") return plain;
+    return passed(marked(plain.terms, marks));
   }
 
   #sample(): Readonly<Record<Priority, AdmissionGrant>> {
@@ -245,18 +266,26 @@ class AdmissionTerms {
   }
 }
 
+/** The terms of a request that limits change. */
+function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
+  if (marks === undefined) return terms;
+  const { setHeaders, fallback } = marks;
+  const all = [...terms.setHeaders, ...setHeaders];
+  if (fallback === undefined) return { ...terms, setHeaders: all };
+  return { ...terms, setHeaders: [...all, fallbackField(fallback)], clearsRoute: true };
+}
+
 function passed(terms: AdmissionGrant): AdmissionVerdict {
   return { kind: "admitted", terms, ticket: undefined };
 }
 
 function byPriority(
   { name, priority: { header } }: ServicePolicy,
-  fields: Pick<AdmissionGrant, "responseHeaders" | "isFollowed">,
+  fields: Pick<AdmissionGrant, "responseHeaders" | "isFollowed" | "removeHeaders">,
 ): Readonly<Record<Priority, AdmissionGrant>> {
   const of = (priority: Priority): AdmissionGrant => ({
     priority,
     setHeaders: [{ name: header, value: priority }],
-    removeHeaders: [],
     metadata: new Map<string, ScalarValue>([
       ["priority", priority],
       ["service", name],

@@ -13,6 +13,7 @@ import {
 import type { BatchOutcome } from "./batcher.js";
 import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
+import { marksOf } from "./request-marks.js";
 
 /** Returns the result of one of several identical calls. The store grants the first ones. */
 export function decidedByStore(
@@ -42,8 +43,10 @@ export function present(prepared: PreparedQuery, request: DecidedRequest): Verdi
     statuses.push(presentDescriptor(descriptor, { prepared, request }));
   }
   const delayUs = prepared.delayUs === 0 ? 0 : longestDelayUs(request);
-  if (delayUs > 0) return { isDenied: false, delayUs, statuses };
-  return { isDenied: request.isDenied && !prepared.isShadow, statuses };
+  const isDenied = request.isDenied && !prepared.isShadow;
+  const verdict = delayUs > 0 ? { isDenied: false, delayUs, statuses } : { isDenied, statuses };
+  const marks = prepared.isMarking && !isDenied ? marksOf(prepared, request) : undefined;
+  return marks === undefined ? verdict : { ...verdict, marks };
 }
 
 /** How long a request is held: until all of its charges that may hold it fit. */

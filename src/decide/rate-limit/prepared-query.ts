@@ -27,6 +27,7 @@ import type { DecisionCounters, HitCounters, RuleCounters } from "./counters.js"
 import type { KeyRecord, KeyRecords } from "./key-records.js";
 import type { NewKeyGuard } from "./new-keys.js";
 import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
+import { isMarking } from "./request-marks.js";
 import { type LimitSwitches, switchedRole } from "./switches.js";
 import { commonWindow, type WindowSource } from "./window-source.js";
 
@@ -95,6 +96,8 @@ export interface PreparedQuery {
   readonly slot: CoalescingSlot;
   /** Whether a matched rule defines what responses contain. */
   readonly isStyled: boolean;
+  /** Whether a matched limit may change a request that passes; see `RequestMarks`. */
+  readonly isMarking: boolean;
 }
 
 /** The approximate size of a query, with the records of its keys, in bytes. */
@@ -160,6 +163,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     isKeepable,
     slot: createSlot(),
     isStyled: descriptors.some(isStyled),
+    isMarking: asks.some(({ limit }) => isMarking(limit)),
   };
 }
 

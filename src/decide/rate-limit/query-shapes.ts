@@ -59,7 +59,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
   const asks = shapedAsks(sample.asks, keys);
   const charges = chargesOf(asks);
   const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
-  const { delayUs, isRepeatable, isPlain, isKeepable, isStyled } = sample;
+  const { delayUs, isRepeatable, isPlain, isKeepable, isStyled, isMarking } = sample;
   return {
     policy,
     overrides,
@@ -76,6 +76,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
     isKeepable,
     slot: createSlot(),
     isStyled,
+    isMarking,
   };
 }
 

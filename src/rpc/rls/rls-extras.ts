@@ -13,6 +13,7 @@ import {
   reportedRuleText,
   ruleHeader,
 } from "../../core/limits/reported-rule.js";
+import { fallbackField } from "../../core/limits/request-marks.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { ReportedRules, refusingRule } from "../../decide/rate-limit/refusing-rule.js";
@@ -63,7 +64,8 @@ export class ResponseExtras {
   }
 
   /** Whether the answer to such a call may carry anything; the others are not worth a look. */
-  mayAdd({ isStyled }: PreparedQuery, { isDenied }: Verdict): boolean {
+  mayAdd({ isStyled }: PreparedQuery, { isDenied, marks }: Verdict): boolean {
+    if (marks !== undefined) return true;
     const { headerNames, requestHeaderNames, hasDynamicMetadata, tellsWait } = this.#options;
     const isNamed = headerNames !== undefined || requestHeaderNames !== undefined;
     return isStyled || isNamed || hasDynamicMetadata || (tellsWait && isDenied);
@@ -80,7 +82,7 @@ export class ResponseExtras {
     };
     return {
       headers: [...headers, ...namingHeaders(reportedRule)],
-      requestHeaders,
+      requestHeaders: [...requestHeaders, ...markHeaders(call.verdict)],
       body,
       metadata,
     };
@@ -130,6 +132,13 @@ export class ResponseExtras {
       tellsWait: this.#options.tellsWait,
     });
   }
+}
+
+/** Envoy chooses no other route after it: what a fallback's header does is its reader's business. */
+function markHeaders({ marks }: Verdict): readonly Header[] {
+  if (marks === undefined) return [];
+  const { setHeaders, fallback } = marks;
+  return fallback === undefined ? setHeaders : [...setHeaders, fallbackField(fallback)];
 }
 
 function namingHeaders(reportedRule: ReportedRule | undefined): readonly Header[] {

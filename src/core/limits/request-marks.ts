@@ -1,0 +1,34 @@
+import type { HeaderField } from "../base/header-field.js";
+import type { FallbackRoute } from "./limit.js";
+
+/**
+ * Names the cluster that a request falls back to. Generated routes look at it; callers' own are
+ * removed.
+ */
+export const fallbackHeader = "x-headgate-fallback";
+
+/** What limits and budgets change about a request that passes. */
+export interface RequestMarks {
+  /** For the upstream. A later field replaces an earlier one of the same name. */
+  readonly setHeaders: readonly HeaderField[];
+  /** Where it goes instead. Absent: on. */
+  readonly fallback?: FallbackRoute;
+}
+
+/** The header that a fallback sets. */
+export function fallbackField(fallback: FallbackRoute): HeaderField {
+  return fallback.kind === "header"
+    ? fallback.header
+    : { name: fallbackHeader, value: fallback.cluster };
+}
+
+/** Both, the second one's fields last. The first fallback counts. */
+export function joinMarks(
+  one: RequestMarks | undefined,
+  other: RequestMarks | undefined,
+): RequestMarks | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  const fallback = one.fallback ?? other.fallback;
+  const setHeaders = [...one.setHeaders, ...other.setHeaders];
+  return fallback === undefined ? { setHeaders } : { setHeaders, fallback };
+}

@@ -1,0 +1,36 @@
+import type { HeaderField } from "../../core/base/header-field.js";
+import { levelAt, unitsPerHit } from "../../core/limits/bucket.js";
+import type { FallbackRoute, Limit } from "../../core/limits/limit.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
+import type { DecidedRequest } from "./decision-observer.js";
+import type { PreparedQuery } from "./prepared-query.js";
+
+/** Whether a limit may change a request that passes. */
+export function isMarking({ over, warn }: Limit): boolean {
+  return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
+}
+
+/** What the limits of a query change about a request that passes; undefined: nothing. */
+export function marksOf(
+  { asks }: Pick<PreparedQuery, "asks">,
+  { charges, results, nowUs }: DecidedRequest,
+): RequestMarks | undefined {
+  const setHeaders: HeaderField[] = [];
+  let fallback: FallbackRoute | undefined;
+  for (const [i, { limit }] of asks.entries()) {
+    const charge = charges[i];
+    const result = results[i];
+    if (charge === undefined || result === undefined) continue;
+    const { warn, over } = limit;
+    if (warn !== undefined) {
+      const levelUnits = levelAt(charge, result.bucket, nowUs);
+      const isNear = levelUnits >= warn.atRatio * charge.burst * unitsPerHit;
+      if (isNear || result.isOver) setHeaders.push(...warn.headers);
+    }
+    if (!result.isOver) continue;
+    if (over?.kind === "annotate") setHeaders.push(...over.headers);
+    if (over?.kind === "fallback") fallback ??= over.to;
+  }
+  if (fallback !== undefined) return { setHeaders, fallback };
+  return setHeaders.length === 0 ? undefined : { setHeaders };
+}
