@@ -1,4 +1,5 @@
 import { type UsageCount, usageCountMax, usageCounts } from "../../core/budgets/usage.js";
+import { usageFormats } from "../../core/usage/usage-forms.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import {
