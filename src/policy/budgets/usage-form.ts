@@ -1,4 +1,5 @@
 import { type UsageCount, usageCountMax, usageCounts } from "../../core/budgets/usage.js";
+import { usageFormats } from "../../core/usage/usage-forms.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import {
@@ -143,7 +144,7 @@ const body = object(
   { title: "a body of a usage", docs: "How the response's body reports the usage." },
   {
     format: field(
-      words("auto", "openai", "anthropic", "gemini", "bedrock", "json"),
+      words(...usageFormats),
       "The form of responses, streamed or not. `auto` recognizes them. `json`: `fields` says " +
         "where the counts are.",
       { default: "auto" },
