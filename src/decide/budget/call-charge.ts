@@ -114,13 +114,13 @@ export class CallCharge {
     });
   }
 
-  #usedBy({ usage, status, isComplete }: KnownEnd): Usage {
+  #usedBy({ usage, status }: KnownEnd): Usage {
     const { startedMs, expected, kind } = this.#parts;
     const { clock, learned } = this.#context;
     const durationMs = Math.max(0, Math.round(clock.epochUs() / 1_000) - startedMs);
     const { outputPerByte } = learned.of(kind);
     const known = { ...usage, durationMs };
-    return usedBy({ known, status, isComplete, expected, outputPerByte });
+    return usedBy({ known, status, expected, outputPerByte });
   }
 
   #learn({ usage, status, isComplete }: KnownEnd, used: Usage | undefined): void {
