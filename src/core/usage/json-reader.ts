@@ -177,10 +177,9 @@ export class JsonReader<Slot extends string> {
 
   /** The field of the innermost object with that key. */
   #field(bytes: Uint8Array, from: number, to: number): JsonNode<Slot> | undefined {
-    const fields = this.#open[this.#open.length - 1]?.fields ?? [];
-    for (const field of fields) {
-      if (field.bytes.length === to - from && isAt(field.bytes, bytes, from)) return field.node;
-    }
+    const fields = this.#open[this.#open.length - 1]?.fields[to - from];
+    if (fields === undefined) return undefined;
+    for (const field of fields) if (isAt(field.bytes, bytes, from)) return field.node;
     return undefined;
   }
 
@@ -274,7 +273,10 @@ export class JsonReader<Slot extends string> {
   #keptField(): JsonNode<Slot> | undefined {
     if (this.#keptLength === jsonScalarBytesMax) return undefined;
     const key = this.#keptText();
-    return this.#open.at(-1)?.fields.find((field) => field.key === key)?.node;
+    return this.#open
+      .at(-1)
+      ?.fields.flat()
+      .find((field) => field.key === key)?.node;
   }
 
   #keptText(): string {
