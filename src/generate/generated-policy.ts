@@ -19,5 +19,16 @@ export function generatedPolicy(
   const { name = defaultName, domains, rules, services, quotas, waitingRooms, proxies } = parsed;
   // Another comment, or another order of names, makes no file stale; nor does another Headgate.
   const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
-  return { name, domains, rules, services, quotas, waitingRooms, proxies, hash, texts };
+  return {
+    name,
+    domains,
+    rules,
+    services,
+    quotas,
+    waitingRooms,
+    budgets: [],
+    proxies,
+    hash,
+    texts,
+  };
 }

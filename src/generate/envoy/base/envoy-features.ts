@@ -32,6 +32,8 @@ const envoyFeatures = {
   fixedMinRtt: 35,
   /** `status_on_error` of ext_proc. */
   extProcErrorStatus: 36,
+  /** `request_body_buffer_limit` of virtual hosts. */
+  requestBodyBufferLimit: 37,
   /** Hits that are given back. */
   refunds: 38,
   /** Retry-After of both rate-limit filters. */
