@@ -115,8 +115,7 @@ function route(
     match,
     route: {
       cluster: clusterName(service, context),
-      ...routeAction(service),
-      priority: isUrgent ? "HIGH" : undefined,
+      ...routeAction(service, isUrgent ? "HIGH" : undefined),
     },
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
@@ -124,12 +123,13 @@ function route(
 }
 
 /** What is said of a service's requests, whichever cluster they go to. */
-export function routeAction(service: ServicePolicy): TreeMap {
+function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
   const { idleMs, maxStreamMs } = service.timeouts;
   return {
     timeout: durationText(requestMsMax(service)),
     idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
     max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
+    priority,
     hash_policy: hashPolicy(service.loadBalancing),
     upgrade_configs: upgradeConfigs(service),
   };
