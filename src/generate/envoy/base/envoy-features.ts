@@ -33,7 +33,7 @@ const envoyFeatures = {
   /** `status_on_error` of ext_proc. */
   extProcErrorStatus: 36,
   /** `request_body_buffer_limit` of virtual hosts. */
-  requestBodyBufferLimit: 37,
+  requestBodyBufferLimit: 36,
   /** Hits that are given back. */
   refunds: 38,
   /** Retry-After of both rate-limit filters. */

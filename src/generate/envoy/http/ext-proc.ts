@@ -140,12 +140,12 @@ function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): T
 }
 
 /** Whether Headgate decides on a service's requests once it has seen their bodies. */
-function readsBodies({ usage }: ServicePolicy): boolean {
+export function readsBodies({ usage }: ServicePolicy): boolean {
   return usage !== undefined && readsRequestBody(usage);
 }
 
 /** @param service whose requests alone it is for; undefined: any */
-function processingMode(service?: ServicePolicy): Tree {
+export function processingMode(service?: ServicePolicy): Tree {
   const isBodyRead = service !== undefined && readsBodies(service);
   const why =
     `${isBodyRead ? "The body of a request says what it may cost." : "Headers only."} Trailers ` +

@@ -4,7 +4,7 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { defaultBlocks } from "../../../policy/upstream/default-upstream.js";
 import { noted, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
-import { hasFeature } from "../base/envoy-features.js";
+import { hasFeature, reportOld } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { isAskedHere } from "../base/sides.js";
 import { durationText, typed } from "../base/values.js";
@@ -101,6 +101,19 @@ export function measuredHost(service: ServicePolicy, context: EnvoyContext): Tre
         ? noted("Larger bodies are refused with 413.", usage.requestBytesMax)
         : undefined,
   };
+}
+
+/** Reports that listeners which somebody else makes may buffer less than is to be read. */
+export function reportBodyLimit({ name, usage }: ServicePolicy, context: EnvoyContext): void {
+  if (usage === undefined || !readsRequestBody(usage) || !isAskedHere(context)) return;
+  if (hasFeature(context, "requestBodyBufferLimit")) return;
+  reportOld(context, {
+    service: name,
+    path: ["usage", "requestBody"],
+    feature: "requestBodyBufferLimit",
+    what: "a limit of buffered request bodies for one service",
+    instead: "let requests state their model and maximum in headers",
+  });
 }
 
 /**

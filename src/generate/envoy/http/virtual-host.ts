@@ -123,7 +123,7 @@ function route(
 }
 
 /** What is said of a service's requests, whichever cluster they go to. */
-function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
+export function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
   const { idleMs, maxStreamMs } = service.timeouts;
   return {
     timeout: durationText(requestMsMax(service)),
