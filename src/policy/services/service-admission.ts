@@ -58,6 +58,8 @@ export interface KeyedPermits {
   readonly max: number;
   /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
   readonly keysMax: number;
+  /** Whether replicas count together, where they have a shared store. Default fleet. */
+  readonly scope: "fleet" | "replica";
 }
 
 /** A header that tells callers apart. */
@@ -88,6 +90,11 @@ const permitsPer = object(
       whole({ min: 1, max: permitKeysMax }),
       "Maximum number of callers counted separately.",
       { larger: "looser", default: 10_000 },
+    ),
+    scope: field(
+      words("fleet", "replica"),
+      "Whether `max` is of all replicas together, or of each.",
+      { default: "fleet" },
     ),
   },
 );
@@ -265,9 +272,9 @@ function keyedPermits(
   caller: CallerKey,
 ): KeyedPermits | undefined {
   if (read?.max === undefined) return undefined;
-  const { per, max, keysMax } = read;
-  if (typeof per !== "string") return { per, max, keysMax };
-  return { per: per === "route" ? { kind: "route" } : caller, max, keysMax };
+  const { per: from, max, keysMax, scope } = read;
+  const per = from === "route" ? { kind: "route" as const } : from === "caller" ? caller : from;
+  return { per, max, keysMax, scope };
 }
 
 /** What stands beside `admission` and matters to it. */

@@ -85,6 +85,39 @@ describe("ResponseExtras", () => {
     expect(headersOf(await other.ask(asking("user")))).toEqual([]);
   });
 
+  it("tells the upstream of what passes over a limit, and from the ratio on that it asks", async () => {
+    const annotating = testLimit(4, {
+      role: "shadow",
+      over: { kind: "annotate", headers: [{ name: "x-over", value: "yes" }] },
+      warn: { atRatio: 0.75, headers: [{ name: "x-near", value: "yes" }] },
+    });
+    const { ask, askJson } = serviceFor([{ path: ["user"], effect: [annotating] }], {});
+    const added: string[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      const { requestHeadersToAdd, overallCode } = await ask(asking("user"));
+      expect(overallCode).toBe(RateLimitResponse_Code.OK);
+      added.push(requestHeadersToAdd.map(({ key }) => key).join(" "));
+    }
+    expect(added).toEqual(["", "", "x-near", "x-near", "x-near x-over"]);
+    const body = JSON.stringify({
+      domain: "shop",
+      descriptors: [{ entries: [{ key: "user", value: "v" }] }],
+    });
+    expect(await askJson(body)).toMatchObject({
+      requestHeadersToAdd: [{ key: "x-near" }, { key: "x-over" }],
+    });
+  });
+
+  it("names the cluster that a request over a limit falls back to", async () => {
+    const to = { kind: "cluster", cluster: "cheap" } as const;
+    const falling = testLimit(1, { role: "shadow", over: { kind: "fallback", to } });
+    const { ask } = serviceFor([{ path: ["user"], effect: [falling] }], {});
+    expect((await ask(asking("user"))).requestHeadersToAdd).toEqual([]);
+    expect((await ask(asking("user"))).requestHeadersToAdd).toMatchObject([
+      { key: "x-headgate-fallback", value: "cheap" },
+    ]);
+  });
+
   it("adds the process's headers behind the statuses", async () => {
     const answer = await serviceFor([user], { headerNames }).ask(asking("user"));
     expect(headersOf(answer)).toEqual(["l: 10", "r: 9", "t: 6"]);
