@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { listen } from "../../app/base/listen.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
-import { isJsonObject, type JsonValue, parseJson } from "../../core/base/json.js";
+import { isJsonObject, type JsonValue } from "../../core/base/json.js";
 
 /** How the fake model server answers. */
 export interface ModelPace {
@@ -229,7 +229,8 @@ function anthropicForm({ model, inputTokens, outputTokens }: ModelCall): ModelFo
         event("content_block_start", { index: 0, content_block: block })
       );
     },
-    piece: (text) => event("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
+    piece: (text) =>
+      event("content_block_delta", { index: 0, delta: { type: "text_delta", text } }),
     tail: () =>
       event("content_block_stop", { index: 0 }) +
       event("message_delta", {
@@ -267,4 +268,12 @@ async function readText(request: IncomingMessage): Promise<string | undefined> {
     return undefined;
   }
   return Buffer.concat(chunks).toString("utf8");
+}
+
+function parseJson(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -75,10 +75,7 @@ export function usagePerRoute(service: ServicePolicy): TreeMap {
   if (!observesBodies(service)) return typed(type, { disabled: true });
   return typed(type, {
     overrides: {
-      grpc_initial_metadata: [
-        { key: "x-headgate-service", value: service.name },
-        { key: roleHeader, value: "usage" },
-      ],
+      grpc_initial_metadata: [{ key: "x-headgate-service", value: service.name }],
     },
   });
 }
