@@ -16,7 +16,16 @@ export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
   { texts, hashOf }: PolicySourceTexts,
 ): GeneratedPolicy {
-  const { name = defaultName, domains, rules, services, quotas, waitingRooms, proxies } = parsed;
+  const {
+    name = defaultName,
+    domains,
+    rules,
+    services,
+    quotas,
+    waitingRooms,
+    budgets,
+    proxies,
+  } = parsed;
   // Another comment, or another order of names, makes no file stale; nor does another Headgate.
   const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
   return {
@@ -26,7 +35,7 @@ export function generatedPolicy(
     services,
     quotas,
     waitingRooms,
-    budgets: [],
+    budgets,
     proxies,
     hash,
     texts,

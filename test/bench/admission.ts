@@ -44,11 +44,7 @@ const everyBlock: Partial<AdmissionPolicy> = {
     per: { kind: "header", header: "x-user" },
     max: 100,
     keysMax: 10_000,
-<<<<<<< HEAD
-    scope: "fleet",
-=======
     scope: "replica",
->>>>>>> b-policy
   },
   shedAt: defaultShedThresholds,
   deadline: { minRemainingMs: 5, marginMs: 10, header: undefined },

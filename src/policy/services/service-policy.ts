@@ -1,4 +1,3 @@
-import type { ServiceUsage } from "../budgets/budget-policy.js";
 import type { AdmissionPolicy } from "./service-admission.js";
 import type { ServiceConcurrency } from "./service-concurrency.js";
 import type { service } from "./service-form.js";
@@ -19,8 +18,6 @@ interface Finished {
   readonly admission: AdmissionPolicy | undefined;
   /** Undefined: only `admission.maxInFlight` holds. */
   readonly concurrency: ServiceConcurrency | undefined;
-  /** Undefined: its calls are not measured. */
-  readonly usage?: ServiceUsage | undefined;
   readonly circuitBreakers: NonNullable<ReadService["circuitBreakers"]>["data"];
   readonly outlierDetection: Exclude<ReadService["outlierDetection"], "off">;
   readonly retries: NonNullable<ReadService["retries"]>["data"] | undefined;
