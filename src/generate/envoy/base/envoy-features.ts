@@ -10,6 +10,8 @@ import type { EnvoyContext } from "./context.js";
 const envoyFeatures = {
   /** `route_cache_action` of ext_proc. */
   routeCacheAction: 31,
+  /** `observability_mode` of ext_proc. */
+  observedBodies: 31,
   /** What the quota filter does before its first assignment, and after the last one. */
   quotaFallbacks: 33,
   /** Resource monitor of the CPU, of the host or of the container. */

@@ -172,7 +172,12 @@ function mutationRules(
     const own = [priority.header, ...softAnswers(service, policy).headers];
     return stated === undefined ? own : [...own, stated];
   });
-  const regex = mutableHeaderPattern(names, hasRooms ? setByRooms : alwaysSet);
+  const own = names.filter((name) => !name.startsWith("x-headgate-"));
+  const hasMarks = own.length < names.length;
+  const regex = mutableHeaderPattern(
+    own,
+    hasRooms ? setByRooms : hasMarks ? setByBudgets : alwaysSet,
+  );
   if (regex === undefined) {
     const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
     return noted(why, { disallow_system: true });
@@ -230,6 +235,12 @@ interface MutableHeaders {
 const alwaysSet: MutableHeaders = {
   patterns: ["grpc-[a-z-]+", "x-headgate-[a-z]+", "retry-after", "content-type"],
   lengthMax: 104,
+};
+
+/** The same with longer names, such as `x-headgate-budget-warning`. A class is one step. */
+const setByBudgets: MutableHeaders = {
+  patterns: ["grpc-[a-z-]+", "x-headgate-[a-z-]+", "retry-after", "content-type"],
+  lengthMax: 105,
 };
 
 /**

@@ -63,9 +63,9 @@ export function fallbackRoutes(
   action: TreeMap,
 ): readonly Tree[] {
   if (!isAskedHere(context)) return [];
-  return softAnswers(service, context.policy).clusters.map((cluster) =>
-    noted(`Requests that Headgate sends to ${quoteText(cluster)}.`, {
-      name: `${service.name}-fallback-${cluster}`,
+  return reachedClusters(service, context).map((cluster, index) =>
+    noted("Requests that Headgate sends elsewhere.", {
+      name: `${service.name}-fallback-${index + 1}`,
       match: {
         prefix: "/",
         dynamic_metadata: [
@@ -76,7 +76,22 @@ export function fallbackRoutes(
           },
         ],
       },
-      route: { ...action, cluster },
+      route: { cluster, ...action },
     }),
   );
+}
+
+function reachedClusters(service: ServicePolicy, context: EnvoyContext): readonly string[] {
+  const { clusters } = softAnswers(service, context.policy);
+  if (context.isWhole !== true) return clusters;
+  return clusters.filter((cluster) => {
+    if (context.policy.services.some(({ name }) => name === cluster)) return true;
+    context.report({
+      id: "HG326",
+      spot: { service: service.name, path: [] },
+      message: `its sidecar has no cluster ${quoteText(cluster)}, so no request falls back to it there`,
+      hint: "generate an edge proxy or fragments, or fall back by a header that the service reads",
+    });
+    return false;
+  });
 }

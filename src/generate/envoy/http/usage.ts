@@ -37,7 +37,17 @@ export function usageFilter(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
 ): TreeMap | undefined {
-  if (!services.some(observesBodies)) return undefined;
+  const first = services.find(observesBodies);
+  if (first === undefined) return undefined;
+  if (!hasFeature(context, "observedBodies")) {
+    reportOld(context, {
+      service: first.name,
+      path: ["usage", "from"],
+      feature: "observedBodies",
+      what: "showing bodies to Headgate without delaying them",
+      instead: "let responses report their usage in headers or trailers",
+    });
+  }
   const { typed_config: config } = httpFilter("ext_proc", "ExternalProcessor", {
     grpc_service: {
       ...envoyGrpc(context.headgateClusters.decisions),
