@@ -1,5 +1,4 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
-import type { ReservationId } from "../../core/budgets/budget-ledger.js";
 import type { CallFacts, Usage } from "../../core/budgets/usage.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
