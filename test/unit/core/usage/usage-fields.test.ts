@@ -42,19 +42,23 @@ describe("usageFromHeaders()", () => {
 });
 
 describe("usageFromMetadata()", () => {
-  const fields = { inputTokens: ["llm", "in"], outputTokens: ["out"], cachedTokens: ["toString"] };
+  const fields = { inputTokens: ["llm", "in"], outputTokens: ["out"] };
 
   it("reads counts by their paths", () => {
-    expect(usageFromMetadata(fields, { llm: { in: 3.5 }, out: "7", in: 1 })).toEqual({
-      inputTokens: 4,
-      outputTokens: 7,
-    });
+    const values = new Map<string, string | number>([
+      ["llm.in", 3.5],
+      ["out", "7"],
+      ["in", 1],
+    ]);
+    expect(usageFromMetadata(fields, values)).toEqual({ inputTokens: 4, outputTokens: 7 });
   });
 
-  it.each([{}, { llm: null }, { llm: [1], out: true }, { llm: { in: -1 }, out: { out: 1 } }])(
-    "says nothing of %j",
-    (metadata) => {
-      expect(usageFromMetadata(fields, metadata)).toBeUndefined();
-    },
-  );
+  it.each<{ values: [string, number | boolean][] }>([
+    { values: [] },
+    { values: [["out", true]] },
+    { values: [["llm.in", -1]] },
+    { values: [["llm.in", Number.NaN]] },
+  ])("says nothing of $values", ({ values }) => {
+    expect(usageFromMetadata(fields, new Map(values))).toBeUndefined();
+  });
 });
