@@ -271,7 +271,10 @@ export class JsonReader<Slot extends string> {
   }
 
   #keptField(): JsonNode<Slot> | undefined {
-    if (this.#keptLength === jsonScalarBytesMax) return undefined;
+    const length = this.#keptLength;
+    if (length === jsonScalarBytesMax) return undefined;
+    const escapeAt = this.#kept.indexOf(backslash);
+    if (escapeAt === -1 || escapeAt >= length) return this.#field(this.#kept, 0, length);
     const key = this.#keptText();
     return this.#open
       .at(-1)
