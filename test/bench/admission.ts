@@ -40,7 +40,12 @@ const vegas: ServicePolicy["concurrency"] = {
 
 const everyBlock: Partial<AdmissionPolicy> = {
   maxInFlight: 500,
-  maxInFlightPer: { per: { kind: "header", header: "x-user" }, max: 100, keysMax: 10_000 },
+  maxInFlightPer: {
+    per: { kind: "header", header: "x-user" },
+    max: 100,
+    keysMax: 10_000,
+    scope: "replica",
+  },
   shedAt: defaultShedThresholds,
   deadline: { minRemainingMs: 5, marginMs: 10, header: undefined },
   queue: { sizeMax: 100, waitMsMax: 2_000, order: "priority", codel: undefined },

@@ -42,6 +42,11 @@ export interface ReservedEntry {
   readonly isEnforced: boolean;
   /** What its lost reservation becomes when its holder's lease expires. */
   readonly whenLost: "release" | "charge";
+  /**
+   * What decides while the store does not: this replica, with the rest that it knows of divided by
+   * the replicas (`local`), or everybody passes (`allow`) or, if the entry is enforced, nobody.
+   */
+  readonly onStoreFailure: "allow" | "deny" | "local";
 }
 
 /** What is known of an account at a time. */

@@ -14,17 +14,29 @@ export type ReserveAnswer =
       readonly result: ReserveResult;
     }
   /**
-   * The store could not decide in time. If it reserved something nevertheless, that is released.
-   * `id` may be settled all the same, and is then charged once (a call that a failure mode let in).
+   * The store could not decide in time, so `onStoreFailure` of the entries did.
+   *
+   * @property id of a call that they let in: to be settled as any other, and charged once when the
+   * store is back. Undefined where they refuse it: what the store may have reserved is released.
+   * @property result as this replica knows it: an entry is over where its `onStoreFailure` says so
    */
-  | { readonly kind: "failed"; readonly id: ReservationId; readonly code: ErrorCode };
+  | {
+      readonly kind: "failed";
+      readonly id: ReservationId | undefined;
+      readonly code: ErrorCode;
+      readonly result: ReserveResult;
+    };
 
 /** What a settlement charges, entry by entry in the order of the reservation. */
 export interface Settlement {
   readonly id: ReservationId;
   /** The true cost for each entry, in the units of its budget. */
   readonly costs: readonly number[];
-  /** The entries, for a call that was let in without a reservation; otherwise absent. */
+  /**
+   * The entries, for a call that may have been let in without a reservation: charged where the
+   * store has none, and none can be made under this id later. The ledger adds them; absent in what
+   * it is given.
+   */
   readonly unreserved?: readonly ReservedEntry[];
 }
 

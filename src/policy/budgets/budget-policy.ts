@@ -1,6 +1,10 @@
 import type { HeaderField } from "../../core/base/header-field.js";
+import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 import type { OverLimit } from "../../core/limits/limit.js";
+
+export type { BudgetUnit } from "../../core/budgets/budget-cost.js";
+export type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
 
 /** What tells the accounts of a budget apart. A request without it has an empty value. */
 export type AccountPart =
@@ -8,22 +12,6 @@ export type AccountPart =
   | { readonly kind: "header"; readonly header: string }
   | { readonly kind: "model" }
   | { readonly kind: "service" };
-
-/** What a budget counts; amounts are integers of this. */
-export type BudgetUnit =
-  /** Input, cached, cache-written and output tokens together. */
-  | { readonly kind: "tokens" }
-  | { readonly kind: "inputTokens" }
-  | { readonly kind: "outputTokens" }
-  | { readonly kind: "calls" }
-  /** Bytes of responses. */
-  | { readonly kind: "bytes" }
-  /** Milliseconds; written in seconds. */
-  | { readonly kind: "seconds" }
-  /** `customUnits` of the usage, such as GPU seconds. */
-  | { readonly kind: "units" }
-  /** Fractions of the price table's currency: 10^-`decimals`. */
-  | { readonly kind: "money" };
 
 /** When what was spent is forgotten. */
 export type BudgetPeriod =
@@ -62,34 +50,6 @@ export interface BudgetPolicy {
   readonly whenLost: "release" | "charge";
   /** Decides and counts, but never refuses. */
   readonly isDryRun: boolean;
-}
-
-/** Prices of one model from a time on, in 10^-`decimals` of the currency for a million tokens. */
-export interface ModelPrice {
-  /** A pattern with `*`. */
-  readonly model: string;
-  /** Milliseconds since 1970; undefined: always. */
-  readonly validFromMs: number | undefined;
-  /** Ascending by `aboveInputTokens`; the first is from 0. */
-  readonly tiers: readonly {
-    readonly aboveInputTokens: number;
-    readonly input: number;
-    readonly cached: number;
-    readonly cacheWrite: number;
-    readonly output: number;
-  }[];
-  /** For each call, beside tokens. */
-  readonly call: number;
-}
-
-/** `prices` of a policy. */
-export interface PriceTable {
-  /** ISO 4217, such as EUR. */
-  readonly currency: string;
-  /** Decimal places of amounts, 4 to 9. Default 9: at most 4.5 million of the currency. */
-  readonly decimals: number;
-  /** The first that matches and is valid counts; later `validFrom` before earlier. */
-  readonly models: readonly ModelPrice[];
 }
 
 /** Forms of responses that Headgate reads usage from. */

@@ -58,6 +58,11 @@ export interface KeyedPermits {
   readonly max: number;
   /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
   readonly keysMax: number;
+  /**
+   * Which requests count together: those of all replicas, or of each one. Default fleet. Without a
+   * shared store it is each replica in any case.
+   */
+  readonly scope: "fleet" | "replica";
 }
 
 /** A header that tells callers apart. */
@@ -88,6 +93,12 @@ const permitsPer = object(
       whole({ min: 1, max: permitKeysMax }),
       "Maximum number of callers counted separately.",
       { larger: "looser", default: 10_000 },
+    ),
+    scope: field(
+      words("fleet", "replica"),
+      "`fleet`: replicas count together in the shared store. `replica`: each counts for itself. " +
+        "Without a shared store, each does.",
+      { default: "fleet" },
     ),
   },
 );
@@ -265,9 +276,9 @@ function keyedPermits(
   caller: CallerKey,
 ): KeyedPermits | undefined {
   if (read?.max === undefined) return undefined;
-  const { per, max, keysMax } = read;
-  if (typeof per !== "string") return { per, max, keysMax };
-  return { per: per === "route" ? { kind: "route" } : caller, max, keysMax };
+  const { per, max, ...rest } = read;
+  if (typeof per !== "string") return { per, max, ...rest };
+  return { per: per === "route" ? { kind: "route" } : caller, max, ...rest };
 }
 
 /** What stands beside `admission` and matters to it. */

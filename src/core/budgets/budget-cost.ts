@@ -1,0 +1,84 @@
+import { amountMax } from "./account.js";
+import { type ModelPrice, priceOfUsage } from "./price.js";
+import type { Usage, UsageCount } from "./usage.js";
+
+/** What a budget counts; amounts are integers of this. */
+export type BudgetUnit =
+  /** Input, cached, cache-written and output tokens together. */
+  | { readonly kind: "tokens" }
+  | { readonly kind: "inputTokens" }
+  | { readonly kind: "outputTokens" }
+  | { readonly kind: "calls" }
+  /** Bytes of responses. */
+  | { readonly kind: "bytes" }
+  /** Milliseconds; written in seconds. */
+  | { readonly kind: "seconds" }
+  /** `customUnits` of the usage, such as GPU seconds. */
+  | { readonly kind: "units" }
+  /** Fractions of the price table's currency: 10^-`decimals`. */
+  | { readonly kind: "money" };
+
+/** What a call costs in the unit of a budget. */
+export interface BudgetCost {
+  /** 0 to `amountMax`. */
+  readonly cost: number;
+  /**
+   * Counts that the unit needs and that nobody has reported; they cost nothing here, so the cost is
+   * a lower bound then. Tokens of caches are never missed: most calls have none.
+   */
+  readonly missing: readonly UsageCount[];
+}
+
+/** What a unit needs to be told. */
+const neededCounts: Readonly<Record<BudgetUnit["kind"], readonly UsageCount[]>> = {
+  tokens: ["inputTokens", "outputTokens"],
+  inputTokens: ["inputTokens"],
+  outputTokens: ["outputTokens"],
+  calls: [],
+  bytes: ["responseBytes"],
+  seconds: ["durationMs"],
+  units: ["customUnits"],
+  money: ["inputTokens", "outputTokens"],
+};
+
+/** The counts of a usage that a unit is made of; tokens of caches may be absent beside them. */
+export function countsOf({ kind }: BudgetUnit): readonly UsageCount[] {
+  return neededCounts[kind];
+}
+
+/**
+ * The cost of a call in a budget's unit.
+ *
+ * @param price of the model, for `money`; without one, money costs nothing
+ */
+export function budgetCost(
+  unit: BudgetUnit,
+  usage: Usage,
+  price: ModelPrice | undefined,
+): BudgetCost {
+  const missing = countsOf(unit).filter((count) => usage[count] === undefined);
+  return { cost: Math.min(costOf(unit, usage, price), amountMax), missing };
+}
+
+function costOf({ kind }: BudgetUnit, usage: Usage, price: ModelPrice | undefined): number {
+  const { inputTokens = 0, cachedTokens = 0, cacheWriteTokens = 0, outputTokens = 0 } = usage;
+  const allInput = inputTokens + cachedTokens + cacheWriteTokens;
+  switch (kind) {
+    case "tokens":
+      return allInput + outputTokens;
+    case "inputTokens":
+      return allInput;
+    case "outputTokens":
+      return outputTokens;
+    case "calls":
+      return 1;
+    case "bytes":
+      return usage.responseBytes ?? 0;
+    case "seconds":
+      return usage.durationMs ?? 0;
+    case "units":
+      return usage.customUnits ?? 0;
+    case "money":
+      return price === undefined ? 0 : priceOfUsage(price, usage);
+  }
+}
