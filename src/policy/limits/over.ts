@@ -1,7 +1,10 @@
+import type { ParsedNode } from "yaml";
 import { delayUsMax } from "../../core/limits/bucket.js";
 import type { FallbackRoute, OverLimit } from "../../core/limits/limit.js";
+import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { duration, number, ruledText } from "../text/form.js";
+import type { NodeReader } from "../text/node-reader.js";
 import { field, inner, object } from "../text/object.js";
 import type { DurationBounds, NumberBounds } from "../text/quantities.js";
 import { requestHeaders } from "../text/request-headers.js";
@@ -152,3 +155,12 @@ export const warnAt = number(warnBounds);
 
 /** `warnHeaders`. */
 export const warnHeaders = requestHeaders("headers by name, such as {x-near-limit: yes}");
+
+/** Warns of a cluster that no service of the policy has. */
+export function warnOfCluster(reader: NodeReader, node: ParsedNode, cluster: string): void {
+  reader.warn(node, {
+    id: "HG255",
+    message: `no service of the policy has the cluster ${quoteText(cluster)}`,
+    expected: "a service, or one of its `clusters`, unless your own configuration has it",
+  });
+}
