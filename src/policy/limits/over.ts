@@ -67,7 +67,7 @@ const fallback = object(
       return header && { kind: "header", header };
     },
     check(block) {
-      if (!block.isLeftOut("cluster") || !block.isLeftOut("header")) return;
+      if (!block.isEmpty) return;
       const message = '"fallback" does not say where requests go';
       block.reader.report(block.fields.node, { id: "HG125", message, expected: fallbackExpected });
     },
@@ -98,8 +98,8 @@ function softAnswer({ annotate: told, fallback: to }: ReadSoftAnswer): SoftAnswe
   return to && { kind: "fallback", to };
 }
 
-function refuseEmpty(block: Block, names: readonly string[], expected: string): void {
-  if (!names.every((name) => block.isLeftOut(name))) return;
+function refuseEmpty(block: Block, expected: string): void {
+  if (!block.isEmpty) return;
   const message = '"over" says nothing';
   block.reader.report(block.fields.node, { id: "HG125", message, expected });
 }
@@ -128,7 +128,7 @@ export const limitOver = object(
       return softAnswer(soft);
     },
     check(block) {
-      refuseEmpty(block, overNames, "delay: {max: 200ms}, annotate or fallback");
+      refuseEmpty(block, "delay: {max: 200ms}, annotate or fallback");
     },
   },
 );
@@ -144,7 +144,7 @@ export const budgetOver = object(
   softRows,
   {
     data: softAnswer,
-    check: (block) => refuseEmpty(block, softNames, "annotate or fallback"),
+    check: (block) => refuseEmpty(block, "annotate or fallback"),
   },
 );
 
