@@ -224,7 +224,7 @@ export class StoreBudgetLedger implements BudgetLedger {
       this.#local.settle(entries, costs, { isLocal, nowUs });
     }
     const complete = open?.isLocal ? { id, costs, unreserved: open.entries } : settlement;
-    this.#settlements.push({ settlement: complete, settled });
+    this.#settlements.push({ settlement: complete, settled, sentMs: undefined });
     this.#scheduleTurn();
   }
 
@@ -298,6 +298,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     const { reserveTimeoutMs = defaultReserveTimeoutMs } = this.#options;
     const reservations = part.filter(isReservation);
     const timeoutMs = reservations.length > 0 ? reserveTimeoutMs : settleTimeoutMs;
+    for (const operation of part) if (!isReservation(operation)) operation.sentMs = nowMs;
     const disarm = this.#failEarlier(reservations, nowMs + timeoutMs);
     this.#batchesInFlight += 1;
     const outcomes = await this.#apply(part.map(operationOf), nowMs + timeoutMs);
@@ -411,7 +412,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   /** Whatever the store has made of a refused reservation, or will. */
   #release(id: ReservationId, entries: readonly ReservedEntry[]): void {
     const settlement = { id, costs: entries.map(() => 0), unreserved: entries };
-    this.#repeated.settle({ settlement, settled: undefined });
+    this.#repeated.settle({ settlement, settled: undefined, sentMs: undefined });
   }
 
   #noteFound(): void {

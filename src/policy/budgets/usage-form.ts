@@ -1,4 +1,5 @@
 import { type UsageCount, usageCountMax, usageCounts } from "../../core/budgets/usage.js";
+import { usageFormats } from "../../core/usage/usage-forms.js";
 import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import {
@@ -150,7 +151,7 @@ const body = object(
   },
   {
     format: field(
-      words("auto", "openai", "anthropic", "gemini", "bedrock"),
+      words(...usageFormats.filter((format) => format !== "json")),
       "The form of responses, streamed or not. `auto` recognizes them.",
       { dependentDefault: "auto" },
     ),

@@ -1,6 +1,8 @@
 import type { Priority } from "../../core/admission/priority.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
 import type { JsonObject } from "../../core/base/json.js";
+import type { TopUp } from "../../core/budgets/top-up.js";
+import type { UsageCount } from "../../core/budgets/usage.js";
 import type { SeriesPart } from "../../core/collections/step-series.js";
 import type { Window } from "../../core/limits/window.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
@@ -12,7 +14,6 @@ import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { UsageRow } from "../../store/coordination/budget-store.js";
 import type { ChangeOutcome } from "../../store/coordination/record-store.js";
 
 /**
@@ -58,21 +59,18 @@ export interface AccountView {
   readonly lost: number;
 }
 
-/** What an operator has added to the capacity of an account. */
+/** What an operator has added to budgets, and the version of its record. */
 export interface TopUpView {
-  readonly id: string;
-  readonly budget: string;
-  readonly values: readonly string[];
-  readonly amount: number;
-  readonly expiresEpochMs: number;
-  readonly reason: string;
-  readonly author: string;
-  readonly createdEpochMs: number;
+  readonly topUp: TopUp;
   readonly version: number;
 }
 
 /** A row of a day's usage report. */
-export interface UsageView extends Pick<UsageRow, "service" | "model" | "callCount" | "counts"> {
+export interface UsageView {
+  readonly service: string;
+  readonly model: string;
+  readonly callCount: number;
+  readonly counts: Readonly<Partial<Record<UsageCount, number>>>;
   /** Fractions of the currency. */
   readonly cost: number;
   /** Undefined: no budget counted the calls, or the row is the rest of the day. */
@@ -100,8 +98,8 @@ export interface BudgetAdministration {
   topUps(): Iterable<TopUpView>;
   /** Writes a top-up with its audit entry, both or neither; undefined removes it. */
   changeTopUp(
-    key: Pick<TopUpView, "budget" | "id">,
-    topUp: Omit<TopUpView, "version"> | undefined,
+    id: string,
+    topUp: TopUp | undefined,
     change: { readonly expectedVersion: number; readonly audit: JsonObject },
   ): Promise<ChangeOutcome>;
 }

@@ -13,7 +13,7 @@ import {
   QuotaService,
   RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { budgetService } from "./budget-service.js";
+import { budgetService } from "./budgets/budget-service.js";
 import { adminCallKey } from "./call.js";
 import { explainMethod } from "./explain-method.js";
 import { codeName, toConnectError } from "./failures.js";
