@@ -1,3 +1,4 @@
+import type { AccountPart } from "./budgets/budget-policy.js";
 import { addressAttribute, pathHeader, routeAttribute } from "./cel/request-facts.js";
 import type { PriorityClassifier } from "./services/priority-classifier.js";
 import type { KeyedPermits } from "./services/service-admission.js";
@@ -28,6 +29,17 @@ export function addRequestNeeds(
   if (deadlineHeader !== undefined) headers.add(deadlineHeader);
   const splitBy = service.concurrency?.per?.header;
   if (splitBy !== undefined) headers.add(splitBy);
+}
+
+/** Adds what tells the accounts of a budget apart. */
+export function addAccountNeeds(
+  per: readonly AccountPart[],
+  { headers, attributes }: RequestNeeds,
+): void {
+  for (const part of per) {
+    if (part.kind === "header") headers.add(part.header);
+    else if (part.kind === "remoteAddress") attributes.add(addressAttribute);
+  }
 }
 
 /** What every waiting room looks at. */
