@@ -1,11 +1,14 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { BufferedBody } from "../../core/admission/exchange.js";
 import type { HostReadings } from "../../core/admission/host-reading.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { readsRequestBody } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
-import { markingHeaders } from "../../policy/services/marking-headers.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type {
   AdmissionAnswer,
@@ -77,10 +80,22 @@ export class Admission implements AdmissionDecider {
     return this.#attributeNames;
   }
 
+  readonly metadataPaths: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+
   /** The services of the active policy. */
   services(): Iterable<ServiceAdmission> {
     this.#follow();
     return this.#services.values();
+  }
+
+  readsBody(request: AdmissionRequest): boolean {
+    this.#follow();
+    const usage = this.#find(request)?.policy.usage;
+    return usage !== undefined && readsRequestBody(usage);
+  }
+
+  readBody(_request: AdmissionRequest, { bytes, isWhole }: BufferedBody): CallFacts {
+    return { model: "", ...(isWhole ? { requestBytes: bytes.length } : {}) };
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
@@ -132,11 +147,11 @@ export class Admission implements AdmissionDecider {
       headers: new Set(commonHeaderNames),
       attributes: new Set(),
     };
-    const ownHeadersOf = markingHeaders(policy?.rules ?? []);
+    const answersOf = softAnswers(policy ?? { budgets: [], rules: [] });
     for (const { name } of policy?.services ?? []) {
       const found = policy?.serviceIndex.named(name);
       if (found === undefined) continue;
-      const indexed = { ...found, ownHeaders: ownHeadersOf(found.service) };
+      const indexed = { ...found, ownHeaders: answersOf(found.service).headers };
       addRequestNeeds(indexed.service, indexed.classifier, needs);
       const known = before.get(name);
       known?.configure(indexed);
