@@ -107,14 +107,12 @@ function sourceOf(unit: BudgetUnit, { sources }: UsageEstimate): EstimateSource 
   return byCertainty.find((source) => own.includes(source)) ?? "declared";
 }
 
-/** How a call ended, as far as its costs go. */
+/** What is known of a call at its end, as far as its costs go. */
 export interface EndedCall {
   /** What is reported. */
   readonly known: Usage;
   /** HTTP status of the response; undefined where nobody saw it. */
   readonly status: number | undefined;
-  /** Whether the response went through to its end. */
-  readonly isComplete: boolean;
   /** What it was expected to use. */
   readonly expected: Usage;
   /** See `LearnedCalls`. */
@@ -127,22 +125,15 @@ export interface EndedCall {
  * - nothing, if the status is 400 or above: providers do not charge errors;
  * - output tokens by the bytes of the response, where those were counted;
  * - else what was expected.
- *
- * A response that was cut off has written at least the tokens that its bytes stand for: what was
- * reported until then may be of its beginning.
  */
-export function usedBy(call: EndedCall): Usage {
-  const { known, status, isComplete, expected, outputPerByte } = call;
+export function usedBy({ known, status, expected, outputPerByte }: EndedCall): Usage {
   if (status !== undefined && status >= 400) return { ...nothing, ...known };
-  const { responseBytes } = known;
-  const byBytes = responseBytes === undefined ? undefined : bounded(responseBytes * outputPerByte);
-  const all = {
-    ...expected,
-    ...(byBytes === undefined ? {} : { outputTokens: byBytes }),
-    ...known,
-  };
-  if (isComplete || byBytes === undefined) return all;
-  return { ...all, outputTokens: Math.max(byBytes, known.outputTokens ?? 0) };
+  const { responseBytes, cachedTokens, cacheWriteTokens } = known;
+  const written =
+    responseBytes === undefined ? {} : { outputTokens: bounded(responseBytes * outputPerByte) };
+  // Expected input tokens are all of them: beside reported ones they would count twice.
+  const read = (cachedTokens ?? cacheWriteTokens) === undefined ? {} : { inputTokens: 0 };
+  return { ...expected, ...written, ...read, ...known };
 }
 
 const nothing: Usage = {

@@ -2,10 +2,10 @@ import { amountMax } from "./account.js";
 
 /** More for one budget until a time, because an operator said so. */
 export interface TopUp {
-  /** As `recordIdPattern` wants it. */
+  /** Names its record, in all budgets. */
   readonly id: string;
   readonly budget: string;
-  /** The values of the budget's `per`, in order; `*` matches any, as in its `overrides`. */
+  /** The values of the budget's `per`, in order; one that is `*` stands for any. */
   readonly values: readonly string[];
   /** In the budget's unit, 1 to `amountMax`. */
   readonly amount: number;

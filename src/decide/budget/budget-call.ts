@@ -1,19 +1,16 @@
-import type { HeaderField } from "../../core/base/header-field.js";
-import type { ReservationId } from "../../core/budgets/budget-ledger.js";
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { CallFacts, Usage } from "../../core/budgets/usage.js";
-import type { FallbackRoute } from "../../core/limits/limit.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 
 /** What budgets say to a request. */
 export type BudgetAnswer =
   | {
       readonly kind: "passes";
-      /** To be ended exactly once; undefined where no budget applies. */
+      /** To be ended exactly once; undefined where nothing of the call is measured. */
       readonly call: BudgetedCall | undefined;
-      /** For the upstream: warnings and annotations. */
-      readonly setHeaders: readonly HeaderField[];
-      /** Where the request goes instead; undefined: on. */
-      readonly fallback: FallbackRoute | undefined;
+      /** Warnings, annotations, and where it goes instead; undefined: nothing. */
+      readonly marks: RequestMarks | undefined;
     }
   | {
       readonly kind: "denied";
@@ -25,8 +22,8 @@ export type BudgetAnswer =
 
 /** One call that budgets have let in. */
 export interface BudgetedCall {
-  /** For the filter that observes the response: goes with it as metadata. */
-  readonly id: ReservationId;
+  /** For the filter that observes the response: goes with it in the namespace `headgate`. */
+  readonly metadata: ReadonlyMap<string, ScalarValue>;
   /**
    * The response has ended. Charges the usage; where it is undefined and another filter observes
    * the body, waits for that one first, and charges what is known otherwise. Exactly once.
@@ -43,6 +40,9 @@ export interface CallEnd {
   /** HTTP status of the response; undefined without one. */
   readonly status: number | undefined;
 }
+
+/** The end of a call that the upstream has not seen. */
+export const unansweredEnd: CallEnd = { usage: undefined, hasResponse: false, status: undefined };
 
 /** Asks budgets in the call that admits a request, and ends what they let in. */
 export interface BudgetAsker {

@@ -8,6 +8,7 @@ import {
   type BudgetOperation,
   type BudgetOutcome,
   budgetOperationsMax,
+  lateSettlementMsMax,
 } from "../../store/coordination/budget-store.js";
 
 /** Settlements that wait for the store. The oldest beyond it are dropped, and not charged. */
@@ -16,6 +17,12 @@ export const queuedSettlementsMax = 100_000;
 /** How long a call with settlements alone may take, in milliseconds. */
 export const settleTimeoutMs = 1_000;
 
+/**
+ * How long a settlement without a reservation is repeated, in milliseconds: if it was applied, the
+ * store still knows it then. Later, it could be charged twice.
+ */
+const unreservedRepeatMsMax = lateSettlementMsMax - 60_000;
+
 /** Waits between failed calls: long enough for a store that comes back under load. */
 const repeatBackoff = { initialMs: 100, maxMs: 5_000, growthFactor: 2, isJittered: true };
 
@@ -23,6 +30,8 @@ const repeatBackoff = { initialMs: 100, maxMs: 5_000, growthFactor: 2, isJittere
 export interface Settling {
   readonly settlement: Settlement;
   readonly settled: ((result: SettleResult) => void) | undefined;
+  /** When it was first sent, monotonic; undefined: not yet. */
+  sentMs: number | undefined;
 }
 
 /** What came of a call to the store. */
@@ -135,7 +144,7 @@ export class RepeatedOperations {
   /** Whether the store answered. */
   async #send(): Promise<boolean> {
     const { apply, clock, settled } = this.#parts;
-    const settlements = this.#takeSettlements();
+    const settlements = this.#takeSettlements(clock.monotonicMs());
     // They stay until they are answered, unless their calls end.
     const reservations = [...this.#reservations].slice(0, budgetOperationsMax - settlements.length);
     const operations = [...settlements.map(settleOperation), ...reservations.map(reserveOperation)];
@@ -154,12 +163,17 @@ export class RepeatedOperations {
     return true;
   }
 
-  #takeSettlements(): readonly Settling[] {
+  #takeSettlements(nowMs: number): readonly Settling[] {
     const taken: Settling[] = [];
     for (let node = this.#settlements.oldest; node !== undefined; node = this.#settlements.oldest) {
       if (taken.length === budgetOperationsMax) break;
       this.#settlements.remove(node);
-      taken.push(node.value);
+      const settling = node.value;
+      const { sentMs, settlement } = settling;
+      settling.sentMs ??= nowMs;
+      const isOld = sentMs !== undefined && nowMs - sentMs > unreservedRepeatMsMax;
+      if (isOld && settlement.unreserved !== undefined) this.#parts.dropped(settling);
+      else taken.push(settling);
     }
     return taken;
   }

@@ -1,7 +1,12 @@
 import { Breaker } from "../../core/base/breaker.js";
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../../core/base/errors.js";
-import { entriesMax, type ReservedEntry, type SettleResult } from "../../core/budgets/account.js";
+import {
+  amountMax,
+  entriesMax,
+  type ReservedEntry,
+  type SettleResult,
+} from "../../core/budgets/account.js";
 import type {
   BudgetLedger,
   ReservationId,
@@ -215,6 +220,8 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   settle(settlement: Settlement, settled?: (result: SettleResult) => void): void {
     const { id, costs } = settlement;
+    // The store would refuse the whole batch, and again with each repeat.
+    assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
     const open = this.#open.get(id);
     if (open !== undefined) {
       this.#open.delete(id);
@@ -224,7 +231,7 @@ export class StoreBudgetLedger implements BudgetLedger {
       this.#local.settle(entries, costs, { isLocal, nowUs });
     }
     const complete = open?.isLocal ? { id, costs, unreserved: open.entries } : settlement;
-    this.#settlements.push({ settlement: complete, settled });
+    this.#settlements.push({ settlement: complete, settled, sentMs: undefined });
     this.#scheduleTurn();
   }
 
@@ -298,6 +305,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     const { reserveTimeoutMs = defaultReserveTimeoutMs } = this.#options;
     const reservations = part.filter(isReservation);
     const timeoutMs = reservations.length > 0 ? reserveTimeoutMs : settleTimeoutMs;
+    for (const operation of part) if (!isReservation(operation)) operation.sentMs = nowMs;
     const disarm = this.#failEarlier(reservations, nowMs + timeoutMs);
     this.#batchesInFlight += 1;
     const outcomes = await this.#apply(part.map(operationOf), nowMs + timeoutMs);
@@ -411,7 +419,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   /** Whatever the store has made of a refused reservation, or will. */
   #release(id: ReservationId, entries: readonly ReservedEntry[]): void {
     const settlement = { id, costs: entries.map(() => 0), unreserved: entries };
-    this.#repeated.settle({ settlement, settled: undefined });
+    this.#repeated.settle({ settlement, settled: undefined, sentMs: undefined });
   }
 
   #noteFound(): void {
@@ -427,6 +435,10 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.#isLost = true;
     this.#options.onEvent?.({ kind: "budgetStoreLost", code });
   }
+}
+
+function isAmount(cost: number): boolean {
+  return Number.isInteger(cost) && cost >= 0 && cost <= amountMax;
 }
 
 function isReservation(operation: Operation): operation is PendingReservation {

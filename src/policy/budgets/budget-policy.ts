@@ -2,6 +2,7 @@ import type { HeaderField } from "../../core/base/header-field.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 import type { OverLimit } from "../../core/limits/limit.js";
+import type { UsageFormat } from "../../core/usage/usage-forms.js";
 
 export type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 export type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
@@ -51,9 +52,6 @@ export interface BudgetPolicy {
   /** Decides and counts, but never refuses. */
   readonly isDryRun: boolean;
 }
-
-/** Forms of responses that Headgate reads usage from. */
-export type UsageFormat = "auto" | "openai" | "anthropic" | "gemini" | "bedrock" | "json";
 
 /** Where the usage of a call is reported. */
 export type UsageSource =

@@ -72,12 +72,7 @@ describe("Admission", () => {
     ]);
     expect([...admission.attributeNames]).toEqual([]);
     expect(admission.requestHeaderNames).toBe(before);
-    const maxInFlightPer = {
-      per: { kind: "route" },
-      max: 1,
-      keysMax: 10,
-      scope: "replica",
-    } as const;
+    const maxInFlightPer = { per: { kind: "route" }, max: 1, keysMax: 10, scope: "fleet" } as const;
     const deadline = { minRemainingMs: 5, marginMs: 10, header: "x-time-left" };
     rig.policy = servicesPolicy([
       testService(

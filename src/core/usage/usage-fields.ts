@@ -1,0 +1,69 @@
+import { isJsonObject, type JsonObject, type JsonValue } from "../base/json.js";
+import { keysOf } from "../base/key-of.js";
+import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
+
+/** Characters that are kept of a model's name. */
+export const modelCharsMax = 128;
+
+/**
+ * A count of decimal digits, as JSON and headers have it: a fraction is rounded up, and more than
+ * `usageCountMax` is that. Undefined for what is none, a negative number included.
+ */
+export function parseCount(text: string): number | undefined {
+  if (!/^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) return undefined;
+  return Math.min(usageCountMax, Math.ceil(Number(text)));
+}
+
+/** A usage that is being put together. */
+export type MutableUsage = { -readonly [Count in UsageCount]?: number };
+
+/**
+ * What response headers or trailers say.
+ *
+ * @param fields names of headers, in lower case, by count
+ * @returns undefined if none of them has a count
+ */
+export function usageFromHeaders(
+  fields: Readonly<Partial<Record<UsageCount, string>>>,
+  headers: ReadonlyMap<string, string>,
+): Usage | undefined {
+  return usageOf(keysOf(fields), (count) => headers.get(fields[count] ?? "")?.trim());
+}
+
+/**
+ * What dynamic metadata of another filter says.
+ *
+ * @param fields paths by count; an item of a list is a step of digits
+ * @param metadata of the filter's namespace
+ * @returns undefined if none of them has a count
+ */
+export function usageFromMetadata(
+  fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>,
+  metadata: JsonObject,
+): Usage | undefined {
+  return usageOf(keysOf(fields), (count) => scalarAt(metadata, fields[count] ?? []));
+}
+
+function usageOf(
+  counts: readonly UsageCount[],
+  textOf: (count: UsageCount) => string | undefined,
+): Usage | undefined {
+  const usage: MutableUsage = {};
+  let isEmpty = true;
+  for (const name of counts) {
+    const count = parseCount(textOf(name) ?? "");
+    if (count === undefined) continue;
+    usage[name] = count;
+    isEmpty = false;
+  }
+  return isEmpty ? undefined : usage;
+}
+
+function scalarAt(metadata: JsonObject, steps: readonly string[]): string | undefined {
+  let value: JsonValue | undefined = metadata;
+  for (const step of steps) {
+    if (Array.isArray(value)) value = value.find((_, index) => String(index) === step);
+    else value = isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+  }
+  return typeof value === "number" || typeof value === "string" ? String(value) : undefined;
+}

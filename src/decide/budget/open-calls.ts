@@ -1,0 +1,150 @@
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { ReservationId } from "../../core/budgets/budget-ledger.js";
+import type { Usage } from "../../core/budgets/usage.js";
+import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
+import type { BudgetedCall, CallEnd } from "./budget-call.js";
+import type { CallCharge, KnownEnd } from "./call-charge.js";
+
+/**
+ * How long the end of a call waits for the usage that another filter reads from its body, in
+ * milliseconds. That filter may be served by another replica, which settles the call itself.
+ */
+export const usageGraceMs = 5_000;
+
+/** How a call is followed. */
+interface OpenCallParts {
+  readonly charge: CallCharge;
+  /** Whether another filter shows its response; see `usageGraceMs`. */
+  readonly isObserved: boolean;
+  /** When it is settled at the latest, on the monotonic clock. */
+  readonly expiresMs: number;
+}
+
+/** Calls that this replica has let in and not settled, and their ends. */
+export class OpenCalls {
+  readonly #byId = new Map<ReservationId, OpenCall>();
+  readonly #expiring = new ExpiryHeap<OpenCall>();
+  readonly #nowMs: () => number;
+
+  /** @param nowMs the monotonic clock */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Calls in flight, those among them whose usage is waited for. */
+  get count(): number {
+    return this.#byId.size;
+  }
+
+  open(parts: OpenCallParts): OpenCall {
+    const call = new OpenCall(this, parts);
+    const { id } = parts.charge;
+    if (id !== undefined) this.#byId.set(id, call);
+    this.#expiring.push(call);
+    return call;
+  }
+
+  find(id: ReservationId): OpenCall | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Settles calls that last for too long, or whose usage has not come in time. */
+  expire(nowMs: number): void {
+    for (;;) {
+      const call = this.#expiring.first;
+      if (call === undefined || call.expiresMs > nowMs) return;
+      call.expire();
+    }
+  }
+
+  /** Settles calls that have ended at once; those that have not are left to their lease. */
+  close(): void {
+    for (const call of [...this.#byId.values()]) if (call.hasEnded) call.expire();
+  }
+
+  /** The call has ended: its usage may still come. */
+  wait(call: OpenCall): void {
+    this.#expiring.remove(call);
+    call.expiresMs = Math.min(call.expiresMs, this.#nowMs() + usageGraceMs);
+    this.#expiring.push(call);
+  }
+
+  /** The call is settled. */
+  forget(call: OpenCall, id: ReservationId | undefined): void {
+    this.#expiring.remove(call);
+    if (id !== undefined) this.#byId.delete(id);
+  }
+}
+
+/**
+ * One call that budgets have let in. It is settled once: by its own stream, by the stream that
+ * shows its response where that lands here, or because time is over.
+ */
+export class OpenCall implements BudgetedCall, Expiring {
+  readonly #calls: OpenCalls;
+  readonly #charge: CallCharge;
+  readonly #isObserved: boolean;
+  #metadata: ReadonlyMap<string, ScalarValue> | undefined;
+  #isSettled = false;
+  #end: CallEnd | undefined;
+  #seen: KnownEnd | undefined;
+  expiresMs: number;
+  heapPlace: number | undefined;
+
+  constructor(calls: OpenCalls, { charge, isObserved, expiresMs }: OpenCallParts) {
+    this.#calls = calls;
+    this.#charge = charge;
+    this.#isObserved = isObserved;
+    this.expiresMs = expiresMs;
+  }
+
+  get metadata(): ReadonlyMap<string, ScalarValue> {
+    this.#metadata ??= this.#charge.metadata();
+    return this.#metadata;
+  }
+
+  get hasEnded(): boolean {
+    return this.#end !== undefined;
+  }
+
+  end(end: CallEnd): void {
+    if (this.#isSettled) return;
+    this.#end = end;
+    const isError = end.status !== undefined && end.status >= 400;
+    const isKnown = end.usage !== undefined || this.#seen !== undefined;
+    if (!this.#isObserved || !end.hasResponse || isError || isKnown) this.#settle();
+    else this.#calls.wait(this);
+  }
+
+  /** The stream that shows the response has ended. */
+  observed(seen: KnownEnd): void {
+    if (this.#isSettled) return;
+    this.#seen = seen;
+    // A stream may break while the call goes on: then the call's own end counts.
+    if (seen.isComplete || this.#end !== undefined) this.#settle();
+  }
+
+  /** Time is over: settles it with what is known. */
+  expire(): void {
+    if (!this.#isSettled) this.#settle();
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    this.#calls.forget(this, this.#charge.id);
+    const end = this.#end;
+    const seen = this.#seen;
+    const usage = joined(end?.usage, seen?.usage);
+    this.#charge.settle({
+      usage,
+      // Without an end it lasts for longer than calls may, and has probably cost what they cost.
+      hasResponse: seen !== undefined || end?.hasResponse !== false,
+      status: seen?.status ?? end?.status,
+      isComplete: seen?.isComplete ?? end !== undefined,
+    });
+  }
+}
+
+function joined(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : { ...one, ...other };
+}
