@@ -1,4 +1,5 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { ReservationId } from "../../core/budgets/budget-ledger.js";
 import type { CallFacts, Usage } from "../../core/budgets/usage.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
@@ -69,4 +70,19 @@ export interface UsageObserver {
   trailers(headers: ReadonlyMap<string, string>): void;
   /** The response is complete, or the stream is over. Exactly once. */
   end(isComplete: boolean): void;
+}
+
+/** Takes streams that show responses. */
+export interface UsageObservers {
+  /** Names of response headers and trailers that it wants to see, in lower case. */
+  readonly responseHeaderNames: ReadonlySet<string>;
+  /** Names of the fields that `BudgetedCall` gives to the response, all of them scalars. */
+  readonly fieldNames: ReadonlySet<string>;
+  /**
+   * Begins with a response; undefined where it is of no interest.
+   *
+   * @param fields what the stream that asked has said of the call; empty where it refused it
+   * @param peer who shows it; see `Peer.identity`
+   */
+  open(fields: ReadonlyMap<string, ScalarValue>, peer: string): UsageObserver | undefined;
 }
