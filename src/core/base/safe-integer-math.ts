@@ -58,7 +58,7 @@ export function ceilMulDiv(a: number, b: number, c: number, cap: number): number
 }
 
 /** a * b - c * d, exact while the true difference lies within 2^53 less both rounding errors. */
-function exactDifference(a: number, b: number, c: number, d: number): number {
+export function exactDifference(a: number, b: number, c: number, d: number): number {
   const left = a * b;
   const right = c * d;
   return left - right + (productError(a, b, left) - productError(c, d, right));

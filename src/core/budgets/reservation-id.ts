@@ -11,7 +11,7 @@ const holderPattern = /^[0-9A-Za-z._-]{1,48}$/;
  * @param number whole, 0 to 10^15; each once
  */
 export function reservationId(holder: string, number: number): ReservationId {
-  assert(holderPattern.test(holder), "a holder's name can be part of an id");
+  assert(isHolder(holder), "a holder's name can be part of an id");
   return `${holder}.${number}` as ReservationId;
 }
 
@@ -21,6 +21,11 @@ export function readReservationId(text: string): ReservationId | undefined {
 }
 
 const idPattern = /^[0-9A-Za-z._-]{1,48}\.\d{1,15}$/;
+
+/** Whether reservations can be of somebody with this name. */
+export function isHolder(name: string): boolean {
+  return holderPattern.test(name);
+}
 
 /** Whose reservation it is. */
 export function holderOf(id: ReservationId): string {

@@ -9,8 +9,8 @@ import { readCallFacts } from "../../core/usage/call-facts.js";
 import { parseCount } from "../../core/usage/usage-fields.js";
 import { isBudgeted, readsRequestBody } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
-import { addAccountNeeds, addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
-import { markingHeaders } from "../../policy/services/marking-headers.js";
+import { addBudgetNeeds, addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import { addUsageNeeds } from "../budget/call-facts.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type {
@@ -161,17 +161,18 @@ export class Admission implements AdmissionDecider {
     };
     const responseHeaders = new Set(responseHeaderNames);
     const metadataPaths = new Map<string, Set<string>>();
-    const usageNeeds = { requestHeaders: needs.headers, responseHeaders, metadataPaths };
-    const ownHeadersOf = markingHeaders(policy?.rules ?? [], policy?.budgets ?? []);
+    const usageNeeds = { responseHeaders, metadataPaths };
+    const answersOf = softAnswers(policy ?? { budgets: [], rules: [] });
     for (const { name } of policy?.services ?? []) {
       const found = policy?.serviceIndex.named(name);
       if (found === undefined) continue;
-      const indexed = { ...found, ownHeaders: ownHeadersOf(found.service) };
+      const indexed = { ...found, ownHeaders: answersOf(found.service).headers };
       addRequestNeeds(indexed.service, indexed.classifier, needs);
       const { usage } = indexed.service;
       if (usage !== undefined) addUsageNeeds(usage, usageNeeds);
-      for (const { per } of (policy?.budgets ?? []).filter((one) => isBudgeted(found.service, one)))
-        addAccountNeeds(per, needs);
+      for (const budget of policy?.budgets ?? []) {
+        if (isBudgeted(found.service, budget)) addBudgetNeeds(budget, needs);
+      }
       const known = before.get(name);
       known?.configure(indexed);
       services.set(name, known ?? new ServiceAdmission(this.#parts, indexed));

@@ -65,6 +65,13 @@ const targetProblemRows = {
       "and name fewer paths. Until then, the gate acts in Headgate alone.",
     severity: "warning",
   },
+  HG326: {
+    title: "A sidecar has no cluster to which requests should fall back.",
+    remedy:
+      "Generate an edge proxy, or fragments next to your own clusters. Or use " +
+      "`fallback: {header: ...}`, and let the service choose.",
+    severity: "warning",
+  },
   HG340: {
     title: "A service has no name that a mesh knows.",
     remedy: "Set `upstream.address` to the service's full host name, and set its port.",

@@ -6,6 +6,7 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { typed } from "../envoy/base/values.js";
 import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/http/adaptive-concurrency.js";
 import { admissionControlFilter } from "../envoy/http/admission-control.js";
+import { fallbackRoutes } from "../envoy/http/fallback-routes.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { localRateLimitFilter, localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
 import { localReplies } from "../envoy/http/local-replies.js";
@@ -13,6 +14,14 @@ import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/prio
 import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
 import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
+import {
+  measuredHost,
+  observesBodies,
+  usageFilter,
+  usageFilterName,
+  usagePerRoute,
+} from "../envoy/http/usage.js";
+import { routeAction } from "../envoy/http/virtual-host.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -164,6 +173,7 @@ function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly
     ...priorityPatches(service, context),
     ...bucketPatches(service, context),
     ...quotaPatches(service, context),
+    ...usagePatches(service, context),
     ...protectionPatches(service, context),
     ...routePatches(service, context),
   ];
@@ -233,6 +243,21 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
   );
 }
 
+/** What the virtual hosts of a service have whose calls are measured. */
+function usagePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const fields = Object.entries(measuredHost(service, context)).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ path: `/${name}`, value }],
+  );
+  const filter = { path: `/typed_per_filter_config/${usageFilterName}` };
+  const patches = observesBodies(service)
+    ? [...fields, { ...filter, value: usagePerRoute(service) }]
+    : fields;
+  if (patches.length === 0) return [];
+  return hostsOf(service, context, "usage").flatMap((host) =>
+    patches.flatMap((patch) => hostPatches(host, context, patch)),
+  );
+}
+
 /** Source: envoy.config.route.v3.FilterConfig. */
 function protectionPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const value = typed("envoy.config.route.v3.FilterConfig", { config: {} });
@@ -252,9 +277,11 @@ function routePatches(service: ServicePolicy, context: EnvoyContext): readonly T
     // Envoy Gateway turns it on for the routes of the HTTPRoute alone.
     answering: { [extProc]: typed("envoy.config.route.v3.FilterConfig", { config: {} }) },
   });
-  const routes = [...rooms, ...shedRoutes(service, context, filters)];
+  const fallbacks = fallbackRoutes(service, context, routeAction(service));
+  const routes = [...rooms, ...fallbacks, ...shedRoutes(service, context, filters)];
   if (routes.length === 0) return [];
-  const block = rooms.length > 0 ? "waitingRooms" : "concurrency";
+  const isShed = rooms.length + fallbacks.length === 0;
+  const block = isShed ? "concurrency" : rooms.length > 0 ? "waitingRooms" : "over";
   return hostsOf(service, context, block).flatMap((host) =>
     routes
       .toReversed()
@@ -297,8 +324,18 @@ function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext)
   return [
     localRateLimitFilter(services, context),
     ...quotaFilters(services, context).map(({ filter }) => filter),
+    ...offAtFirst(observer(services, context)),
     ...protections.flatMap(({ filterOf }) => offAtFirst(filterOf(services, context))),
   ].filter((filter) => filter !== undefined);
+}
+
+/** It calls Headgate by the cluster that Envoy Gateway makes for the first service's admission. */
+function observer(services: readonly ServicePolicy[], context: EnvoyContext): Tree | undefined {
+  const first = services.find(observesBodies);
+  if (first === undefined) return undefined;
+  const decisions = serviceExtProc(first, context).cluster;
+  const headgateClusters = { ...context.headgateClusters, decisions };
+  return usageFilter(services, { ...context, headgateClusters });
 }
 
 /** What has one setting for all of its services. */

@@ -5,6 +5,7 @@ import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
+import { listenerBodyBytes } from "../envoy/http/usage.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -94,10 +95,14 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
   const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
   const gateway = gatewayName(context);
+  const bodyBytes = listenerBodyBytes(context);
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
-    connection: { connectionLimit: { value: connectionsMax } },
+    connection: {
+      connectionLimit: { value: connectionsMax },
+      bufferLimit: bodyBytes === 0 ? undefined : noted("Request bodies are read.", bodyBytes),
+    },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
     tls: tls && callerTls(tls),
     http3: http3 && callersOverQuic(context),

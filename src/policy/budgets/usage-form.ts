@@ -140,27 +140,29 @@ const headersExpected = "headers by count, such as {customUnits: x-gpu-seconds}"
 
 const pathFields = countMap(jsonPath, pathsExpected);
 
+const bodyNames = ["format", "fields"] as const;
+
 const body = object(
-  { title: "a body of a usage", docs: "How the response's body reports the usage." },
   {
-    format: field(
-      words(...usageFormats),
-      "The form of responses, streamed or not. `auto` recognizes them. `json`: `fields` says " +
-        "where the counts are.",
-      { default: "auto" },
-    ),
-    fields: field(pathFields, "For `json`: paths of counts.", { default: {} }),
+    title: "a body of a usage",
+    docs: "How the response's body reports the usage.",
+    exclusive: [bodyNames],
   },
   {
-    data: ({ format, fields }): UsageSource => ({ kind: "body", format, fields }),
-    check(block, _, { format }) {
-      const hasFields = block.field("fields") !== undefined;
-      if (format === "json" && block.isLeftOut("fields")) {
-        const message = '"format: json" needs the paths of counts';
-        const expected = "fields: {outputTokens: usage.output}";
-        block.report("format", { id: "HG125", message, expected });
-      }
-      if (format !== "json" && hasFields) block.refusePair("fields", `format: ${format}`);
+    format: field(
+      words(...usageFormats.filter((format) => format !== "json")),
+      "The form of responses, streamed or not. `auto` recognizes them.",
+      { dependentDefault: "auto" },
+    ),
+    fields: field(
+      pathFields,
+      "Paths of counts, for JSON of any other form, streamed or not. Instead of `format`.",
+    ),
+  },
+  {
+    data({ format = "auto", fields }): UsageSource {
+      if (fields === undefined) return { kind: "body", format, fields: {} };
+      return { kind: "body", format: "json", fields };
     },
   },
 );

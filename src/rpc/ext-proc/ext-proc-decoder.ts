@@ -133,8 +133,6 @@ const bodyModesByNumber: readonly BodyMode[] = [
   "grpc",
 ];
 
-const noBytes = new Uint8Array();
-
 /** Bodies have no headers, and most messages no attributes. */
 const nothing: ReadonlyMap<string, never> = new Map<string, never>();
 
@@ -219,7 +217,7 @@ class ExchangeDecoder {
 
   #bodyPart(): void {
     const reader = this.#reader;
-    this.#body = noBytes;
+    this.#body = this.#bytes.subarray(0, 0);
     let isEnd = false;
     let isEndWithoutMessage = false;
     while (reader.next()) {

@@ -1,12 +1,18 @@
-import type {
-  AccountKey,
-  AccountLaw,
-  AccountState,
-  ReservedEntry,
-  ReserveResult,
-  SettleResult,
+import { assert } from "../../core/base/errors.js";
+import {
+  type AccountKey,
+  type AccountLaw,
+  type AccountState,
+  amountMax,
+  entriesMax,
+  type ReservedEntry,
+  type ReserveResult,
+  type SettleResult,
 } from "../../core/budgets/account.js";
+import { isAccountKey } from "../../core/budgets/account-key.js";
+import { retryUsMax } from "../../core/budgets/account-law.js";
 import type { ReservationId, Settlement } from "../../core/budgets/budget-ledger.js";
+import { holderOf, isHolder, readReservationId } from "../../core/budgets/reservation-id.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 
 /** One operation of a batch. */
@@ -56,6 +62,26 @@ export interface UsageRow {
   readonly cost: number;
 }
 
+/** What a holder adds to the usage report of a day. */
+export interface UsageReport {
+  readonly holder: string;
+  /** Grows with each report of a holder, over all days. */
+  readonly number: number;
+  /** Such as 2026-11-27, in UTC. */
+  readonly day: string;
+  /** At most `reportRowsMax`. */
+  readonly rows: readonly UsageRow[];
+}
+
+/** An operator's refund. */
+export interface Refund {
+  /** 1 to 64 characters of `[0-9A-Za-z._-]`; known for `refundKeptMs`. */
+  readonly id: string;
+  readonly account: AccountKey;
+  readonly law: AccountLaw;
+  readonly amount: number;
+}
+
 /** The most operations of one batch. */
 export const budgetOperationsMax = 128;
 
@@ -64,6 +90,30 @@ export const accountsMax = 100_000;
 
 /** How long a settlement may come after its holder's lease has expired, in milliseconds. */
 export const lateSettlementMsMax = 3_600_000;
+
+/** The most reservations of one lost holder that late settlements are still charged for. */
+export const lateRecordsMax = 10_000;
+
+/** Reservations of lost holders that one call expires at most. */
+export const expiredMax = 64;
+
+/** The longest lease, in milliseconds. */
+export const leaseMsMax = 600_000;
+
+/** How long a settled id is known at least, so that it is not reserved again, in milliseconds. */
+export const settledKeptMs = 60_000;
+
+/** How long the id of a refund is known, in milliseconds: a day. */
+export const refundKeptMs = 86_400_000;
+
+/** The most rows of one report of usage. */
+export const reportRowsMax = 512;
+
+/** The rows of one page of a list or of a usage report, at most. */
+export const pageRowsMax = 256;
+
+/** How long a day's usage report is kept, in milliseconds: 400 days. */
+export const usageKeptMs = 400 * 86_400_000;
 
 /** The most rows of a day's usage report; the rest is summed in a row without an account. */
 export const usageRowsMax = 50_000;
@@ -107,37 +157,83 @@ export interface BudgetStore {
     deadlineMs: number,
   ): Promise<{ readonly rows: readonly AccountRow[]; readonly cursor: string }>;
   /**
-   * Gives back what was spent, at most what is: an operator's refund. Answers what was given back.
-   *
-   * @param id repeats of one id give back once
+   * Gives back what was spent, at most what is. Answers what was given back. Repeats of one id give
+   * back once, and answer the same.
    */
-  refund(
-    refund: {
-      readonly id: string;
-      readonly account: AccountKey;
-      readonly law: AccountLaw;
-      readonly amount: number;
-    },
-    deadlineMs: number,
-  ): Promise<number>;
+  refund(refund: Refund, deadlineMs: number): Promise<number>;
   /**
-   * Adds to a day's usage report, once for each `number` of a holder.
-   *
-   * @param day such as 2026-11-27, in UTC
+   * Adds to a day's usage report, once for each `number` of a holder. A report is repeated with its
+   * number until it is answered, and before the next one.
    */
-  addUsage(
-    report: {
-      readonly holder: string;
-      /** Grows with each report of a holder. */
-      readonly number: number;
-      readonly day: string;
-      readonly rows: readonly UsageRow[];
-    },
-    deadlineMs: number,
-  ): Promise<void>;
+  addUsage(report: UsageReport, deadlineMs: number): Promise<void>;
   /** A page of a day's usage report. @param cursor as in `list` */
   usage(
     query: { readonly day: string; readonly cursor: string },
     deadlineMs: number,
   ): Promise<{ readonly rows: readonly UsageRow[]; readonly cursor: string }>;
 }
+
+/** Fails for a batch that no ledger may send. */
+export function assertBudgetBatch({ holder, leaseMs, operations }: BudgetBatch): void {
+  assertLease(holder, leaseMs);
+  assert(operations.length <= budgetOperationsMax, "a batch of budgets is bounded");
+  for (const operation of operations) {
+    assert(readReservationId(operation.id) !== undefined, "a reservation has an id");
+    if (operation.kind === "reserve") {
+      assert(holderOf(operation.id) === holder, "a holder reserves for itself");
+      assertEntries(operation.entries);
+    } else {
+      const { costs, unreserved = [] } = operation;
+      assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
+      assertEntries(unreserved);
+    }
+  }
+}
+
+/** Fails for a lease that no ledger may have. */
+export function assertLease(holder: string, leaseMs: number): void {
+  assert(isHolder(holder), "a holder's name can be part of an id");
+  assert(leaseMs > 0 && leaseMs <= leaseMsMax, "a lease is bounded");
+}
+
+/** Fails for a refund that nobody may make. */
+export function assertRefund({ id, account, amount }: Refund): void {
+  assert(/^[0-9A-Za-z._-]{1,64}$/.test(id), "a refund has an id");
+  assert(isAccountKey(account) && isAmount(amount), "a refund is in range");
+}
+
+/** Fails for a report that no ledger may send. */
+export function assertUsage({ holder, number, day, rows }: UsageReport): void {
+  assertLease(holder, leaseMsMax);
+  assert(/^\d{4}-\d\d-\d\d$/.test(day) && rows.length <= reportRowsMax, "a report is bounded");
+  assert(Number.isSafeInteger(number) && number >= 0, "a report has a number");
+  for (const row of rows) {
+    const { service, account, model, callCount, counts, cost } = row;
+    const length = service.length + account.length + model.length;
+    assert(length <= usageNamesMax, "the names of a row are bounded");
+    const numbers = [callCount, cost, ...Object.values(counts)];
+    assert(numbers.every(isCount), "sums of a row are in range");
+  }
+}
+
+function assertEntries(entries: readonly ReservedEntry[]): void {
+  assert(entries.length <= entriesMax, "the accounts of a call are bounded");
+  const areSound = entries.every(({ account, law, capacity, estimate }) => {
+    const isTimed = law.kind !== "drain" || (isCount(law.periodUs) && law.periodUs <= retryUsMax);
+    return isAccountKey(account) && isTimed && isAmount(capacity) && isAmount(estimate);
+  });
+  assert(areSound, "the entries of a call are in range");
+  const names = new Set(entries.map(({ account }) => account));
+  assert(names.size === entries.length, "a call has each account once");
+}
+
+function isAmount(amount: number): boolean {
+  return isCount(amount) && amount <= amountMax;
+}
+
+function isCount(count: number): boolean {
+  return Number.isSafeInteger(count) && count >= 0;
+}
+
+/** The longest names of a row of usage together, in UTF-16 units. */
+const usageNamesMax = 4_096;

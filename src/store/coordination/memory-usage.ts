@@ -1,0 +1,81 @@
+import type { Clock } from "../../core/base/clock.js";
+import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";
+import {
+  pageRowsMax,
+  type UsageReport,
+  type UsageRow,
+  usageKeptMs,
+  usageRowsMax,
+} from "./budget-store.js";
+
+interface Day {
+  /** By the JSON of their names. */
+  readonly rows: Map<string, UsageRow>;
+  /** The last report of each holder. */
+  readonly numbers: Map<string, number>;
+  untilMs: number;
+}
+
+/** Usage reports in this process. */
+export class MemoryUsage {
+  readonly #clock: Pick<Clock, "epochUs">;
+  readonly #days = new Map<string, Day>();
+
+  constructor(clock: Pick<Clock, "epochUs">) {
+    this.#clock = clock;
+  }
+
+  add({ holder, number, day: name, rows }: UsageReport): void {
+    const nowMs = Math.floor(this.#clock.epochUs() / 1_000);
+    for (const [old, { untilMs }] of this.#days) if (untilMs <= nowMs) this.#days.delete(old);
+    const day = this.#days.get(name) ?? { rows: new Map(), numbers: new Map(), untilMs: 0 };
+    this.#days.set(name, day);
+    day.untilMs = nowMs + usageKeptMs;
+    if (number <= (day.numbers.get(holder) ?? -1)) return;
+    day.numbers.set(holder, number);
+    for (const row of rows) {
+      const own = usageRowKey(row);
+      const isOwn = day.rows.has(own) || day.rows.size < usageRowsMax;
+      const kept = isOwn ? row : { ...row, account: "", model: "" };
+      const key = isOwn ? own : usageRowKey(kept);
+      const known = day.rows.get(key) ?? { ...kept, callCount: 0, counts: {}, cost: 0 };
+      day.rows.set(key, sumOf(known, kept));
+    }
+  }
+
+  page(
+    day: string,
+    cursor: string,
+  ): { readonly rows: readonly UsageRow[]; readonly cursor: string } {
+    const nowMs = Math.floor(this.#clock.epochUs() / 1_000);
+    const found = this.#days.get(day);
+    if (found === undefined || found.untilMs <= nowMs) return { rows: [], cursor: "" };
+    const from = Number(cursor);
+    const rows = [...found.rows.values()].slice(from, from + pageRowsMax);
+    const end = from + rows.length;
+    return { rows, cursor: end < found.rows.size ? String(end) : "" };
+  }
+}
+
+/** What rows with the same names have in common, as stores keep it. */
+export function usageRowKey({ service, account, model }: UsageRow): string {
+  return JSON.stringify([service, account, model]);
+}
+
+function sumOf(one: UsageRow, other: UsageRow): UsageRow {
+  const counts: Partial<Record<UsageCount, number>> = {};
+  for (const name of usageCounts) {
+    const [a, b] = [one.counts[name], other.counts[name]];
+    if (a !== undefined || b !== undefined) counts[name] = added(a ?? 0, b ?? 0);
+  }
+  const callCount = added(one.callCount, other.callCount);
+  return { ...one, callCount, counts, cost: added(one.cost, other.cost) };
+}
+
+/** Sums of a day end at 2^52, so that all are exact. */
+function added(one: number, other: number): number {
+  return Math.min(one + other, usageSumMax);
+}
+
+/** The largest sum of a usage report. */
+export const usageSumMax = 2 ** 52;
