@@ -32,7 +32,7 @@ export function usageFromHeaders(
 /**
  * What dynamic metadata of another filter says.
  *
- * @param fields paths by count; an item of a list is a step of digits
+ * @param fields paths by count, of names; none leads into a list
  * @param values of the filter's namespace, by paths whose steps are joined by dots
  * @returns undefined if none of them has a count
  */

@@ -431,7 +431,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       this.#enter(visit, this.#parts.clock.monotonicMs());
     } else {
       // Its caller has left meanwhile.
-      answer.call?.end(unansweredEnd);
+      answer.call.end(unansweredEnd);
     }
   }
 

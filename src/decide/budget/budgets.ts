@@ -174,8 +174,8 @@ export class Budgets {
     const prices = policy?.prices && new PriceIndex(policy.prices);
     const services = new Map<string, ServiceBudgets>();
     for (const { name: service, usage } of policy?.services ?? []) {
+      if (usage === undefined) continue;
       const budgets = compiled.filter((one) => isBudgeted({ name: service, usage }, one.policy));
-      if (budgets.length === 0 && usage === undefined) continue;
       const usageCounts = this.#usageCounts.get(service) ?? new UsageCounts();
       this.#usageCounts.set(service, usageCounts);
       const parts = { service, usage, budgets, prices, usageCounts };

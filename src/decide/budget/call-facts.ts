@@ -13,11 +13,10 @@ import type { AdmissionRequest, ResponseFacts } from "../admission/admission-cal
 
 /** What the headers of a request, and its body where that was read, say of its call. */
 export function callFactsOf(
-  usage: Pick<ServiceUsage, "model" | "declaredMax"> | undefined,
+  { model: source, declaredMax }: Pick<ServiceUsage, "model" | "declaredMax">,
   { headers, facts: read }: Pick<AdmissionRequest, "headers" | "facts">,
 ): CallFacts {
-  const model = usage === undefined ? "" : modelOf(usage.model, headers, read);
-  const { declaredMax } = usage ?? {};
+  const model = modelOf(source, headers, read);
   const outputTokensMax =
     declaredMax?.kind === "header"
       ? countIn(headers.get(declaredMax.header))
@@ -90,21 +89,16 @@ function countIn(text: string | undefined): number | undefined {
   return text === undefined ? undefined : parseCount(text);
 }
 
-/** Adds what a service's usage looks at. */
+/** Adds what a service's usage looks at of responses. */
 export function addUsageNeeds(
-  { model, declaredMax, source }: ServiceUsage,
+  { source }: ServiceUsage,
   needs: {
-    readonly requestHeaders: Set<string>;
     readonly responseHeaders: Set<string>;
     readonly metadataPaths: Map<string, Set<string>>;
   },
 ): void {
-  const { requestHeaders, responseHeaders, metadataPaths } = needs;
-  requestHeaders.add("content-length");
+  const { responseHeaders, metadataPaths } = needs;
   responseHeaders.add("content-length");
-  if (model.kind === "header") requestHeaders.add(model.header);
-  if (model.kind === "path") requestHeaders.add(pathHeader);
-  if (declaredMax?.kind === "header") requestHeaders.add(declaredMax.header);
   if (source.kind === "headers") {
     for (const name of Object.values(source.fields)) responseHeaders.add(name);
   } else if (source.kind === "metadata") {

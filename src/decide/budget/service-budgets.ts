@@ -32,22 +32,12 @@ export interface SharedBudgets {
 /** Budgets of one service under one policy. */
 interface ServiceBudgetsParts {
   readonly service: string;
-  /** Undefined: the policy does not say how its calls are measured. */
-  readonly usage: ServiceUsage | undefined;
+  readonly usage: ServiceUsage;
   readonly budgets: readonly CompiledBudget[];
   /** Undefined without a price table. */
   readonly prices: PriceIndex | undefined;
   readonly usageCounts: UsageCounts;
 }
-
-/** How calls are measured of which the policy does not say it: by number and time. */
-const defaultUsage: Pick<ServiceUsage, "source" | "estimate" | "callMsMax"> = {
-  source: { kind: "none" },
-  estimate: { quantile: 0.9, initial: 1_000 },
-  callMsMax: 1_800_000,
-};
-
-const passes: BudgetAnswer = { kind: "passes", call: undefined, marks: undefined };
 
 /** Budgets of one service: what applies to a call, what it is estimated at, and the answer. */
 export class ServiceBudgets implements BudgetAsker {
@@ -63,12 +53,12 @@ export class ServiceBudgets implements BudgetAsker {
     const { ledger, learned, clock } = shared;
     const { service, usageCounts } = parts;
     this.#context = { service, ledger, learned, clock, usageCounts };
-    const { source } = this.#usage;
+    const { source } = parts.usage;
     this.form = source.kind === "body" ? createUsageForm(source) : undefined;
   }
 
   get settings(): EstimateSettings {
-    return this.#usage.estimate;
+    return this.#parts.usage.estimate;
   }
 
   get prices(): PriceIndex | undefined {
@@ -91,8 +81,6 @@ export class ServiceBudgets implements BudgetAsker {
       this.#shared.ledger.reserve(entries, deadlineMs, (answer) =>
         answered(this.#answerOf(asked, answer)),
       );
-    } else if (this.#parts.usage === undefined) {
-      answered(passes);
     } else {
       // No budget bounds it, but what it uses is reported.
       answered({ kind: "passes", call: this.#open(asked, undefined), marks: undefined });
@@ -109,10 +97,6 @@ export class ServiceBudgets implements BudgetAsker {
     const nowUs = clock.epochUs();
     const measures = { service, budgets, prices, settings, learned, topUps, nowUs };
     return prepareCall(request, callFactsOf(this.#parts.usage, request), measures);
-  }
-
-  get #usage(): typeof defaultUsage {
-    return this.#parts.usage ?? defaultUsage;
   }
 
   #answerOf(asked: AskedCall, { kind, id, result }: ReserveAnswer): BudgetAnswer {
@@ -138,7 +122,7 @@ export class ServiceBudgets implements BudgetAsker {
     const startedMs = Math.round(clock.epochUs() / 1_000);
     const { usage } = expected;
     const parts = { id, model, requestBytes, startedMs, accounts, expected: usage, price, kind };
-    const { source, callMsMax } = this.#usage;
+    const { source, callMsMax } = this.#parts.usage;
     return calls.open({
       charge: new CallCharge(this.#context, parts),
       source,
