@@ -185,7 +185,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
     await allOver();
   });
 
-  it("holds the request until the body is answered, for longer than one message takes", async () => {
+  it("holds the request until its body is answered, beyond the message time-out", async () => {
     const { send, keeper, served, allOver } = await start({
       decide: (_request, call) => call.waiting(8_000),
       extProc: { message_timeout: "0.3s" },
@@ -254,7 +254,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
     await allOver();
   });
 
-  it("asks with the headers where the service reads no bodies, and lets the body pass", async () => {
+  it("asks with the headers where the service reads no bodies, and passes the body", async () => {
     const { send, keeper, counts, allOver } = await start();
     keeper.readsBodies = false;
     expect(await send({ body: "gpt-4o" })).toMatchObject({ status: 200, body: "gpt-4o" });

@@ -170,7 +170,7 @@ describe("a stream that shows a response", () => {
     expect(shown?.ends).toEqual([false]);
   });
 
-  it("ends its call and its observer exactly once, and sends nothing, in any order of events", () => {
+  it("ends once, tells its observer so once, and sends nothing, in any order of events", () => {
     const names = [...Object.keys(messages), ...callEvents] as EventName[];
     assert(
       property(array(constantFrom(...names), { maxLength: 12 }), (events) => {
