@@ -1,3 +1,4 @@
+import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
 import { objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
@@ -5,6 +6,7 @@ import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
+import { softAnswers } from "../envoy/http/fallback-routes.js";
 import { listenerBodyBytes } from "../envoy/http/usage.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
 import {
@@ -96,6 +98,10 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
     context.policy.proxies.listener;
   const gateway = gatewayName(context);
   const bodyBytes = listenerBodyBytes(context);
+  const { policy } = context;
+  const mayFallBack = policy.services.some(
+    (service) => softAnswers(service, policy).clusters.length > 0,
+  );
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
@@ -104,6 +110,11 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
       bufferLimit: bodyBytes === 0 ? undefined : noted("Request bodies are read.", bodyBytes),
     },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
+    headers: mayFallBack
+      ? noted("Headgate's own: routes look at it.", {
+          earlyRequestHeaders: { remove: [fallbackHeader] },
+        })
+      : undefined,
     tls: tls && callerTls(tls),
     http3: http3 && callersOverQuic(context),
     path:
