@@ -1,8 +1,11 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { BufferedBody } from "../../core/admission/exchange.js";
 import type { HostReadings } from "../../core/admission/host-reading.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { readsRequestBody } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
 import { markingHeaders } from "../../policy/services/marking-headers.js";
@@ -77,10 +80,22 @@ export class Admission implements AdmissionDecider {
     return this.#attributeNames;
   }
 
+  readonly metadataPaths: ReadonlyMap<string, ReadonlySet<string>> = new Map();
+
   /** The services of the active policy. */
   services(): Iterable<ServiceAdmission> {
     this.#follow();
     return this.#services.values();
+  }
+
+  readsBody(request: AdmissionRequest): boolean {
+    this.#follow();
+    const usage = this.#find(request)?.policy.usage;
+    return usage !== undefined && readsRequestBody(usage);
+  }
+
+  readBody(_request: AdmissionRequest, { bytes, isWhole }: BufferedBody): CallFacts {
+    return { model: "", ...(isWhole ? { requestBytes: bytes.length } : {}) };
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
