@@ -9,7 +9,7 @@ export interface JsonLeaf<Slot extends string> {
   readonly slot: Slot;
 }
 
-/** A wanted path: keys of objects, and `*` or an index for an item of an array. */
+/** A wanted path: keys of objects, and `*` for any item of a list. */
 export interface WantedPath<Slot extends string> {
   readonly steps: readonly string[];
   readonly leaf: JsonLeaf<Slot>;
@@ -20,10 +20,8 @@ export interface JsonNode<Slot extends string> {
   readonly leaf: JsonLeaf<Slot> | undefined;
   /** By key. */
   readonly fields: readonly JsonField<Slot>[];
-  /** The items of an array: `*`. */
+  /** The items of a list: `*`. */
   readonly items: JsonNode<Slot> | undefined;
-  /** Whether an item can be wanted by its index, as a field. */
-  readonly hasIndexes: boolean;
 }
 
 /** One key of a node. */
@@ -60,11 +58,10 @@ interface MutableNode<Slot extends string> extends JsonNode<Slot> {
   leaf: JsonLeaf<Slot> | undefined;
   fields: (JsonField<Slot> & { readonly node: MutableNode<Slot> })[];
   items: MutableNode<Slot> | undefined;
-  hasIndexes: boolean;
 }
 
 function createNode<Slot extends string>(): MutableNode<Slot> {
-  return { leaf: undefined, fields: [], items: undefined, hasIndexes: false };
+  return { leaf: undefined, fields: [], items: undefined };
 }
 
 function childOf<Slot extends string>(parent: MutableNode<Slot>, step: string): MutableNode<Slot> {
@@ -72,7 +69,6 @@ function childOf<Slot extends string>(parent: MutableNode<Slot>, step: string): 
     parent.items ??= createNode<Slot>();
     return parent.items;
   }
-  if (/^(?:0|[1-9]\d{0,8})$/.test(step)) parent.hasIndexes = true;
   const known = parent.fields.find(({ key }) => key === step);
   if (known !== undefined) return known.node;
   const node = createNode<Slot>();

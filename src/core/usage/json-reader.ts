@@ -47,10 +47,12 @@ export class JsonReader<Slot extends string> {
   #target: JsonNode<Slot> | undefined;
   /** The open objects and lists on wanted paths. */
   readonly #open: JsonNode<Slot>[] = [];
-  /** For each of them the next index of a list; undefined for an object. */
-  readonly #indexes: (number | undefined)[] = [];
+  /** Which of them are lists. */
+  readonly #areLists: boolean[] = [];
   /** Open objects and lists below one that is not wanted. */
   #skippedDepth = 0;
+  /** Whether the last piece ended in a text below it. */
+  #isInSkippedText = false;
   #isEscaped = false;
   readonly #kept = new Uint8Array(jsonScalarBytesMax);
   #keptLength = 0;
@@ -88,8 +90,9 @@ export class JsonReader<Slot extends string> {
   reset(): void {
     if (this.#open.length > 0 || this.#state !== "value") this.#sink.documentEnd();
     this.#open.length = 0;
-    this.#indexes.length = 0;
+    this.#areLists.length = 0;
     this.#skippedDepth = 0;
+    this.#isInSkippedText = false;
     this.#isEscaped = false;
     this.#state = "value";
     this.#target = this.#root;
@@ -125,33 +128,25 @@ export class JsonReader<Slot extends string> {
       return;
     }
     this.#open.push(node);
-    this.#indexes.push(isList ? 0 : undefined);
-    if (isList) this.#target = itemOf(node, 0);
+    this.#areLists.push(isList);
+    if (isList) this.#target = node.items;
     this.#state = isList ? "value" : "key";
   }
 
   /** The innermost open object or list has ended. */
   #close(): void {
     this.#target = this.#open.pop();
-    this.#indexes.pop();
+    this.#areLists.pop();
     this.#ended();
   }
 
   /** The value that the target is of has ended. */
   #ended(): void {
     if (this.#target === this.#root) this.#sink.documentEnd();
-    const last = this.#open.length - 1;
-    const node = this.#open[last];
-    const index = this.#indexes[last];
-    if (node === undefined) {
-      this.#target = this.#root;
-      this.#state = "value";
-    } else if (index === undefined) this.#state = "key";
-    else {
-      this.#indexes[last] = index + 1;
-      this.#target = itemOf(node, index + 1);
-      this.#state = "value";
-    }
+    const node = this.#open.at(-1);
+    const isInObject = this.#areLists.at(-1) === false;
+    this.#target = node === undefined ? this.#root : node.items;
+    this.#state = isInObject ? "key" : "value";
   }
 
   #key(bytes: Uint8Array, at: number, to: number): number {
@@ -207,20 +202,23 @@ export class JsonReader<Slot extends string> {
   #skip(bytes: Uint8Array, from: number, to: number): number {
     let depth = this.#skippedDepth;
     let i = from;
-    while (i < to) {
+    if (this.#isInSkippedText) i = this.#pastSkippedText(bytes, i, to);
+    while (i < to && depth > 0) {
       const byte = bytes[i] ?? 0;
       i += 1;
-      if (byte === quote) {
-        i = this.#textEnd(bytes, i, to) + 1;
-      } else if (isOpening(byte)) depth += 1;
-      else if (isClosing(byte)) {
-        depth -= 1;
-        if (depth === 0) break;
-      }
+      if (byte === quote) i = this.#pastSkippedText(bytes, i, to);
+      else if (isOpening(byte)) depth += 1;
+      else if (isClosing(byte)) depth -= 1;
     }
     this.#skippedDepth = depth;
     if (depth === 0) this.#ended();
     return i;
+  }
+
+  #pastSkippedText(bytes: Uint8Array, from: number, to: number): number {
+    const end = this.#textEnd(bytes, from, to);
+    this.#isInSkippedText = end === to;
+    return Math.min(to, end + 1);
   }
 
   /** Where the text's closing quote stands; `to` if it is not among the bytes. */
@@ -287,16 +285,7 @@ function isDelimiter(byte: number): boolean {
 }
 
 function isWanted<Slot extends string>(node: JsonNode<Slot>, isList: boolean): boolean {
-  return isList ? node.items !== undefined || node.hasIndexes : node.fields.length > 0;
-}
-
-function itemOf<Slot extends string>(
-  node: JsonNode<Slot>,
-  index: number,
-): JsonNode<Slot> | undefined {
-  if (!node.hasIndexes) return node.items;
-  const key = String(index);
-  return node.fields.find((field) => field.key === key)?.node ?? node.items;
+  return isList ? node.items !== undefined : node.fields.length > 0;
 }
 
 function fieldOf<Slot extends string>(

@@ -33,7 +33,7 @@ export function usageFromHeaders(
 /**
  * What dynamic metadata of another filter says.
  *
- * @param fields paths by count; an item of a list is a step of digits
+ * @param fields paths by count, of names; none leads into a list
  * @param metadata of the filter's namespace
  * @returns undefined if none of them has a count
  */
@@ -62,8 +62,7 @@ function usageOf(
 function scalarAt(metadata: JsonObject, steps: readonly string[]): string | undefined {
   let value: JsonValue | undefined = metadata;
   for (const step of steps) {
-    if (Array.isArray(value)) value = value.find((_, index) => String(index) === step);
-    else value = isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
+    value = isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
   }
   return typeof value === "number" || typeof value === "string" ? String(value) : undefined;
 }

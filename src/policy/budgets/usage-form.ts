@@ -150,7 +150,7 @@ const body = object(
   },
   {
     format: field(
-      words("auto", "openai", "anthropic", "gemini", "bedrock"),
+      words(...usageFormats.filter((format) => format !== "json")),
       "The form of responses, streamed or not. `auto` recognizes them.",
       { dependentDefault: "auto" },
     ),
