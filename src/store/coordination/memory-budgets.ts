@@ -139,7 +139,9 @@ export class MemoryBudgets implements BudgetStore {
   #applyOne(operation: BudgetOperation, nowUs: number): BudgetOutcome {
     const { id } = operation;
     const holder = this.#holderOf(holderOf(id));
-    const trace = holder.open.get(id) ?? holder.late.get(id);
+    const late = holder.late.get(id);
+    const isKnown = late !== undefined && late.untilMs > msOf(nowUs);
+    const trace = holder.open.get(id) ?? (isKnown ? late : undefined);
     const isSettled = this.#settled.has(id) || (trace?.isSettled ?? false);
     if (operation.kind === "reserve") {
       if (trace !== undefined || isSettled) {
@@ -200,11 +202,10 @@ export class MemoryBudgets implements BudgetStore {
   /** Settles what is reserved, or what was when its holder was lost. */
   #settle(holder: Holder, { id, costs }: Settlement, nowUs: number): BudgetOutcome {
     const open = holder.open.get(id);
-    const { holds, untilMs } = open ?? holder.late.get(id) ?? { holds: [], untilMs: 0 };
+    const { holds } = open ?? holder.late.get(id) ?? { holds: [] };
     holder.open.delete(id);
     holder.late.delete(id);
     this.#settled.add(id);
-    if (open === undefined && untilMs <= msOf(nowUs)) return { kind: "settled", result: "unknown" };
     holds.forEach((hold, i) => {
       const stored = this.#accounts.get(hold.key, nowUs);
       if (stored === undefined) return;
@@ -414,12 +415,10 @@ class Accounts {
     nowUs: number,
   ): { readonly keys: readonly AccountKey[]; readonly cursor: string } {
     const own = this.#budgets.get(budgetPart(budget));
-    if (own === undefined) return { keys: [], cursor: "" };
-    forgetExpired(own, msOf(nowUs));
     const after = Number(cursor);
     const keys: AccountKey[] = [];
-    for (const { key, number } of own.byKey.values()) {
-      if (number <= after) continue;
+    for (const { key, number, expiresMs } of own?.byKey.values() ?? []) {
+      if (number <= after || expiresMs <= msOf(nowUs)) continue;
       keys.push(key);
       if (keys.length >= pageRowsMax) return { keys, cursor: String(number) };
     }
