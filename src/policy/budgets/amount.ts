@@ -90,7 +90,7 @@ export function resolveAmount(
   const found = unitOf(value, prices);
   if (found === undefined) {
     const currency = prices === undefined ? [] : [prices.currency];
-    const known = [...Object.keys(amountUnits), ...currency];
+    const units = [...Object.keys(amountUnits), ...currency];
     const isMoney = currencyPattern.test(value.unit);
     const isUnpriced = isMoney && prices === undefined;
     return reader.reportContent(node, {
@@ -98,8 +98,10 @@ export function resolveAmount(
       message: isUnpriced
         ? "an amount of money needs `prices`, and the policy has none"
         : `${quoteText(value.unit)} is not ${isMoney ? "the currency of `prices`" : "a unit"}`,
-      expected: isUnpriced ? `prices: {currency: ${value.unit}, models: ...}` : listWords(known),
-      suggestion: isUnpriced ? undefined : findNearestName(value.unit, known),
+      expected: isUnpriced
+        ? `prices: {currency: ${value.unit}, models: ...}`
+        : listWords(isMoney ? currency : units),
+      suggestion: isMoney ? undefined : findNearestName(value.unit, units),
     });
   }
   const [unit, parts] = found;

@@ -180,7 +180,8 @@ function inOrder(rows: readonly ModelPrice[]): readonly ModelPrice[] {
 function refuseSame(rows: readonly ReadPrice[]): void {
   const known = new Set<string>();
   for (const { block, data } of rows) {
-    if (data.model === undefined) continue;
+    const isTimeWrong = data.validFromMs === undefined && !block.isLeftOut("validFrom");
+    if (data.model === undefined || isTimeWrong) continue;
     const key = JSON.stringify([data.model.value, data.validFromMs]);
     if (known.has(key)) {
       const message = `${quoteText(data.model.value)} already has a price from this time on`;

@@ -19,6 +19,7 @@ const files = [
   "envoy-every-name/policy.yaml",
   "quotas-every-name/policy.yaml",
   "rooms-every-name/policy.yaml",
+  "budgets-every-name/policy.yaml",
 ];
 
 /** What cannot be changed alone there, and can here. */
@@ -172,6 +173,9 @@ const words = ["other", "x-other", "/other", "other.example", "2x", "p50", "10.9
   "request.path == '/'",
   "2026-11-28T08:00:00Z",
   "2028-02-29T12:00:00Z",
+  "900 EUR",
+  "7000 calls",
+  "3.5",
 ]);
 
 /** Other values that a field may have, right or wrong beside the rest. */
@@ -234,9 +238,11 @@ function meaningOf({
   services,
   quotas,
   waitingRooms,
+  budgets,
+  prices,
   proxies,
 }: NonNullable<ReturnType<typeof read>>) {
-  const meant = [domains, rules, services, quotas, waitingRooms, proxies];
+  const meant = [domains, rules, services, quotas, waitingRooms, budgets, prices, proxies];
   return JSON.stringify(meant, (_, part: unknown) =>
     part instanceof Set || part instanceof Map ? [...part] : part,
   );
