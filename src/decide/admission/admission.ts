@@ -147,7 +147,7 @@ export class Admission implements AdmissionDecider {
       headers: new Set(commonHeaderNames),
       attributes: new Set(),
     };
-    const ownHeadersOf = markingHeaders(policy?.rules ?? []);
+    const ownHeadersOf = markingHeaders(policy?.rules ?? [], policy?.budgets ?? []);
     for (const { name } of policy?.services ?? []) {
       const found = policy?.serviceIndex.named(name);
       if (found === undefined) continue;

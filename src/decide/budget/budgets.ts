@@ -7,6 +7,7 @@ import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { PriceIndex } from "../../core/budgets/price.js";
 import { readReservationId } from "../../core/budgets/reservation-id.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
+import { isBudgeted } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
@@ -146,9 +147,7 @@ export class Budgets {
     const prices = policy?.prices && new PriceIndex(policy.prices);
     const services = new Map<string, ServiceBudgets>();
     for (const { name: service, usage } of policy?.services ?? []) {
-      const budgets = compiled.filter(({ policy: { services: named } }) =>
-        named === undefined ? usage !== undefined : named.includes(service),
-      );
+      const budgets = compiled.filter((one) => isBudgeted({ name: service, usage }, one.policy));
       if (budgets.length === 0 && usage === undefined) continue;
       const usageCounts = this.#usageCounts.get(service) ?? new UsageCounts();
       this.#usageCounts.set(service, usageCounts);
