@@ -281,13 +281,20 @@ class AdmissionTerms {
   }
 }
 
-/** The terms of a request that limits change. */
+/**
+ * The terms of a request that limits change. Generated routes look at the metadata `fallback`, which
+ * no caller can set.
+ */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
   if (marks === undefined) return terms;
   const { setHeaders, fallback } = marks;
   const all = [...terms.setHeaders, ...setHeaders];
   if (fallback === undefined) return { ...terms, setHeaders: all };
-  return { ...terms, setHeaders: [...all, fallbackField(fallback)], clearsRoute: true };
+  const metadata =
+    fallback.kind === "header"
+      ? terms.metadata
+      : new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster] as const]);
+  return { ...terms, setHeaders: [...all, fallbackField(fallback)], metadata, clearsRoute: true };
 }
 
 function passed(terms: AdmissionGrant): AdmissionVerdict {
