@@ -1,10 +1,10 @@
 import { isPlainList, type PlainMap } from "../generate/base/plain-tree.js";
 import { readsBodies } from "../generate/envoy/http/ext-proc.js";
-import { softAnswers } from "../generate/envoy/http/fallback-routes.js";
 import { observesBodies } from "../generate/envoy/http/usage.js";
 import { quoteText } from "../policy/problems/problem.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
+import { softAnswers } from "../policy/services/soft-answers.js";
 import { type Diagnostic, type DoctorCheck, findingsOr } from "./diagnostic.js";
 import type { DoctorProblemId } from "./doctor-problems.js";
 import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
@@ -22,7 +22,7 @@ export const checkUsage: DoctorCheck = (input) => {
   if (policy === undefined || asking.length === 0) return [];
   const observed = services.filter(observesBodies);
   const read = services.filter(readsBodies);
-  const routed = services.filter((service) => softAnswers(service, policy).isRouted);
+  const routed = services.filter((service) => softAnswers(policy)(service).isRouted);
   const hostsOf = (service: ServicePolicy): readonly AskingHost[] =>
     asking.flatMap((filter) => hostsBehind(filter, service));
   return [

@@ -18,8 +18,8 @@ export interface WantedPath<Slot extends string> {
 /** Paths that share their first steps, as a tree. */
 export interface JsonNode<Slot extends string> {
   readonly leaf: JsonLeaf<Slot> | undefined;
-  /** By key. */
-  readonly fields: readonly JsonField<Slot>[];
+  /** The fields of an object, by the number of bytes of their keys. */
+  readonly fields: readonly (readonly JsonField<Slot>[])[];
   /** The items of a list: `*`. */
   readonly items: JsonNode<Slot> | undefined;
 }
@@ -56,7 +56,7 @@ export function createJsonTree<Slot extends string>(
 
 interface MutableNode<Slot extends string> extends JsonNode<Slot> {
   leaf: JsonLeaf<Slot> | undefined;
-  fields: (JsonField<Slot> & { readonly node: MutableNode<Slot> })[];
+  fields: (JsonField<Slot> & { readonly node: MutableNode<Slot> })[][];
   items: MutableNode<Slot> | undefined;
 }
 
@@ -69,10 +69,13 @@ function childOf<Slot extends string>(parent: MutableNode<Slot>, step: string): 
     parent.items ??= createNode<Slot>();
     return parent.items;
   }
-  const known = parent.fields.find(({ key }) => key === step);
+  const bytes = encodeUtf8(step);
+  while (parent.fields.length <= bytes.length) parent.fields.push([]);
+  const fields = parent.fields[bytes.length] ?? [];
+  const known = fields.find(({ key }) => key === step);
   if (known !== undefined) return known.node;
   const node = createNode<Slot>();
-  parent.fields.push({ key: step, bytes: encodeUtf8(step), node });
+  fields.push({ key: step, bytes, node });
   return node;
 }
 

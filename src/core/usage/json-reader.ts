@@ -75,7 +75,7 @@ export class JsonReader<Slot extends string> {
           i = this.#key(bytes, i, to);
           break;
         case "value":
-          i = this.#value(bytes, i);
+          i = this.#value(bytes, i, to);
           break;
         case "literal":
           i = this.#literal(bytes, i, to);
@@ -88,7 +88,9 @@ export class JsonReader<Slot extends string> {
 
   /** Begins with the next document; one that was cut off ends here. */
   reset(): void {
-    if (this.#open.length > 0 || this.#state !== "value") this.#sink.documentEnd();
+    // Where the last one is complete, as nearly always, there is nothing to do.
+    if (this.#open.length === 0 && this.#state === "value") return;
+    this.#sink.documentEnd();
     this.#open.length = 0;
     this.#areLists.length = 0;
     this.#skippedDepth = 0;
@@ -98,14 +100,16 @@ export class JsonReader<Slot extends string> {
     this.#target = this.#root;
   }
 
-  #value(bytes: Uint8Array, at: number): number {
+  #value(bytes: Uint8Array, from: number, to: number): number {
+    let at = from;
+    while (at < to && isBetween(bytes[at] ?? 0)) at += 1;
+    if (at === to) return to;
     const byte = bytes[at] ?? 0;
-    if (byte <= space || byte === comma || byte === colon) return at + 1;
     if (byte === quote) {
       const kind = this.#target?.leaf?.kind;
       this.#keptLength = 0;
       this.#state = kind === "scalar" ? "scalarText" : kind === "pieces" ? kind : "skippedText";
-      return at + 1;
+      return this.#text(bytes, at + 1, to);
     }
     if (isOpening(byte)) {
       this.#begin(byte === bracket);
@@ -143,21 +147,25 @@ export class JsonReader<Slot extends string> {
   /** The value that the target is of has ended. */
   #ended(): void {
     if (this.#target === this.#root) this.#sink.documentEnd();
-    const node = this.#open.at(-1);
-    const isInObject = this.#areLists.at(-1) === false;
+    const node = this.#open[this.#open.length - 1];
+    const isInObject = this.#areLists[this.#areLists.length - 1] === false;
     this.#target = node === undefined ? this.#root : node.items;
     this.#state = isInObject ? "key" : "value";
   }
 
-  #key(bytes: Uint8Array, at: number, to: number): number {
-    const byte = bytes[at] ?? 0;
-    if (isClosing(byte)) this.#close();
-    if (byte !== quote) return at + 1;
+  #key(bytes: Uint8Array, from: number, to: number): number {
+    let at = from;
+    while (at < to && bytes[at] !== quote && !isClosing(bytes[at] ?? 0)) at += 1;
+    if (at === to) return to;
+    if (bytes[at] !== quote) {
+      this.#close();
+      return at + 1;
+    }
     const start = at + 1;
     let end = start;
     while (end < to && bytes[end] !== quote && bytes[end] !== backslash) end += 1;
     if (end < to && bytes[end] === quote) {
-      this.#target = fieldOf(this.#open.at(-1), bytes, { from: start, to: end });
+      this.#target = this.#field(bytes, start, end);
       this.#state = "value";
       return end + 1;
     }
@@ -165,6 +173,14 @@ export class JsonReader<Slot extends string> {
     this.#keptLength = 0;
     this.#state = "keyText";
     return start;
+  }
+
+  /** The field of the innermost object with that key. */
+  #field(bytes: Uint8Array, from: number, to: number): JsonNode<Slot> | undefined {
+    const fields = this.#open[this.#open.length - 1]?.fields[to - from];
+    if (fields === undefined) return undefined;
+    for (const field of fields) if (isAt(field.bytes, bytes, from)) return field.node;
+    return undefined;
   }
 
   /** Within a text: a key, a value that is wanted, or one that is not. */
@@ -207,6 +223,8 @@ export class JsonReader<Slot extends string> {
       const byte = bytes[i] ?? 0;
       i += 1;
       if (byte === quote) i = this.#pastSkippedText(bytes, i, to);
+      // Numbers, and what is between values: most of a list of them.
+      else if (byte < bracket) continue;
       else if (isOpening(byte)) depth += 1;
       else if (isClosing(byte)) depth -= 1;
     }
@@ -255,7 +273,10 @@ export class JsonReader<Slot extends string> {
   #keptField(): JsonNode<Slot> | undefined {
     if (this.#keptLength === jsonScalarBytesMax) return undefined;
     const key = this.#keptText();
-    return this.#open.at(-1)?.fields.find((field) => field.key === key)?.node;
+    return this.#open
+      .at(-1)
+      ?.fields.flat()
+      .find((field) => field.key === key)?.node;
   }
 
   #keptText(): string {
@@ -280,24 +301,17 @@ function isClosing(byte: number): boolean {
   return (byte | 0x20) === 0x7d;
 }
 
+/** What stands between values. */
+function isBetween(byte: number): boolean {
+  return byte <= space || byte === comma || byte === colon;
+}
+
 function isDelimiter(byte: number): boolean {
   return byte <= space || byte === comma || isClosing(byte);
 }
 
 function isWanted<Slot extends string>(node: JsonNode<Slot>, isList: boolean): boolean {
   return isList ? node.items !== undefined : node.fields.length > 0;
-}
-
-function fieldOf<Slot extends string>(
-  node: JsonNode<Slot> | undefined,
-  bytes: Uint8Array,
-  { from, to }: ByteRange,
-): JsonNode<Slot> | undefined {
-  if (node === undefined) return undefined;
-  for (const field of node.fields) {
-    if (field.bytes.length === to - from && isAt(field.bytes, bytes, from)) return field.node;
-  }
-  return undefined;
 }
 
 function isAt(wanted: Uint8Array, bytes: Uint8Array, from: number): boolean {

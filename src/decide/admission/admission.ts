@@ -8,7 +8,7 @@ import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import { readsRequestBody } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
-import { markingHeaders } from "../../policy/services/marking-headers.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type {
   AdmissionAnswer,
@@ -147,11 +147,11 @@ export class Admission implements AdmissionDecider {
       headers: new Set(commonHeaderNames),
       attributes: new Set(),
     };
-    const ownHeadersOf = markingHeaders(policy?.rules ?? [], policy?.budgets ?? []);
+    const answersOf = softAnswers(policy ?? { budgets: [], rules: [] });
     for (const { name } of policy?.services ?? []) {
       const found = policy?.serviceIndex.named(name);
       if (found === undefined) continue;
-      const indexed = { ...found, ownHeaders: ownHeadersOf(found.service) };
+      const indexed = { ...found, ownHeaders: answersOf(found.service).headers };
       addRequestNeeds(indexed.service, indexed.classifier, needs);
       const known = before.get(name);
       known?.configure(indexed);

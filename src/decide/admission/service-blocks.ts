@@ -290,11 +290,15 @@ function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): Admissi
   const { setHeaders, fallback } = marks;
   const all = [...terms.setHeaders, ...setHeaders];
   if (fallback === undefined) return { ...terms, setHeaders: all };
-  const metadata =
-    fallback.kind === "header"
-      ? terms.metadata
-      : new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster] as const]);
-  return { ...terms, setHeaders: [...all, fallbackField(fallback)], metadata, clearsRoute: true };
+  const sent = {
+    ...terms,
+    setHeaders: [...all, fallbackField(fallback)],
+    clearsRoute: true,
+  } as const;
+  if (fallback.kind === "header") return sent;
+  // Generated routes look at it: unlike a header, no caller can say it.
+  const metadata = new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster]] as const);
+  return { ...sent, metadata };
 }
 
 function passed(terms: AdmissionGrant): AdmissionVerdict {

@@ -1,6 +1,7 @@
 import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import { filledDocuments, objectName, objectsDocument } from "../base/custom-object.js";
 import type { Document, Tree } from "../base/document.js";
 import type {
@@ -17,7 +18,6 @@ import {
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { reportOptions } from "../envoy/base/option-support.js";
 import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
-import { softAnswers } from "../envoy/http/fallback-routes.js";
 import { filterDescriptors } from "../envoy/http/rate-limit-actions.js";
 import { mergedDocument } from "../merge/merged-document.js";
 import { backendTrafficPolicy } from "./backend-traffic-policy.js";
@@ -110,7 +110,7 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
 
 /** A route of ours would go past the authentication of those that it precedes. */
 function reportFallbacks(service: ServicePolicy, { policy, report }: EnvoyContext): void {
-  const [cluster] = softAnswers(service, policy).clusters;
+  const [cluster] = softAnswers(policy)(service).clusters;
   if (cluster === undefined) return;
   report({
     id: "HG355",

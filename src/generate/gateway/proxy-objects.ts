@@ -1,12 +1,12 @@
 import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import { objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
-import { softAnswers } from "../envoy/http/fallback-routes.js";
 import { listenerBodyBytes } from "../envoy/http/usage.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
 import {
@@ -100,7 +100,7 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
   const bodyBytes = listenerBodyBytes(context);
   const { policy } = context;
   const mayFallBack = policy.services.some(
-    (service) => softAnswers(service, policy).clusters.length > 0,
+    (service) => softAnswers(policy)(service).clusters.length > 0,
   );
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {

@@ -5,7 +5,7 @@ import { parseGlob } from "../../core/collections/glob.js";
 import { warnOfCluster } from "../limits/over.js";
 import { quoteText } from "../problems/problem.js";
 import type { NodeReader } from "../text/node-reader.js";
-import { formatAmount } from "./amount.js";
+import { amountWords } from "./amount.js";
 import type { BudgetDraft } from "./budget-list.js";
 import type { BudgetPolicy, ServiceUsage } from "./budget-policy.js";
 
@@ -150,7 +150,7 @@ function warnOfSmallAmount(
     const estimate = estimateOf(unit, initial, price);
     if (estimate <= least || !Number.isFinite(least)) continue;
     const fitting = Math.max(1, Math.floor((initial * least) / estimate));
-    const words = (count: number): string => formatAmount(count, unit, prices);
+    const words = (count: number): string => amountWords(count, unit, prices);
     block.reader.warn(block.field("amount")?.key ?? block.fields.node, {
       id: "HG254",
       message: `a call of ${quoteText(name)} is estimated at ${words(estimate)}, and an account holds ${words(least)}`,
