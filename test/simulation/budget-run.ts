@@ -83,6 +83,14 @@ interface Truth {
     | undefined;
 }
 
+/** A call that the store let in, when, and what it cost. */
+interface StoredCall {
+  readonly entries: readonly ReservedEntry[];
+  readonly costs: readonly number[];
+  readonly reservedMs: number;
+  readonly endedMs: number | undefined;
+}
+
 /** A clock whose wall time is off, as those of a fleet are. */
 class SkewedClock extends SimulatedClock {
   readonly #skewUs: number;
@@ -164,7 +172,7 @@ export class BudgetRun {
     const network = this.#storeClock;
     const link = new BudgetLink({ inner: this.#store, clock, network, random, weather, watcher });
     const ledger = new StoreBudgetLedger({
-      ...{ store: link, clock, random, leaseMs, heartbeatMs: 500 },
+      ...{ store: link, clock, random, leaseMs, heartbeatMs: 1_000 },
       replicaCount: () => this.#replicaCount,
     });
     this.#replicas.push({ ledger, link, clock, weather, isLive: true });
@@ -395,9 +403,8 @@ export class BudgetRun {
 
   /** Who was let in is charged once, what it cost; who was not, nothing. */
   #checkCharges(): void {
-    const admitted = new Map<ReservationId, Call>();
+    const admitted = this.#admitted();
     for (const call of this.#calls) {
-      if (call.answer?.id !== undefined) admitted.set(call.answer.id, call);
       if (call.answer === undefined && call.owner.isLive) this.violations.push("no answer came");
     }
     for (const [id, { charged }] of this.#truth) {
@@ -422,16 +429,12 @@ export class BudgetRun {
    */
   #checkCapacity(): void {
     const sums = new Map<string, { sum: number; readonly capacity: number }>();
-    for (const { reserved, charged } of this.#truth.values()) {
-      if (reserved === undefined || charged === undefined || charged.isLate) continue;
-      for (const [
-        i,
-        { account, law, estimate, capacity, isEnforced },
-      ] of reserved.entries.entries()) {
+    for (const { entries, reservedMs, costs } of this.#byStore()) {
+      for (const [i, { account, law, estimate, capacity, isEnforced }] of entries.entries()) {
         if (law.kind !== "window" || !isEnforced) continue;
-        const key = `${account} ${this.#monthAt(reserved.atMs)}`;
+        const key = `${account} ${this.#monthAt(reservedMs)}`;
         const known = sums.get(key) ?? { sum: 0, capacity };
-        known.sum += Math.min(estimate, charged.costs[i] ?? 0);
+        known.sum += Math.min(estimate, costs[i] ?? 0);
         sums.set(key, known);
       }
     }
@@ -443,13 +446,11 @@ export class BudgetRun {
   /** What the store let in is never more in flight than its maximum. */
   #checkInFlight(): void {
     const changes = new Map<string, { readonly atMs: number; readonly by: number }[]>();
-    for (const call of this.#calls) {
-      const { reserved, charged } = this.#truth.get(call.answer?.id ?? ("" as ReservationId)) ?? {};
-      if (reserved === undefined || charged === undefined || charged.isLate) continue;
-      for (const { account, law, isEnforced } of reserved.entries) {
-        if (law.kind !== "inFlight" || !isEnforced || call.endedMs === undefined) continue;
+    for (const { entries, reservedMs, endedMs } of this.#byStore()) {
+      for (const { account, law, isEnforced } of entries) {
+        if (law.kind !== "inFlight" || !isEnforced || endedMs === undefined) continue;
         const own = changes.get(account) ?? [];
-        own.push({ atMs: reserved.atMs, by: 1 }, { atMs: call.endedMs, by: -1 });
+        own.push({ atMs: reservedMs, by: 1 }, { atMs: endedMs, by: -1 });
         changes.set(account, own);
       }
     }
@@ -460,6 +461,27 @@ export class BudgetRun {
         if (count > 3) this.violations.push(`${account}: ${count} are in flight`);
       }
     }
+  }
+
+  /** Calls that the store let in, and that were settled before their leases expired. */
+  #byStore(): readonly StoredCall[] {
+    const calls = this.#admitted();
+    return [...this.#truth].flatMap(([id, { reserved, charged }]) => {
+      if (reserved === undefined || charged === undefined || charged.isLate) return [];
+      const call = calls.get(id);
+      // The store was told of others after they had been let in, without being asked.
+      const { entries } = call?.answer?.kind === "decided" ? call : reserved;
+      const { costs } = charged;
+      return { entries, costs, reservedMs: reserved.atMs, endedMs: call?.endedMs };
+    });
+  }
+
+  #admitted(): ReadonlyMap<ReservationId, Call> {
+    return new Map(
+      this.#calls.flatMap((call) =>
+        call.answer?.id === undefined ? [] : [[call.answer.id, call]],
+      ),
+    );
   }
 
   /** The store's accounts are those of the exact ledger. */

@@ -16,12 +16,13 @@ import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
-import { joinMarks } from "../../core/limits/request-marks.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { joinMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type BudgetAnswer, unansweredEnd } from "../budget/budget-call.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -31,7 +32,6 @@ import type {
 import { AdmissionCounts } from "./admission-counts.js";
 import type { RateLimitAnswer } from "./admission-rate-limit.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
-import { type BudgetAnswer, unansweredEnd } from "../budget/budget-call.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { permitLeaseMs } from "./permit-lease.js";
@@ -431,7 +431,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       this.#enter(visit, this.#parts.clock.monotonicMs());
     } else {
       // Its caller has left meanwhile.
-      answer.call?.end(unansweredEnd);
+      answer.call.end(unansweredEnd);
     }
   }
 

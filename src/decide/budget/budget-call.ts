@@ -6,8 +6,8 @@ import type { AdmissionRequest, ResponseFacts } from "../admission/admission-cal
 export type BudgetAnswer =
   | {
       readonly kind: "passes";
-      /** To be ended exactly once; undefined where nothing of the call is measured. */
-      readonly call: BudgetedCall | undefined;
+      /** To be ended exactly once. */
+      readonly call: BudgetedCall;
       /** Warnings, annotations, and where it goes instead; undefined: nothing. */
       readonly marks: RequestMarks | undefined;
     }

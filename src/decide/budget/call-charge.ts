@@ -53,7 +53,19 @@ export interface KnownEnd {
   readonly status: number | undefined;
   /** Whether the response went through to its end, as far as is known. */
   readonly isComplete: boolean;
+  /** Whether all that was reported is the provider's word. */
+  readonly isExact: boolean;
 }
+
+/** What `CallCharge.metadata` says. */
+export const metadataFields: ReadonlySet<string> = new Set([
+  "service",
+  "model",
+  "startedMs",
+  "requestBytes",
+  "reservation",
+  "accounts",
+]);
 
 /** Separates accounts in metadata; no account key has control characters. */
 export const accountSeparator = "\n";
@@ -146,9 +158,8 @@ export class CallCharge {
   }
 }
 
-function originOf({ usage, hasResponse, status, isComplete }: KnownEnd): UsageOrigin {
+function originOf({ usage, hasResponse, status, isExact }: KnownEnd): UsageOrigin {
   if (!hasResponse || (status !== undefined && status >= 400)) return "none";
   if (usage === undefined) return "estimated";
-  const { outputTokens, customUnits } = usage;
-  return isComplete && (outputTokens ?? customUnits) !== undefined ? "reported" : "partial";
+  return isExact ? "reported" : "partial";
 }

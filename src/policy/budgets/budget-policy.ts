@@ -112,5 +112,5 @@ export function isBudgeted(
   { name, usage }: { readonly name: string; readonly usage: ServiceUsage | undefined },
   { services }: Pick<BudgetPolicy, "services">,
 ): boolean {
-  return services === undefined ? usage !== undefined : services.includes(name);
+  return usage !== undefined && (services === undefined || services.includes(name));
 }

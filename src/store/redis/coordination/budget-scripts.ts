@@ -406,7 +406,8 @@ export const listScript: StoreScript = {
 ${commonText}${rowText}
 local kind, p, q, r = unpackStruct('<Bddd', ARGV[2])
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
-local names = call('ZRANGEBYLEX', base .. 'n:' .. ARGV[1], from, '+', 'LIMIT', 0, ${pageRowsMax})
+local names = call('ZRANGE', base .. 'n:' .. ARGV[1], from, '+', 'BYLEX', 'LIMIT', 0,
+  ${pageRowsMax})
 if #names == 0 then return '' end
 local keys = {}
 for i, name in ipairs(names) do keys[i] = base .. 'a:' .. name end
@@ -429,7 +430,7 @@ export const refundScript: StoreScript = {
   name: "budget-refund",
   text: `
 ${commonText}
-local known = call('GET', KEYS[3])
+local known = call('MGET', KEYS[3])[1]
 if known then return known end
 local a, amount = load(KEYS[2]), 0
 if a then

@@ -59,7 +59,7 @@ end
 local function load(key)
   local known = accounts[key]
   if known == nil then
-    known = decode(key, call('GET', key))
+    known = decode(key, call('MGET', key)[1])
     accounts[key] = known
   end
   return known
@@ -257,7 +257,7 @@ local function expire()
       expireOne(holder, flat[i], flat[i + 1])
       count = count + 1
     end
-    if call('EXISTS', key) == 0 then call('ZREM', KEYS[1], holder) end
+    if call('HLEN', key) == 0 then call('ZREM', KEYS[1], holder) end
     if count >= ${expiredMax} then break end
   end
   return count

@@ -65,7 +65,7 @@ export const usagePageScript: StoreScript = {
   name: "budget-usage",
   text: `
 local from = ARGV[1] == '' and '-' or '(' .. ARGV[1]
-local names = redis.call('ZRANGEBYLEX', KEYS[2], from, '+', 'LIMIT', 0, ${pageRowsMax})
+local names = redis.call('ZRANGE', KEYS[2], from, '+', 'BYLEX', 'LIMIT', 0, ${pageRowsMax})
 if #names == 0 then return '' end
 local values, rows = redis.call('HMGET', KEYS[1], unpack(names)), {}
 for i, name in ipairs(names) do

@@ -45,16 +45,19 @@ describe("usageFromMetadata()", () => {
   const fields = { inputTokens: ["llm", "in"], outputTokens: ["out"], cachedTokens: ["toString"] };
 
   it("reads counts by their paths", () => {
-    expect(usageFromMetadata(fields, { llm: { in: 3.5 }, out: "7", in: 1 })).toEqual({
-      inputTokens: 4,
-      outputTokens: 7,
-    });
+    const values = new Map<string, string | number>([
+      ["llm.in", 3.5],
+      ["out", "7"],
+      ["in", 1],
+    ]);
+    expect(usageFromMetadata(fields, values)).toEqual({ inputTokens: 4, outputTokens: 7 });
   });
 
-  it.each([{}, { llm: null }, { llm: [1], out: true }, { llm: { in: -1 }, out: { out: 1 } }])(
+  it.each([[], [["out", true]], [["llm.in", -1]], [["llm.in", "many"]]] as const)(
     "says nothing of %j",
-    (metadata) => {
-      expect(usageFromMetadata(fields, metadata)).toBeUndefined();
+    (...values) => {
+      const read = new Map<string, string | number | boolean>(values);
+      expect(usageFromMetadata(fields, read)).toBeUndefined();
     },
   );
 });
