@@ -414,7 +414,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #enter(visit: AdmittedRequest, nowMs: number): void {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
-      visit.stage = "over";
+      // Another policy may have come since it was counted.
+      this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
       visit.tell(terms.unfollowedBy(visit));
       return;
