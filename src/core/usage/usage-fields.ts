@@ -1,4 +1,3 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "../base/json.js";
 import { keysOf } from "../base/key-of.js";
 import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
 
@@ -33,15 +32,18 @@ export function usageFromHeaders(
 /**
  * What dynamic metadata of another filter says.
  *
- * @param fields paths by count; an item of a list is a step of digits
- * @param metadata of the filter's namespace
+ * @param fields paths by count, of names; none leads into a list
+ * @param values of the filter's namespace, by paths whose steps are joined by dots
  * @returns undefined if none of them has a count
  */
 export function usageFromMetadata(
   fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>,
-  metadata: JsonObject,
+  values: ReadonlyMap<string, string | number | boolean>,
 ): Usage | undefined {
-  return usageOf(keysOf(fields), (count) => scalarAt(metadata, fields[count] ?? []));
+  return usageOf(keysOf(fields), (count) => {
+    const value = values.get((fields[count] ?? []).join("."));
+    return value === undefined ? undefined : String(value);
+  });
 }
 
 function usageOf(
@@ -57,13 +59,4 @@ function usageOf(
     isEmpty = false;
   }
   return isEmpty ? undefined : usage;
-}
-
-function scalarAt(metadata: JsonObject, steps: readonly string[]): string | undefined {
-  let value: JsonValue | undefined = metadata;
-  for (const step of steps) {
-    if (Array.isArray(value)) value = value.find((_, index) => String(index) === step);
-    else value = isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
-  }
-  return typeof value === "number" || typeof value === "string" ? String(value) : undefined;
 }
