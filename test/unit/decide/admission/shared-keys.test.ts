@@ -6,6 +6,7 @@ import { MemoryBudgets } from "../../../../src/store/coordination/memory-budgets
 import {
   AdmissionRig,
   type AskingRequest,
+  servicesPolicy,
   type TestRequest,
   testService,
 } from "../../../support/admission.js";
@@ -157,6 +158,17 @@ describe("maxInFlightPer in a fleet", () => {
     first.complete();
     await pass();
     expect(await inFlight()).toBe(1);
+  });
+
+  it("gives back what it has counted under a policy that is gone when it is decided", async () => {
+    const [rig] = replicas(1);
+    const visit = rig?.ask({ user: "ann" });
+    if (rig !== undefined) rig.policy = servicesPolicy([testService(undefined)]);
+    rig?.service();
+    await pass();
+    expect(visit?.verdict).toBe("admitted");
+    await pass();
+    expect(await inFlight()).toBe(0);
   });
 
   it("counts in each replica where the policy says so", async () => {
