@@ -1,6 +1,7 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import { limitsOf, type OverLimit } from "../../core/limits/limit.js";
 import { fallbackHeader } from "../../core/limits/request-marks.js";
+import { isBudgeted } from "../budgets/budget-policy.js";
 import type { Policy } from "../policy.js";
 import type { ServicePolicy } from "./service-policy.js";
 
@@ -37,14 +38,14 @@ export function softAnswers({
       parts.push({ over, headers: warn?.headers ?? [] });
     }
   }
-  return ({ name, usage, rateLimit }) => {
+  return (service) => {
     const parts: SoftPart[] = [];
-    for (const { services, over, warnAt, warnHeaders } of budgets) {
-      const isOfService =
-        usage !== undefined && (services === undefined || services.includes(name));
-      if (!isOfService) continue;
+    for (const budget of budgets) {
+      if (!isBudgeted(service, budget)) continue;
+      const { over, warnAt, warnHeaders } = budget;
       parts.push({ over, headers: warnAt === undefined ? [] : warnHeaders });
     }
+    const { rateLimit } = service;
     if (rateLimit?.inExtProc === true) parts.push(...(byDomain.get(rateLimit.domain) ?? []));
     return joined(parts);
   };
