@@ -44,7 +44,7 @@ const everyBlock: Partial<AdmissionPolicy> = {
     per: { kind: "header", header: "x-user" },
     max: 100,
     keysMax: 10_000,
-    scope: "fleet",
+    scope: "replica",
   },
   shedAt: defaultShedThresholds,
   deadline: { minRemainingMs: 5, marginMs: 10, header: undefined },

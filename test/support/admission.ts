@@ -52,6 +52,7 @@ export function testService(
     },
     admission: admission && testAdmission(admission),
     concurrency: undefined,
+    usage: undefined,
     workloadLabels: { app: "orders" },
     ...defaultBlocks,
     direction: "inbound",

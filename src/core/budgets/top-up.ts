@@ -29,8 +29,8 @@ export class TopUpTable implements TopUps {
   constructor(topUps: Iterable<TopUp>) {
     const budgets = new Map<string, BudgetTopUps>();
     for (const topUp of topUps) {
-      let own = budgets.get(topUp.budget);
-      if (own === undefined) budgets.set(topUp.budget, (own = { exact: new Map(), patterns: [] }));
+      const own: BudgetTopUps = budgets.get(topUp.budget) ?? { exact: new Map(), patterns: [] };
+      budgets.set(topUp.budget, own);
       if (topUp.values.includes("*")) own.patterns.push(topUp);
       else {
         const key = exactKey(topUp.values);

@@ -84,6 +84,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   holdsWhole = false;
   /** Its caller's or route's permit, where those are counted; held from before it waits. */
   keyCount: KeyCount | undefined;
+  /** Gives back the same in the fleet's count; undefined where it has none. */
+  giveBackShared: (() => void) | undefined;
   /** The last that is known of the response. */
   response: ResponseFacts | undefined;
   /** Who is told; undefined while `begin` runs, which returns what it is told. */

@@ -14,6 +14,7 @@ import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { RetryWait } from "../../core/admission/retry-after.js";
+import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
@@ -41,6 +42,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly clock: Clock;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
+  /** Calls in flight by key over all replicas; absent where this process is alone. */
+  readonly sharedKeys?: SharedKeyCounts;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
@@ -275,20 +278,64 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #decide(visit: AdmittedRequest): void {
     const nowMs = visit.arrivedMs;
-    const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
     if (cause !== undefined) {
       this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
-    } else if (rateLimit === undefined || visit.request.isObserved) {
-      this.#enter(visit, nowMs);
-    } else if (!this.#mayEnter(visit, nowMs)) {
-      // Who would be refused for want of room is not charged first.
-      const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
-      this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
-      const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
+      this.#takeKey(visit, nowMs);
+    }
+  }
+
+  /** Counts it among those of its caller in the fleet, where they are counted there. */
+  #takeKey(visit: AdmittedRequest, nowMs: number): void {
+    const { sharedKeys } = this.#parts;
+    const { keyed, policy } = this.#blocks.admission ?? {};
+    const limit = policy?.maxInFlightPer;
+    if (sharedKeys === undefined || keyed === undefined || limit?.scope !== "fleet") {
+      this.#askRateLimit(visit, nowMs);
+      return;
+    }
+    if (this.#refuseIfFull(visit, nowMs)) return;
+    const key = requestKey(limit.per, visit.request);
+    const isEnforced = !this.#isDry(visit, "permits");
+    // This replica's own count has been looked at, and a dry run has counted what it found.
+    const isCounted = !keyed.hasRoom(key);
+    visit.keyCount = keyed.take(key);
+    const shared = { service: this.name, key, max: limit.max, isEnforced };
+    sharedKeys.take(shared, deadlineMsOf(visit, nowMs), ({ isOver, giveBack }) => {
+      if (visit.stage === "over") {
+        giveBack?.();
+        return;
+      }
+      visit.giveBackShared = giveBack;
+      if (!isEnforced) {
+        if (isOver && !isCounted) this.counts.dryRefused.add(visit.priority, "concurrency");
+        return;
+      }
+      const answeredMs = this.#parts.clock.monotonicMs();
+      if (giveBack !== undefined) this.#askRateLimit(visit, answeredMs);
+      else this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(answeredMs) });
+    });
+    // What is never refused does not wait for the count.
+    if (!isEnforced) this.#askRateLimit(visit, nowMs);
+  }
+
+  #askRateLimit(visit: AdmittedRequest, nowMs: number): void {
+    const { rateLimit } = this.#blocks;
+    if (rateLimit === undefined || visit.request.isObserved) {
+      this.#enter(visit, nowMs);
+    } else if (!this.#refuseIfFull(visit, nowMs)) {
+      const deadlineMs = deadlineMsOf(visit, nowMs);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
     }
+  }
+
+  /** Who would be refused for want of room is not charged first. */
+  #refuseIfFull(visit: AdmittedRequest, nowMs: number): boolean {
+    if (this.#mayEnter(visit, nowMs)) return false;
+    const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
+    this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
+    return true;
   }
 
   #firstRefusal(visit: AdmittedRequest, nowMs: number): RefusalCause | undefined {
@@ -373,7 +420,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     const { maxInFlightPer } = admission.policy;
-    if (maxInFlightPer !== undefined) {
+    if (maxInFlightPer !== undefined && visit.keyCount === undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
     if (this.#queue.hasRoom(visit, nowMs)) {
@@ -479,10 +526,17 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;
+    visit.giveBackShared?.();
+    visit.giveBackShared = undefined;
   }
 }
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+/** When its caller stops waiting, on the monotonic clock; Infinity where nobody said. */
+function deadlineMsOf(visit: AdmittedRequest, nowMs: number): number {
+  return nowMs + (visit.remainingMs(nowMs) ?? Number.POSITIVE_INFINITY);
+}
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */
 function deadlineOf(

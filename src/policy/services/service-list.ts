@@ -38,8 +38,8 @@ export class ServiceList {
     return [...this.#namePlaces.keys()];
   }
 
-  /** Domains whose limits some service asks in ext_proc, where requests can wait. */
-  get delayingDomains(): ReadonlySet<string> {
+  /** Domains whose limits some service asks for in ext_proc. */
+  get extProcDomains(): ReadonlySet<string> {
     return new Set(this.#claims.flatMap((one) => (one.inExtProc ? [one.domain] : [])));
   }
 

@@ -72,7 +72,12 @@ describe("Admission", () => {
     ]);
     expect([...admission.attributeNames]).toEqual([]);
     expect(admission.requestHeaderNames).toBe(before);
-    const maxInFlightPer = { per: { kind: "route" }, max: 1, keysMax: 10, scope: "fleet" } as const;
+    const maxInFlightPer = {
+      per: { kind: "route" },
+      max: 1,
+      keysMax: 10,
+      scope: "replica",
+    } as const;
     const deadline = { minRemainingMs: 5, marginMs: 10, header: "x-time-left" };
     rig.policy = servicesPolicy([
       testService(

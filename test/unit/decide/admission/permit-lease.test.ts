@@ -183,7 +183,7 @@ describe("the lease of a permit", () => {
       per: { kind: "header", header: "x-user" },
       max: 1,
       keysMax: 10,
-      scope: "fleet",
+      scope: "replica",
     } as const;
     const rig = new AdmissionRig([testService({ maxInFlight: 5, maxInFlightPer })]);
     const open = rig.ask({ ...silent, user: "anna" });

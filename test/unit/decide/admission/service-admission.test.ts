@@ -49,7 +49,7 @@ describe("ServiceAdmission", () => {
         per: { kind: "header", header: "x-user" },
         max: 2,
         keysMax: 10,
-        scope: "fleet",
+        scope: "replica",
       } as const;
       const rig = new AdmissionRig([testService({ maxInFlight: 1, maxInFlightPer, queue: fifo })]);
       const ours = rig.askMany(3, { user: "a" });
@@ -442,7 +442,7 @@ describe("ServiceAdmission", () => {
         const { keysMax, ...patience } = chosen;
         const queue = { ...patience, sizeMax: 4, codel: undefined };
         const per = { kind: "header", header: "x-user" } as const;
-        const maxInFlightPer = { per, max: 3, keysMax, scope: "fleet" } as const;
+        const maxInFlightPer = { per, max: 3, keysMax, scope: "replica" } as const;
         const rig = new AdmissionRig([testService({ maxInFlight: 3, queue, maxInFlightPer })]);
         const service = rig.service();
         const { whole } = service.pools;

@@ -1,0 +1,26 @@
+import { ruledText } from "../text/form.js";
+
+/** Longest name of a model, in characters. */
+export const modelCharsMax = 128;
+
+const modelChars = /^[!-~]+$/;
+
+/** A model's name; `*` stands for any text. */
+export const modelPattern = ruledText(
+  {
+    charsMax: modelCharsMax,
+    forbidden: /[^!-~]/,
+    expected: "a model's name such as gpt-4o, or a pattern such as gpt-*",
+  },
+  modelChars,
+);
+
+/** A model's name without a pattern. */
+export const modelName = ruledText(
+  {
+    charsMax: modelCharsMax,
+    forbidden: /[^!-~]|\*/,
+    expected: "a model's name, such as gpt-4o",
+  },
+  modelChars,
+);

@@ -1,0 +1,51 @@
+import type { ProblemRow } from "./problem-row.js";
+
+/** Mistakes in what a policy says of budgets, prices and the usage of services. */
+export const budgetProblemRows = {
+  HG290: {
+    title: "A header cannot be set on requests to the upstream.",
+    remedy: "Use a header of your own. Proxies use this one, or remove it.",
+  },
+  HG291: {
+    title: "Two budgets have the same name.",
+    remedy: "Give each budget its own name. What is spent is stored under it.",
+  },
+  HG292: {
+    title: "An amount cannot be read.",
+    remedy: "Write digits, a space and a unit: 500 USD, 1_000_000 tokens, 10 MiB, 3600 seconds.",
+  },
+  HG293: {
+    title: "The unit of an amount is unknown.",
+    remedy:
+      "Use the currency of `prices`, or tokens, inputTokens, outputTokens, calls, bytes, KiB, " +
+      "MiB, GiB, TiB, seconds or units.",
+  },
+  HG294: {
+    title: "A budget in money needs a price table.",
+    remedy: "Add `prices` to a file of the policy, or use a budget of tokens.",
+  },
+  HG295: {
+    title: "A time from which prices hold cannot be read.",
+    remedy: "Write a date such as 2026-01-01, or a time with an offset: 2026-01-01T00:00:00+01:00.",
+  },
+  HG296: {
+    title: "A model has two prices from the same time on.",
+    remedy: "Remove one of them, or give them different `validFrom` times.",
+  },
+  HG297: {
+    title: "A policy has two price tables.",
+    remedy: "Merge them. Budgets count in one currency.",
+  },
+  HG298: {
+    title: "A budget refers to a service that the policy does not define, or that has no `usage`.",
+    remedy: "Name a service under `services` that has `usage`. {} applies the defaults.",
+  },
+  HG299: {
+    title: "An override of a budget does not have one value for each part of `per`.",
+    remedy: "Write as many values as `per` has parts, in the same order; `*` matches any value.",
+  },
+  HG250: {
+    title: "A path to a count of a response cannot be read.",
+    remedy: "Write names joined by dots, such as usage.prompt_tokens.",
+  },
+} as const satisfies Record<string, ProblemRow>;
