@@ -163,6 +163,8 @@ describe("createUsageReader()", () => {
     const details = '{"cached_tokens":50}';
     const body = `{"usage":{"prompt_tokens":20,"prompt_tokens_details":${details}}}`;
     expect(read(text(body)).usage).toMatchObject({ inputTokens: 0, cachedTokens: 50 });
+    const other = `{"usage":{"input_tokens":20,"input_tokens_details":${details}}}`;
+    expect(read(text(other)).usage).toMatchObject({ inputTokens: 0, cachedTokens: 50 });
   });
 
   it("counts a cache once that is reported as a detail and beside", () => {
@@ -190,6 +192,22 @@ describe("createUsageReader()", () => {
     const { usage, isEstimated } = read(text(body.join(""), events));
     expect(isEstimated).toBe(true);
     expect(usage).toMatchObject({ inputTokens: 5, outputTokens: 33 });
+  });
+
+  it("takes no zero for a report of the text before it", () => {
+    const chunk = { choices: [{ delta: { content: "a" } }], usage: { completion_tokens: 0 } };
+    const body = `data: ${JSON.stringify(chunk)}\n\n`.repeat(3);
+    const { usage, isEstimated } = read(text(body, events));
+    expect(isEstimated).toBe(true);
+    expect(usage.outputTokens).toBe(3);
+  });
+
+  it("reads the event behind one that is cut off in the middle", () => {
+    const good = '{"x":{"y":1},"usage":{"output_tokens":4}}';
+    for (const cut of ['{"x":{"y":"a', '{"x":{"y":"\\', '{"usage":{"output_tokens":9', '{"us']) {
+      const body = `data: ${cut}\n\ndata: ${good}\n\n`;
+      expect(read(text(body, events)).usage.outputTokens).toBe(4);
+    }
   });
 
   it("keeps 128 characters of the model", () => {
