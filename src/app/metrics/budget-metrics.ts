@@ -29,13 +29,13 @@ export function budgetMetrics(parts: BudgetMetricsParts): MetricGroup {
 function byBudget(
   { budgets }: BudgetMetricsParts,
   metric: Pick<ReadMetric, "name" | "help">,
-  valueOf: (counts: BudgetCounts) => number,
+  read: (counts: BudgetCounts) => number,
 ): ReadMetric {
   return {
     ...metric,
     labelNames: ["budget"],
     read: (add) => {
-      for (const [budget, { counts }] of budgets.budgets) add(valueOf(counts), { budget });
+      for (const [budget, { counts }] of budgets.budgets) add(read(counts), { budget });
     },
   };
 }
