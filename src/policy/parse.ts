@@ -20,6 +20,7 @@ import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
 import { QuotaList } from "./quotas/quota-list.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { readQuotas } from "./quotas/quotas.js";
+import { clusterNames } from "./services/service-clusters.js";
 import { ServiceList } from "./services/service-list.js";
 import type { ServicePolicy } from "./services/service-policy.js";
 import { readServices } from "./services/services.js";
@@ -134,9 +135,13 @@ export function parsePolicy(
   const right = log.count === 0 ? finished : [];
   const waitingRooms = rooms.finish({ names: services.names, services: right, templates });
   templates.warnOfUnused();
+  const clusters = new Set(finished.flatMap(clusterNames));
+  names.warnOfStrangers(clusters);
   const { budgets, prices } = budgetList.finish({
     names: services.names,
     services: log.count === 0 ? finished : undefined,
+    measured: services.measured,
+    knowsCluster: (cluster) => clusters.has(cluster),
   });
   if (log.count > 0) return { kind: "problems", ...log.found() };
   return {

@@ -1,7 +1,6 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { AccountKey } from "../../core/budgets/account.js";
-import { accountText } from "../../core/budgets/account-key.js";
 import { budgetCost } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
@@ -148,9 +147,14 @@ export class CallCharge {
       const value = used[count];
       if (value !== undefined && value > 0) sums.add(label, count, value);
     }
-    const texts = new Set(accounts.map(({ account }) => accountText(account)));
     const cost = price && budgetCost({ kind: "money" }, used, price).cost;
-    ledger.record({ service, accounts: [...texts], model, usage: used, cost });
+    ledger.record({
+      service,
+      accounts: accounts.map(({ account }) => account),
+      model,
+      usage: used,
+      cost,
+    });
   }
 }
 

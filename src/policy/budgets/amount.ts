@@ -1,4 +1,5 @@
 import { amountMax } from "../../core/budgets/account.js";
+import { formatAmount } from "../../core/budgets/amount-text.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { PriceTable } from "../../core/budgets/price.js";
 import { listWords, quoteText } from "../problems/problem.js";
@@ -90,7 +91,7 @@ export function resolveAmount(
   const found = unitOf(value, prices);
   if (found === undefined) {
     const currency = prices === undefined ? [] : [prices.currency];
-    const known = [...Object.keys(amountUnits), ...currency];
+    const units = [...Object.keys(amountUnits), ...currency];
     const isMoney = currencyPattern.test(value.unit);
     const isUnpriced = isMoney && prices === undefined;
     return reader.reportContent(node, {
@@ -98,8 +99,10 @@ export function resolveAmount(
       message: isUnpriced
         ? "an amount of money needs `prices`, and the policy has none"
         : `${quoteText(value.unit)} is not ${isMoney ? "the currency of `prices`" : "a unit"}`,
-      expected: isUnpriced ? `prices: {currency: ${value.unit}, models: ...}` : listWords(known),
-      suggestion: isUnpriced ? undefined : findNearestName(value.unit, known),
+      expected: isUnpriced
+        ? `prices: {currency: ${value.unit}, models: ...}`
+        : listWords(isMoney ? currency : units),
+      suggestion: isMoney ? undefined : findNearestName(value.unit, units),
     });
   }
   const [unit, parts] = found;
@@ -125,22 +128,11 @@ function unitOf(
   return ["money", 10n ** BigInt(prices.decimals)];
 }
 
-/** An amount as it would be written. Example: 500,000 of 3 decimals in USD are `500 USD`. */
-export function formatAmount(
+/** An amount for people. @param prices those that the policy has; of money there are some */
+export function amountWords(
   count: number,
-  unit: BudgetUnit,
+  { kind: unit }: BudgetUnit,
   prices: Pick<PriceTable, "currency" | "decimals"> | undefined,
 ): string {
-  if (unit.kind === "money") {
-    return `${formatDecimal(count, prices?.decimals ?? 9)} ${prices?.currency ?? "of money"}`;
-  }
-  if (unit.kind === "seconds") return `${formatDecimal(count, 3)} seconds`;
-  return `${count} ${unit.kind}`;
-}
-
-function formatDecimal(count: number, decimals: number): string {
-  const digits = String(count).padStart(decimals + 1, "0");
-  const fraction = digits.slice(-decimals).replace(/0+$/, "");
-  const whole = digits.slice(0, -decimals);
-  return fraction === "" ? whole : `${whole}.${fraction}`;
+  return formatAmount(count, { unit, currency: "", decimals: 0, ...prices });
 }

@@ -8,7 +8,8 @@ import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import type { PlacedValue } from "../text/object.js";
 import { resolveAmount, type WrittenAmount } from "./amount.js";
-import type { BudgetPolicy, ServiceUsage } from "./budget-policy.js";
+import { lintBudgets, type MeasuredService } from "./budget-lints.js";
+import type { BudgetPolicy } from "./budget-policy.js";
 
 /** Budgets of one policy. */
 export const budgetsMax = 128;
@@ -31,18 +32,16 @@ export interface BudgetDraft {
   readonly serviceNodes: readonly ParsedNode[];
 }
 
-/** A service, as far as budgets look at it. */
-export interface BudgetedService {
-  readonly name: string;
-  readonly usage: ServiceUsage | undefined;
-}
-
 /** What budgets are held against when all files are read. */
 interface BudgetContext {
   /** Names of services, right or wrong for the rest. */
   readonly names: readonly string[];
   /** Those that are right; undefined: something is wrong, and nothing is said of any. */
-  readonly services: readonly BudgetedService[] | undefined;
+  readonly services: readonly { readonly name: string }[] | undefined;
+  /** Of those that are right, those with `usage`. */
+  readonly measured: readonly MeasuredService[];
+  /** Whether a cluster is one of the policy's services. */
+  readonly knowsCluster: (cluster: string) => boolean;
 }
 
 /** What a policy says of budgets. */
@@ -92,14 +91,19 @@ export class BudgetList {
   }
 
   /** The budgets in the order of the files; reports those that fit nothing. */
-  finish({ names, services }: BudgetContext): BudgetPolicies {
-    const isKnown = this.#pricesPlace === undefined || this.#prices !== undefined;
-    const budgets = this.#drafts.flatMap((draft) => {
-      refuseStrangers(draft, names, services);
-      return (isKnown && resolve(draft, this.#prices)) || [];
+  finish(context: BudgetContext): BudgetPolicies {
+    const { services, measured, knowsCluster } = context;
+    const prices = this.#prices;
+    const isKnown = this.#pricesPlace === undefined || prices !== undefined;
+    const read = this.#drafts.flatMap((draft) => {
+      refuseStrangers(draft, context);
+      const budget = isKnown ? resolve(draft, prices) : undefined;
+      return budget === undefined ? [] : [{ budget, draft }];
     });
-    for (const { name } of services ?? []) this.#refuseMany(name);
-    return { budgets, prices: this.#prices };
+    for (const { name } of measured) this.#refuseMany(name);
+    if (services !== undefined)
+      lintBudgets({ budgets: read, services: measured, prices, knowsCluster });
+    return { budgets: read.map(({ budget }) => budget), prices };
   }
 
   #refuseMany(service: string): void {
@@ -121,8 +125,7 @@ function placeOf({ source }: NodeReader, node: ParsedNode): string {
 
 function refuseStrangers(
   { budget, block, serviceNodes }: BudgetDraft,
-  names: readonly string[],
-  services: readonly BudgetedService[] | undefined,
+  { names, services, measured }: BudgetContext,
 ): void {
   budget.services?.forEach((name, index) => {
     const node = serviceNodes[index] ?? block.fields.node;
@@ -130,7 +133,7 @@ function refuseStrangers(
       const message = `the policy has no service named ${quoteText(name)}`;
       const suggestion = findNearestName(name, names);
       block.reader.reportContent(node, { id: "HG298", message, suggestion });
-    } else if (services?.some((one) => one.name === name && one.usage === undefined)) {
+    } else if (services !== undefined && !measured.some((one) => one.name === name)) {
       const message = `the service ${quoteText(name)} has no \`usage\``;
       const expected = "usage: {} at the service, for the defaults";
       block.reader.reportContent(node, { id: "HG298", message, expected });

@@ -80,8 +80,8 @@ function refuseOtherLength(
   if (values === undefined || (values.length === partCount && partCount > 0)) return;
   block.report("values", {
     id: "HG299",
-    message: `the override has ${values.length} values, and the budget ${partCount} parts`,
-    expected: partCount === 0 ? "a `per` of the budget, or no overrides" : `${partCount} values`,
+    message: `values of the override: ${values.length}, parts of the account: ${partCount}`,
+    expected: partCount === 0 ? "a `per`, or no overrides" : "a value for each part of `per`",
   });
 }
 

@@ -154,12 +154,12 @@ export const prices = object(
       const rows = models.flatMap((row) => readRow(row, decimals) ?? []);
       return { currency: unit, decimals, models: inOrder(rows) };
     },
-    check(block, _, { models = [] }) {
-      if (models.length === 0 && block.field("models") !== undefined) {
+    check(block, _, { models }) {
+      if (models?.length === 0) {
         const message = '"models" has no price';
         block.report("models", { id: "HG125", message, expected: rowsExpected });
       }
-      refuseSame(models);
+      refuseSame(models ?? []);
     },
   },
 );
@@ -180,7 +180,8 @@ function inOrder(rows: readonly ModelPrice[]): readonly ModelPrice[] {
 function refuseSame(rows: readonly ReadPrice[]): void {
   const known = new Set<string>();
   for (const { block, data } of rows) {
-    if (data.model === undefined) continue;
+    const isTimeWrong = data.validFromMs === undefined && !block.isLeftOut("validFrom");
+    if (data.model === undefined || isTimeWrong) continue;
     const key = JSON.stringify([data.model.value, data.validFromMs]);
     if (known.has(key)) {
       const message = `${quoteText(data.model.value)} already has a price from this time on`;

@@ -74,7 +74,7 @@ const modelMap = object(
       if (path?.after !== undefined) return { kind: "path", after: path.after };
       return fixed === undefined ? undefined : { kind: "fixed", model: fixed };
     },
-    check: (block) => refuseNone(block, modelNames, modelExpected),
+    check: (block) => refuseNone(block, modelExpected),
   },
 );
 
@@ -92,7 +92,8 @@ function countMap<Place>(place: FieldType<Place>, expected: string) {
     const rows = reader.readTextMap(at, { title: "fields", expected });
     if (rows === undefined) return undefined;
     if (rows.length === 0) {
-      return reader.report(at.key, { id: "HG125", message: '"fields" is empty', expected });
+      const message = `${quoteText(at.name)} is empty`;
+      return reader.report(at.key, { id: "HG125", message, expected });
     }
     const read = rows.flatMap((row) => {
       const count = countOf(reader, row);
@@ -204,12 +205,12 @@ const sourceMap = object(
     data({ body: read, headers, metadata: other }): UsageSource | undefined {
       return read ?? (headers && { kind: "headers", fields: headers }) ?? other;
     },
-    check: (block) => refuseNone(block, sourceNames, sourceExpected),
+    check: (block) => refuseNone(block, sourceExpected),
   },
 );
 
-function refuseNone(block: Block, names: readonly string[], expected: string): void {
-  if (!names.every((name) => block.isLeftOut(name))) return;
+function refuseNone(block: Block, expected: string): void {
+  if (!block.isEmpty) return;
   const message = "the map says no source";
   block.reader.report(block.fields.node, { id: "HG125", message, expected });
 }

@@ -1,12 +1,11 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
-import { formatAmount } from "../budgets/amount.js";
+import { amountWords } from "../budgets/amount.js";
 import { budget as budgetForm } from "../budgets/budget-form.js";
-import type { AccountPart, BudgetPeriod, BudgetPolicy } from "../budgets/budget-policy.js";
-import { formatDuration } from "../text/duration.js";
+import type { AccountPart, BudgetPolicy } from "../budgets/budget-policy.js";
 import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
-import { fieldWords, overEffect, overWords } from "./limit-words.js";
+import { fieldWords, overEffect, overWords, periodWords } from "./limit-words.js";
 import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** What of a policy budgets are made of. */
@@ -52,18 +51,13 @@ function goneBudget(budget: BudgetPolicy): PolicyChange {
 function newBudget(budget: BudgetPolicy, prices: PriceTable | undefined): PolicyChange {
   const { amount, unit, per, period } = budget;
   const whose = per.length === 0 ? "for all" : `per ${per.map(partWords).join(", ")}`;
-  const most = formatAmount(amount, unit, prices);
+  const most = amountWords(amount, unit, prices);
   const words = `a new budget of ${most} ${whose}, ${periodWords(period)}`;
   return { effect: bites(budget), place: budgetPlace(budget), words };
 }
 
 function partWords(part: AccountPart): string {
   return part.kind === "header" ? `header ${part.header}` : part.kind;
-}
-
-function periodWords(period: BudgetPeriod): string {
-  if (period.kind === "calendar") return `each ${period.unit} in ${period.timeZone}`;
-  return `draining in ${formatDuration(period.periodUs / 1_000)}`;
 }
 
 type PricedBudget = readonly [budget: BudgetPolicy, prices: PriceTable | undefined];
@@ -82,9 +76,9 @@ function reportedOf([budget, prices]: PricedBudget): object {
   const { amount, unit, overrides, per, period, over, warnHeaders, ...rest } = budget;
   return {
     ...rest,
-    amount: formatAmount(amount, unit, prices),
+    amount: amountWords(amount, unit, prices),
     overrides: overrides.map((one) => {
-      return `${one.values.join(", ")}: ${formatAmount(one.amount, unit, prices)}`;
+      return `${one.values.join(", ")}: ${amountWords(one.amount, unit, prices)}`;
     }),
     per: per.map(partWords),
     period: periodWords(period),

@@ -6,6 +6,7 @@ export class LimitNames {
   readonly #names = new Map<string, Set<string>>();
   readonly #references: Reference[] = [];
   readonly #extProcLimits: { readonly domain: string; readonly warn: () => void }[] = [];
+  readonly #clusters: { readonly cluster: string; readonly warn: () => void }[] = [];
 
   /** A limit of that name was read, right or wrong. */
   define(domain: string, name: string): void {
@@ -26,6 +27,16 @@ export class LimitNames {
   /** Warns of each limit that nobody serves. @param served domains that ext_proc asks for */
   warnOfIdleOver(served: ReadonlySet<string>): void {
     for (const { domain, warn } of this.#extProcLimits) if (!served.has(domain)) warn();
+  }
+
+  /** A limit sends requests to a cluster; `warn` is called at the end if no service has it. */
+  needCluster(cluster: string, warn: () => void): void {
+    this.#clusters.push({ cluster, warn });
+  }
+
+  /** Warns of each cluster that is nobody's. @param known clusters of services */
+  warnOfStrangers(known: ReadonlySet<string>): void {
+    for (const { cluster, warn } of this.#clusters) if (!known.has(cluster)) warn();
   }
 
   /** Reports each name that is nobody's. */

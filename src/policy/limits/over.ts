@@ -1,7 +1,10 @@
+import type { ParsedNode } from "yaml";
 import { delayUsMax } from "../../core/limits/bucket.js";
 import type { FallbackRoute, OverLimit } from "../../core/limits/limit.js";
+import { quoteText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
 import { duration, number, ruledText } from "../text/form.js";
+import type { NodeReader } from "../text/node-reader.js";
 import { field, inner, object } from "../text/object.js";
 import type { DurationBounds, NumberBounds } from "../text/quantities.js";
 import { requestHeaders } from "../text/request-headers.js";
@@ -64,7 +67,7 @@ const fallback = object(
       return header && { kind: "header", header };
     },
     check(block) {
-      if (!block.isLeftOut("cluster") || !block.isLeftOut("header")) return;
+      if (!block.isEmpty) return;
       const message = '"fallback" does not say where requests go';
       block.reader.report(block.fields.node, { id: "HG125", message, expected: fallbackExpected });
     },
@@ -95,8 +98,8 @@ function softAnswer({ annotate: told, fallback: to }: ReadSoftAnswer): SoftAnswe
   return to && { kind: "fallback", to };
 }
 
-function refuseEmpty(block: Block, names: readonly string[], expected: string): void {
-  if (!names.every((name) => block.isLeftOut(name))) return;
+function refuseEmpty(block: Block, expected: string): void {
+  if (!block.isEmpty) return;
   const message = '"over" says nothing';
   block.reader.report(block.fields.node, { id: "HG125", message, expected });
 }
@@ -125,7 +128,7 @@ export const limitOver = object(
       return softAnswer(soft);
     },
     check(block) {
-      refuseEmpty(block, overNames, "delay: {max: 200ms}, annotate or fallback");
+      refuseEmpty(block, "delay: {max: 200ms}, annotate or fallback");
     },
   },
 );
@@ -141,7 +144,7 @@ export const budgetOver = object(
   softRows,
   {
     data: softAnswer,
-    check: (block) => refuseEmpty(block, softNames, "annotate or fallback"),
+    check: (block) => refuseEmpty(block, "annotate or fallback"),
   },
 );
 
@@ -152,3 +155,12 @@ export const warnAt = number(warnBounds);
 
 /** `warnHeaders`. */
 export const warnHeaders = requestHeaders("headers by name, such as {x-near-limit: yes}");
+
+/** Warns of a cluster that no service of the policy has. */
+export function warnOfCluster(reader: NodeReader, node: ParsedNode, cluster: string): void {
+  reader.warn(node, {
+    id: "HG255",
+    message: `no service of the policy has the cluster ${quoteText(cluster)}`,
+    expected: "a service, or one of its `clusters`, unless your own configuration has it",
+  });
+}

@@ -31,7 +31,7 @@ import { parsePeriod, periodSecondsMax, unitOfPeriod } from "../text/period.js";
 import type { Dialect } from "../text/shapes.js";
 import { nameRule } from "../text/text-rules.js";
 import { algorithmFields, readAlgorithm, refuseOffCalendar } from "./algorithm.js";
-import { limitOver, warnAt, warnHeaders } from "./over.js";
+import { limitOver, warnAt, warnHeaders, warnOfCluster } from "./over.js";
 import { type ReplacedName, replaces } from "./replaces.js";
 
 /** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
@@ -53,6 +53,8 @@ interface LimitContext {
   readonly defineName: (name: string) => void;
   /** Told of each limit that needs ext_proc. @param warn called if nobody asks for it there */
   readonly needsExtProc: (warn: () => void) => void;
+  /** Told of each limit that sends requests to a cluster. @param warn called if nobody has it */
+  readonly needsCluster: (cluster: string, warn: () => void) => void;
 }
 
 /** Periods that have a name. */
@@ -267,7 +269,9 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || algorithm === undefined) return undefined;
-  const role = charge === "settle" ? settledRole(mode) : mode;
+  // One that annotates or falls back refuses nobody.
+  const isSoft = over !== undefined && over.kind !== "delay";
+  const role = charge === "settle" ? settledRole(mode) : isSoft ? "shadow" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
@@ -275,20 +279,28 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...soft, ...most };
 }
 
-/** Only a limit that drains, and denies by itself what it does not charge, knows when one fits. */
+/**
+ * `over` stands for a refusal, so only a limit that refuses by itself has one. Only one that drains
+ * knows when a request fits.
+ */
 function readOver(
   block: Block,
   form: LimitForm,
-  { setting: { mode, needsExtProc }, charge, algorithm }: OverContext,
+  { setting: { mode, needsExtProc, needsCluster }, charge, algorithm }: OverContext,
 ): OverLimit | undefined {
   const written = block.field("over");
   const over = readField(form, block, "over");
   if (written === undefined || over === undefined || over === "refuse") return undefined;
   if (mode === "quota") return block.refusePair("over", "quota_mode");
   if (charge === "settle") return block.refusePair("over", "charge");
-  if (algorithm?.kind === "fixed_window")
+  if (over.kind !== "delay" && mode === "shadow") return block.refusePair("over", "shadow_mode");
+  if (over.kind === "delay" && algorithm?.kind === "fixed_window")
     return block.refusePair("over", "algorithm: fixed_window");
   if (over.kind === "annotate") return over;
+  if (over.kind === "fallback" && over.to.kind === "cluster") {
+    const { cluster } = over.to;
+    needsCluster(cluster, () => warnOfCluster(block.reader, written.key, cluster));
+  }
   needsExtProc(() => {
     const message = `the ${over.kind} has no effect, because no service asks for this limit in ext_proc`;
     block.reader.warn(written.key, { id: over.kind === "delay" ? "HG173" : "HG174", message });

@@ -40,7 +40,10 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
     setting.names.define(setting.domain, name);
   };
   const needsExtProc = (warn: () => void): void => setting.names.needExtProc(setting.domain, warn);
-  const limitSetting = { dialect, mode: settings.mode, defaults, defineName, needsExtProc };
+  const needsCluster = (cluster: string, warn: () => void): void =>
+    setting.names.needCluster(cluster, warn);
+  const told = { defineName, needsExtProc, needsCluster };
+  const limitSetting = { dialect, mode: settings.mode, defaults, ...told };
   const readOne = (node: ParsedNode): RateLimit | undefined =>
     readRateLimit(reader, node, limitSetting);
   const one = oneField && readSingle(reader, oneField, readOne);

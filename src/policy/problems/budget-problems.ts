@@ -48,4 +48,33 @@ export const budgetProblemRows = {
     title: "A path to a count of a response cannot be read.",
     remedy: "Write names joined by dots, such as usage.prompt_tokens.",
   },
+  HG251: {
+    title: "No budget charges the calls of a service that has `usage`.",
+    remedy: "Add a budget, or keep `usage` for the usage report alone.",
+    severity: "warning",
+  },
+  HG252: {
+    title: "No response reports what a budget counts.",
+    remedy:
+      "Let `usage.from` of the service name the counts, or use another unit. Calls that report " +
+      "nothing are charged as estimated.",
+    severity: "warning",
+  },
+  HG253: {
+    title: "No price matches a model of a budget in money.",
+    remedy: "Add a price for the model. Until then, its calls cost the dearest price of the table.",
+    severity: "warning",
+  },
+  HG254: {
+    title: "An account of a budget holds less than one call is estimated to cost.",
+    remedy:
+      "Raise the amount, or lower `usage.estimate.initial`. Until costs are learned, calls of an " +
+      "account pass one at a time.",
+    severity: "warning",
+  },
+  HG255: {
+    title: "A fallback names a cluster that no service of the policy has.",
+    remedy: "Name a service or one of its `clusters`, or check that your configuration has it.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;

@@ -182,7 +182,7 @@ export const service = object(
         "enforce the limit.",
     ),
     usage: field(
-      inner(serviceUsage),
+      placed(inner(serviceUsage)),
       "How calls are measured that `budgets` charge. Default: they are not.",
       { isGenerated: true },
     ),
