@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { amountMax } from "../../../../src/core/budgets/account.js";
+import { modelCharsMax } from "../../../../src/core/usage/usage-fields.js";
 import { amountWords } from "../../../../src/policy/budgets/amount.js";
 import {
   accountPartsMax,
@@ -9,7 +10,6 @@ import {
 } from "../../../../src/policy/budgets/budget-form.js";
 import { budgetsMax, budgetsPerServiceMax } from "../../../../src/policy/budgets/budget-list.js";
 import type { BudgetPolicy } from "../../../../src/policy/budgets/budget-policy.js";
-import { modelCharsMax } from "../../../../src/policy/budgets/model-pattern.js";
 import { modelPricesMax, tiersMax } from "../../../../src/policy/budgets/price-form.js";
 import { usagePathMax } from "../../../../src/policy/budgets/usage-form.js";
 import { type ParsedPolicy, parsePolicy } from "../../../../src/policy/parse.js";
@@ -269,8 +269,8 @@ describe("readPrices()", () => {
       "model: a*, input: 4, validFrom: 2026-02-01T00:00:00+01:00",
     );
     expect(found?.map(({ model, validFromMs }) => [model, validFromMs])).toEqual([
-      ["a*", Date.UTC(2026, 1) - 3_600_000],
-      ["a*", Date.UTC(2026, 0)],
+      ["a*", 1_769_900_400_000],
+      ["a*", 1_767_225_600_000],
       ["a*", undefined],
       ["b", undefined],
     ]);
