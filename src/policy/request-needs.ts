@@ -40,6 +40,7 @@ function usageHeaders({ model, declaredMax, source }: ServiceUsage): readonly st
     // A hint of what it will use.
     "content-length",
     ...(model.kind === "header" ? [model.header] : []),
+    ...(model.kind === "path" ? [pathHeader] : []),
     ...(declaredMax?.kind === "header" ? [declaredMax.header] : []),
     ...(source.kind === "headers" ? Object.values(source.fields) : []),
   ];

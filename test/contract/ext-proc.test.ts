@@ -67,7 +67,17 @@ describe("ext_proc", () => {
       [":method", "GET"],
     ]);
     expect(asked?.responses).toEqual([
-      { status: 503, grpcStatus: undefined, isOverloaded: false, loadMetrics: "JSON {}" },
+      {
+        status: 503,
+        grpcStatus: undefined,
+        isOverloaded: false,
+        loadMetrics: "JSON {}",
+        headers: new Map([
+          [":status", "503"],
+          ["endpoint-load-metrics", "JSON {}"],
+        ]),
+        metadata: undefined,
+      },
     ]);
     expect(asked?.ends).toEqual([]);
     expect(counts.openCount).toBe(1);

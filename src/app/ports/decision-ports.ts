@@ -149,6 +149,7 @@ function createTransport(
     admission,
     codec: new ExtProcCodec(admission),
     counts: exchanges,
+    requestBytesMax: config.requestBytesMax,
     health: http.health,
   });
   return new NativeTransport({

@@ -71,7 +71,7 @@ export function addExport(budgets: Command, context: CommandContext): void {
     );
   addHelpTexts(addAdminFlags(command), {
     examples: `
-  headgate budgets export team-month --from 2026-11-01 --to 2026-11-30 > november.csv
+  headgate budgets export team-month --from 2026-11-01 > november.csv
   headgate budgets export --from 2026-11-27 -o json | jq '.rows[].model'`,
     notes: `
 A call has a row for each budget that counts it: name a budget to sum calls.
@@ -96,8 +96,9 @@ async function exportUsage(
       ({ pageToken }) =>
         client.budgets.listUsage({ budget, service, fromDay: day, toDay: day, pageToken }),
       (page) => {
-        if (output === "csv") context.output.out(csvOf(page, isFirst));
-        else all.rows.push(...page.rows);
+        const csv = output === "csv" ? csvOf(page, isFirst) : "";
+        if (csv !== "") context.output.out(csv);
+        if (output === "json") all.rows.push(...page.rows);
         all.currency = page.currency;
         all.decimals = page.decimals;
         isFirst = false;
@@ -136,18 +137,22 @@ const counts = [
 
 const head = ["day", "service", "budget", "account", "model", ...counts.map(([name]) => name)];
 
-/** Rows as CSV. The values of an account are one cell, joined by `/`. */
+/** Rows as CSV. The values of an account are one cell, joined by `/`; in them it is `%2F`. */
 function csvOf({ rows, currency, decimals }: ListUsageResponse, isFirst: boolean): string {
   const money = { unit: "money", currency, decimals };
   const body = rows.map((row) => [
     row.day,
     row.service,
     row.account?.budget,
-    row.isRest ? "(all others)" : row.account?.values.join("/"),
+    row.isRest ? "(all others)" : row.account?.values.map(joinable).join("/"),
     row.model,
     ...counts.map(([, field]) => String(row[field])),
     currency === "" ? undefined : decimalText(row.cost, money),
     currency,
   ]);
   return writeCsv(isFirst ? [[...head, "cost", "currency"], ...body] : body);
+}
+
+function joinable(value: string): string {
+  return value.replaceAll(/[%/]/g, encodeURIComponent);
 }

@@ -135,7 +135,7 @@ function addAccount(budgets: Command, context: CommandContext): void {
     examples: `
   headgate budgets account team-month research gpt-4o
   headgate budgets account everybody-day
-  headgate budgets account team-month research gpt-4o -o json | jq .account.spent`,
+  headgate budgets account team-month research gpt-4o -o json | jq .topUps`,
   }).action((budget: string, values: string[]) =>
     runAdmin(command, context, async ({ client, printer }) => {
       const answer = await client.budgets.getBudgetAccount({ account: { budget, values } });

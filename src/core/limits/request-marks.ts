@@ -2,8 +2,8 @@ import type { HeaderField } from "../base/header-field.js";
 import type { FallbackRoute } from "./limit.js";
 
 /**
- * Names the cluster that a request falls back to. Generated routes look at it; callers' own are
- * removed.
+ * Tells the upstream the cluster that a request falls back to; callers' own are removed. Generated
+ * routes look at the same in dynamic metadata.
  */
 export const fallbackHeader = "x-headgate-fallback";
 

@@ -9,7 +9,7 @@ export interface JsonLeaf<Slot extends string> {
   readonly slot: Slot;
 }
 
-/** A wanted path: keys of objects, and `*` or an index for an item of an array. */
+/** A wanted path: keys of objects, and `*` for any item of a list. */
 export interface WantedPath<Slot extends string> {
   readonly steps: readonly string[];
   readonly leaf: JsonLeaf<Slot>;
@@ -18,12 +18,10 @@ export interface WantedPath<Slot extends string> {
 /** Paths that share their first steps, as a tree. */
 export interface JsonNode<Slot extends string> {
   readonly leaf: JsonLeaf<Slot> | undefined;
-  /** By key. */
-  readonly fields: readonly JsonField<Slot>[];
-  /** The items of an array: `*`. */
+  /** The fields of an object, by the number of bytes of their keys. */
+  readonly fields: readonly (readonly JsonField<Slot>[])[];
+  /** The items of a list: `*`. */
   readonly items: JsonNode<Slot> | undefined;
-  /** Whether an item can be wanted by its index, as a field. */
-  readonly hasIndexes: boolean;
 }
 
 /** One key of a node. */
@@ -58,13 +56,12 @@ export function createJsonTree<Slot extends string>(
 
 interface MutableNode<Slot extends string> extends JsonNode<Slot> {
   leaf: JsonLeaf<Slot> | undefined;
-  fields: (JsonField<Slot> & { readonly node: MutableNode<Slot> })[];
+  fields: (JsonField<Slot> & { readonly node: MutableNode<Slot> })[][];
   items: MutableNode<Slot> | undefined;
-  hasIndexes: boolean;
 }
 
 function createNode<Slot extends string>(): MutableNode<Slot> {
-  return { leaf: undefined, fields: [], items: undefined, hasIndexes: false };
+  return { leaf: undefined, fields: [], items: undefined };
 }
 
 function childOf<Slot extends string>(parent: MutableNode<Slot>, step: string): MutableNode<Slot> {
@@ -72,11 +69,13 @@ function childOf<Slot extends string>(parent: MutableNode<Slot>, step: string): 
     parent.items ??= createNode<Slot>();
     return parent.items;
   }
-  if (/^(?:0|[1-9]\d{0,8})$/.test(step)) parent.hasIndexes = true;
-  const known = parent.fields.find(({ key }) => key === step);
+  const bytes = encodeUtf8(step);
+  while (parent.fields.length <= bytes.length) parent.fields.push([]);
+  const fields = parent.fields[bytes.length] ?? [];
+  const known = fields.find(({ key }) => key === step);
   if (known !== undefined) return known.node;
   const node = createNode<Slot>();
-  parent.fields.push({ key: step, bytes: encodeUtf8(step), node });
+  fields.push({ key: step, bytes, node });
   return node;
 }
 

@@ -47,10 +47,12 @@ export class JsonReader<Slot extends string> {
   #target: JsonNode<Slot> | undefined;
   /** The open objects and lists on wanted paths. */
   readonly #open: JsonNode<Slot>[] = [];
-  /** For each of them the next index of a list; undefined for an object. */
-  readonly #indexes: (number | undefined)[] = [];
+  /** Which of them are lists. */
+  readonly #areLists: boolean[] = [];
   /** Open objects and lists below one that is not wanted. */
   #skippedDepth = 0;
+  /** Whether the last piece ended in a text below it. */
+  #isInSkippedText = false;
   #isEscaped = false;
   readonly #kept = new Uint8Array(jsonScalarBytesMax);
   #keptLength = 0;
@@ -73,7 +75,7 @@ export class JsonReader<Slot extends string> {
           i = this.#key(bytes, i, to);
           break;
         case "value":
-          i = this.#value(bytes, i);
+          i = this.#value(bytes, i, to);
           break;
         case "literal":
           i = this.#literal(bytes, i, to);
@@ -86,23 +88,28 @@ export class JsonReader<Slot extends string> {
 
   /** Begins with the next document; one that was cut off ends here. */
   reset(): void {
-    if (this.#open.length > 0 || this.#state !== "value") this.#sink.documentEnd();
+    // Where the last one is complete, as nearly always, there is nothing to do.
+    if (this.#open.length === 0 && this.#state === "value") return;
+    this.#sink.documentEnd();
     this.#open.length = 0;
-    this.#indexes.length = 0;
+    this.#areLists.length = 0;
     this.#skippedDepth = 0;
+    this.#isInSkippedText = false;
     this.#isEscaped = false;
     this.#state = "value";
     this.#target = this.#root;
   }
 
-  #value(bytes: Uint8Array, at: number): number {
+  #value(bytes: Uint8Array, from: number, to: number): number {
+    let at = from;
+    while (at < to && isBetween(bytes[at] ?? 0)) at += 1;
+    if (at === to) return to;
     const byte = bytes[at] ?? 0;
-    if (byte <= space || byte === comma || byte === colon) return at + 1;
     if (byte === quote) {
       const kind = this.#target?.leaf?.kind;
       this.#keptLength = 0;
       this.#state = kind === "scalar" ? "scalarText" : kind === "pieces" ? kind : "skippedText";
-      return at + 1;
+      return this.#text(bytes, at + 1, to);
     }
     if (isOpening(byte)) {
       this.#begin(byte === bracket);
@@ -125,44 +132,40 @@ export class JsonReader<Slot extends string> {
       return;
     }
     this.#open.push(node);
-    this.#indexes.push(isList ? 0 : undefined);
-    if (isList) this.#target = itemOf(node, 0);
+    this.#areLists.push(isList);
+    if (isList) this.#target = node.items;
     this.#state = isList ? "value" : "key";
   }
 
   /** The innermost open object or list has ended. */
   #close(): void {
     this.#target = this.#open.pop();
-    this.#indexes.pop();
+    this.#areLists.pop();
     this.#ended();
   }
 
   /** The value that the target is of has ended. */
   #ended(): void {
     if (this.#target === this.#root) this.#sink.documentEnd();
-    const last = this.#open.length - 1;
-    const node = this.#open[last];
-    const index = this.#indexes[last];
-    if (node === undefined) {
-      this.#target = this.#root;
-      this.#state = "value";
-    } else if (index === undefined) this.#state = "key";
-    else {
-      this.#indexes[last] = index + 1;
-      this.#target = itemOf(node, index + 1);
-      this.#state = "value";
-    }
+    const node = this.#open[this.#open.length - 1];
+    const isInObject = this.#areLists[this.#areLists.length - 1] === false;
+    this.#target = node === undefined ? this.#root : node.items;
+    this.#state = isInObject ? "key" : "value";
   }
 
-  #key(bytes: Uint8Array, at: number, to: number): number {
-    const byte = bytes[at] ?? 0;
-    if (isClosing(byte)) this.#close();
-    if (byte !== quote) return at + 1;
+  #key(bytes: Uint8Array, from: number, to: number): number {
+    let at = from;
+    while (at < to && bytes[at] !== quote && !isClosing(bytes[at] ?? 0)) at += 1;
+    if (at === to) return to;
+    if (bytes[at] !== quote) {
+      this.#close();
+      return at + 1;
+    }
     const start = at + 1;
     let end = start;
     while (end < to && bytes[end] !== quote && bytes[end] !== backslash) end += 1;
     if (end < to && bytes[end] === quote) {
-      this.#target = fieldOf(this.#open.at(-1), bytes, { from: start, to: end });
+      this.#target = this.#field(bytes, start, end);
       this.#state = "value";
       return end + 1;
     }
@@ -170,6 +173,14 @@ export class JsonReader<Slot extends string> {
     this.#keptLength = 0;
     this.#state = "keyText";
     return start;
+  }
+
+  /** The field of the innermost object with that key. */
+  #field(bytes: Uint8Array, from: number, to: number): JsonNode<Slot> | undefined {
+    const fields = this.#open[this.#open.length - 1]?.fields[to - from];
+    if (fields === undefined) return undefined;
+    for (const field of fields) if (isAt(field.bytes, bytes, from)) return field.node;
+    return undefined;
   }
 
   /** Within a text: a key, a value that is wanted, or one that is not. */
@@ -207,20 +218,25 @@ export class JsonReader<Slot extends string> {
   #skip(bytes: Uint8Array, from: number, to: number): number {
     let depth = this.#skippedDepth;
     let i = from;
-    while (i < to) {
+    if (this.#isInSkippedText) i = this.#pastSkippedText(bytes, i, to);
+    while (i < to && depth > 0) {
       const byte = bytes[i] ?? 0;
       i += 1;
-      if (byte === quote) {
-        i = this.#textEnd(bytes, i, to) + 1;
-      } else if (isOpening(byte)) depth += 1;
-      else if (isClosing(byte)) {
-        depth -= 1;
-        if (depth === 0) break;
-      }
+      if (byte === quote) i = this.#pastSkippedText(bytes, i, to);
+      // Numbers, and what is between values: most of a list of them.
+      else if (byte < bracket) continue;
+      else if (isOpening(byte)) depth += 1;
+      else if (isClosing(byte)) depth -= 1;
     }
     this.#skippedDepth = depth;
     if (depth === 0) this.#ended();
     return i;
+  }
+
+  #pastSkippedText(bytes: Uint8Array, from: number, to: number): number {
+    const end = this.#textEnd(bytes, from, to);
+    this.#isInSkippedText = end === to;
+    return Math.min(to, end + 1);
   }
 
   /** Where the text's closing quote stands; `to` if it is not among the bytes. */
@@ -257,7 +273,10 @@ export class JsonReader<Slot extends string> {
   #keptField(): JsonNode<Slot> | undefined {
     if (this.#keptLength === jsonScalarBytesMax) return undefined;
     const key = this.#keptText();
-    return this.#open.at(-1)?.fields.find((field) => field.key === key)?.node;
+    return this.#open
+      .at(-1)
+      ?.fields.flat()
+      .find((field) => field.key === key)?.node;
   }
 
   #keptText(): string {
@@ -282,33 +301,17 @@ function isClosing(byte: number): boolean {
   return (byte | 0x20) === 0x7d;
 }
 
+/** What stands between values. */
+function isBetween(byte: number): boolean {
+  return byte <= space || byte === comma || byte === colon;
+}
+
 function isDelimiter(byte: number): boolean {
   return byte <= space || byte === comma || isClosing(byte);
 }
 
 function isWanted<Slot extends string>(node: JsonNode<Slot>, isList: boolean): boolean {
-  return isList ? node.items !== undefined || node.hasIndexes : node.fields.length > 0;
-}
-
-function itemOf<Slot extends string>(
-  node: JsonNode<Slot>,
-  index: number,
-): JsonNode<Slot> | undefined {
-  if (!node.hasIndexes) return node.items;
-  const key = String(index);
-  return node.fields.find((field) => field.key === key)?.node ?? node.items;
-}
-
-function fieldOf<Slot extends string>(
-  node: JsonNode<Slot> | undefined,
-  bytes: Uint8Array,
-  { from, to }: ByteRange,
-): JsonNode<Slot> | undefined {
-  if (node === undefined) return undefined;
-  for (const field of node.fields) {
-    if (field.bytes.length === to - from && isAt(field.bytes, bytes, from)) return field.node;
-  }
-  return undefined;
+  return isList ? node.items !== undefined : node.fields.length > 0;
 }
 
 function isAt(wanted: Uint8Array, bytes: Uint8Array, from: number): boolean {

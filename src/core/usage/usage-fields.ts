@@ -1,9 +1,14 @@
-import { isJsonObject, type JsonObject, type JsonValue } from "../base/json.js";
+import { cutText } from "../base/cut-text.js";
 import { keysOf } from "../base/key-of.js";
 import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
 
 /** Characters that are kept of a model's name. */
 export const modelCharsMax = 128;
+
+/** A caller's name of a model, bounded. What is no character of Unicode, or half of one, is U+FFFD. */
+export function cutModel(text: string): string {
+  return cutText(text, modelCharsMax).toWellFormed();
+}
 
 /**
  * A count of decimal digits, as JSON and headers have it: a fraction is rounded up, and more than
@@ -33,15 +38,18 @@ export function usageFromHeaders(
 /**
  * What dynamic metadata of another filter says.
  *
- * @param fields paths by count; an item of a list is a step of digits
- * @param metadata of the filter's namespace
+ * @param fields paths by count; none leads into a list
+ * @param values of the filter's namespace, by paths whose steps are joined by dots
  * @returns undefined if none of them has a count
  */
 export function usageFromMetadata(
   fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>,
-  metadata: JsonObject,
+  values: ReadonlyMap<string, string | number | boolean>,
 ): Usage | undefined {
-  return usageOf(keysOf(fields), (count) => scalarAt(metadata, fields[count] ?? []));
+  return usageOf(keysOf(fields), (count) => {
+    const value = values.get((fields[count] ?? []).join("."));
+    return value === undefined ? undefined : String(value);
+  });
 }
 
 function usageOf(
@@ -57,13 +65,4 @@ function usageOf(
     isEmpty = false;
   }
   return isEmpty ? undefined : usage;
-}
-
-function scalarAt(metadata: JsonObject, steps: readonly string[]): string | undefined {
-  let value: JsonValue | undefined = metadata;
-  for (const step of steps) {
-    if (Array.isArray(value)) value = value.find((_, index) => String(index) === step);
-    else value = isJsonObject(value) && Object.hasOwn(value, step) ? value[step] : undefined;
-  }
-  return typeof value === "number" || typeof value === "string" ? String(value) : undefined;
 }

@@ -53,7 +53,8 @@ export interface UsageForm {
 
 /**
  * @param format whose form
- * @param fields for `json`: paths of the counts; `*` is any item of a list. The others ignore it
+ * @param fields for `json`: paths of the counts; `*` is any item of a list, of
+ *   which the last one counts. The other formats ignore it
  */
 export function createUsageForm({
   format,

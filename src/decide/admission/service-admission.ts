@@ -19,8 +19,10 @@ import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { joinMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { type BudgetAnswer, unansweredEnd } from "../budget/budget-call.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -196,7 +198,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
-    const { terms, admission, rateLimit } = this.#blocks;
+    const { terms, admission, rateLimit, budgets } = this.#blocks;
     const priority = this.#indexed.classifier.classify(request);
     if (priority === "bypass") {
       this.counts.bypassedCount += 1;
@@ -204,7 +206,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
     const isPassed = admission?.passesUndecided() === true;
     if (isPassed) this.counts.failureModeAllowedCount += 1;
-    if (isPassed || (admission === undefined && rateLimit === undefined)) {
+    if (isPassed || (admission ?? rateLimit ?? budgets) === undefined) {
       this.counts.admitted[priority] += 1;
       return terms.unfollowed[priority];
     }
@@ -225,7 +227,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
   ended(visit: AdmittedRequest, end: Ending): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const { stage } = visit;
+    endBudgeted(visit, end);
     this.#close(visit);
+    if (stage === "followed") return;
     if (stage === "overdue") {
       for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.peer);
       this.#queue.serve(nowMs);
@@ -323,7 +327,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #askRateLimit(visit: AdmittedRequest, nowMs: number): void {
     const { rateLimit } = this.#blocks;
     if (rateLimit === undefined || visit.request.isObserved) {
-      this.#enter(visit, nowMs);
+      this.#askBudgets(visit, nowMs);
     } else if (!this.#refuseIfFull(visit, nowMs)) {
       const deadlineMs = deadlineMsOf(visit, nowMs);
       rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
@@ -367,10 +371,10 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (answer.kind === "delayed") {
       this.#delay(visit, answer.delayMs);
     } else if (answer.kind !== "denied") {
-      this.#enter(visit, this.#parts.clock.monotonicMs());
+      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
     } else if (this.#isDry(visit, "rateLimit")) {
       this.counts.dryRefused.add(visit.priority, "rateLimit");
-      this.#enter(visit, this.#parts.clock.monotonicMs());
+      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
     } else {
       const wait: RetryWait = { kind: "known", ms: answer.retryMs };
       this.#refuse(visit, "rateLimit", { wait, reportedRule: answer.reportedRule });
@@ -382,7 +386,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (this.#isDry(visit, "rateLimit")) {
       this.#parts.delayed.release();
       this.counts.dryDelayedCount += 1;
-      this.#enter(visit, this.#parts.clock.monotonicMs());
+      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
       return;
     }
     visit.stage = "delayed";
@@ -400,7 +404,35 @@ export class ServiceAdmission implements AdmittedRequestHost {
     visit.stage = "asking";
     this.counts.delayedNow -= 1;
     this.counts.delays.add(visit.delayedMs);
-    this.#enter(visit, this.#parts.clock.monotonicMs());
+    this.#askBudgets(visit, this.#parts.clock.monotonicMs());
+  }
+
+  /** Reserves what it may cost, before it takes a permit or waits for one. */
+  #askBudgets(visit: AdmittedRequest, nowMs: number): void {
+    const { budgets } = this.#blocks;
+    if (budgets === undefined) {
+      this.#enter(visit, nowMs);
+    } else if (!this.#refuseIfFull(visit, nowMs)) {
+      budgets.ask(visit.request, deadlineMsOf(visit, nowMs), (answer) =>
+        this.#budgeted(visit, answer),
+      );
+    }
+  }
+
+  #budgeted(visit: AdmittedRequest, answer: BudgetAnswer): void {
+    if (answer.kind === "denied") {
+      const { budget, retryMs } = answer;
+      const wait: RetryWait =
+        retryMs === undefined ? { kind: "unknown" } : { kind: "known", ms: retryMs };
+      if (visit.stage === "asking") this.#refuse(visit, "budget", { wait, budget });
+    } else if (visit.stage === "asking") {
+      visit.budgeted = answer.call;
+      visit.marks = joinMarks(visit.marks, answer.marks);
+      this.#enter(visit, this.#parts.clock.monotonicMs());
+    } else {
+      // Its caller has left meanwhile.
+      answer.call.end(unansweredEnd);
+    }
   }
 
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
@@ -414,9 +446,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #enter(visit: AdmittedRequest, nowMs: number): void {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
-      visit.stage = "over";
+      const isFollowed = visit.budgeted !== undefined;
+      if (isFollowed) visit.stage = "followed";
+      // Another policy may have come since it was counted.
+      else this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
-      visit.tell(terms.unfollowedBy(visit));
+      if (!isFollowed) visit.tell(terms.unfollowedBy(visit));
+      else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });
       return;
     }
     const { maxInFlightPer } = admission.policy;
@@ -497,6 +533,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #refuse(visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalDetail): void {
     const nowMs = this.#parts.clock.monotonicMs();
+    visit.budgeted?.end(unansweredEnd);
+    visit.budgeted = undefined;
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
     visit.pool.noteRefused(cause, visit.priority);
@@ -532,6 +570,15 @@ export class ServiceAdmission implements AdmittedRequestHost {
 }
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+/** Tells budgets how their call has ended: one that got no place has not reached the upstream. */
+function endBudgeted(visit: AdmittedRequest, end: Ending): void {
+  const { stage, response, budgeted } = visit;
+  visit.budgeted = undefined;
+  const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
+  const hasResponse = isIn && (response !== undefined || end === "completed");
+  budgeted?.end(hasResponse ? { hasResponse, status: response?.status } : unansweredEnd);
+}
 
 /** When its caller stops waiting, on the monotonic clock; Infinity where nobody said. */
 function deadlineMsOf(visit: AdmittedRequest, nowMs: number): number {

@@ -7,15 +7,19 @@ import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { PriceIndex } from "../../core/budgets/price.js";
 import { readReservationId } from "../../core/budgets/reservation-id.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
+import type { UnrecognisedReason } from "../../core/usage/usage-reader.js";
+import { isBudgeted } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import { callKind } from "./asked-call.js";
+import type { UsageObservers } from "./budget-call.js";
 import { BudgetCounts, UsageCounts } from "./budget-counts.js";
 import { accountSeparator, CallCharge, type ChargedAccount } from "./call-charge.js";
 import { CompiledBudget } from "./compiled-budget.js";
 import { OpenCalls } from "./open-calls.js";
 import { ServiceBudgets, type SharedBudgets } from "./service-budgets.js";
+import { BodyObservers, type ShownCall } from "./usage-observers.js";
 
 /** What budgets are made of. */
 interface BudgetsParts {
@@ -25,6 +29,14 @@ interface BudgetsParts {
   readonly topUps: TopUps;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
+  readonly onEvent: (event: BudgetEvent) => void;
+}
+
+/** What happens to budgets, for logs; all names are the policy's. */
+export interface BudgetEvent {
+  readonly kind: "usageUnrecognised";
+  readonly service: string;
+  readonly reason: UnrecognisedReason;
 }
 
 /** Time between two looks at calls that may have to be settled, in milliseconds. */
@@ -44,6 +56,8 @@ export class Budgets {
   #compiled: ReadonlyMap<string, CompiledBudget> = new Map();
   #services: ReadonlyMap<string, ServiceBudgets> = new Map();
   readonly #usageCounts = new Map<string, UsageCounts>();
+  /** Reads usage from streams that show responses. */
+  readonly observers: UsageObservers = new BodyObservers((fields) => this.#shown(fields));
   #cancelTick: Cancel;
   #tickCount = 0;
 
@@ -80,19 +94,33 @@ export class Budgets {
     return this.#shared.calls.count;
   }
 
-  get openCalls(): Pick<OpenCalls, "find"> {
-    return this.#shared.calls;
+  /** The call that a stream shows; undefined where its service reports usage elsewhere. */
+  #shown(fields: ReadonlyMap<string, ScalarValue>): ShownCall | undefined {
+    this.#follow();
+    const service = textOf(fields.get("service"));
+    const measured = this.#services.get(service);
+    const { form } = measured ?? {};
+    if (measured === undefined || form === undefined) return undefined;
+    const id = readReservationId(textOf(fields.get("reservation")));
+    const open = id && this.#shared.calls.find(id);
+    const charge = open === undefined ? this.#chargeOf(fields, measured) : undefined;
+    if ((open ?? charge) === undefined) return undefined;
+    return {
+      form,
+      open,
+      settle: (end) => charge?.settle(end),
+      unrecognised: (reason) => {
+        this.#parts.onEvent({ kind: "usageUnrecognised", service, reason });
+      },
+    };
   }
 
-  /**
-   * The call that a stream with this metadata shows, where another replica has let it in; undefined
-   * if this policy does not have its service and budgets, or it is none of ours.
-   */
-  chargeOf(metadata: ReadonlyMap<string, ScalarValue>): CallCharge | undefined {
-    this.#follow();
-    const service = textOf(metadata.get("service"));
-    const measured = this.#services.get(service);
-    if (measured?.usage === undefined) return undefined;
+  /** Of a call that another replica has let in; undefined if this policy has no such budgets. */
+  #chargeOf(
+    metadata: ReadonlyMap<string, ScalarValue>,
+    measured: ServiceBudgets,
+  ): CallCharge | undefined {
+    const { service } = measured.context;
     const accounts = this.#accountsOf(textOf(metadata.get("accounts")));
     const id = readReservationId(textOf(metadata.get("reservation")));
     if (accounts === undefined || (id === undefined && accounts.length > 0)) return undefined;
@@ -106,7 +134,7 @@ export class Budgets {
     });
     const kind = callKind(service, model, named);
     const facts = requestBytes === undefined ? { model } : { model, requestBytes };
-    const { usage } = estimateUsage(facts, learned.of(kind), measured.usage.estimate);
+    const { usage } = estimateUsage(facts, learned.of(kind), measured.settings);
     const price = measured.prices?.find(model, nowMs).price;
     const parts = { id, model, requestBytes, startedMs, accounts, expected: usage, price, kind };
     return new CallCharge(measured.context, parts);
@@ -146,10 +174,8 @@ export class Budgets {
     const prices = policy?.prices && new PriceIndex(policy.prices);
     const services = new Map<string, ServiceBudgets>();
     for (const { name: service, usage } of policy?.services ?? []) {
-      const budgets = compiled.filter(({ policy: { services: named } }) =>
-        named === undefined ? usage !== undefined : named.includes(service),
-      );
-      if (budgets.length === 0 && usage === undefined) continue;
+      if (usage === undefined) continue;
+      const budgets = compiled.filter((one) => isBudgeted({ name: service, usage }, one.policy));
       const usageCounts = this.#usageCounts.get(service) ?? new UsageCounts();
       this.#usageCounts.set(service, usageCounts);
       const parts = { service, usage, budgets, prices, usageCounts };

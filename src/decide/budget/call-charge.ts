@@ -1,7 +1,6 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { AccountKey } from "../../core/budgets/account.js";
-import { accountText } from "../../core/budgets/account-key.js";
 import { budgetCost } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
@@ -54,7 +53,19 @@ export interface KnownEnd {
   readonly status: number | undefined;
   /** Whether the response went through to its end, as far as is known. */
   readonly isComplete: boolean;
+  /** Whether all that was reported is the provider's word. */
+  readonly isExact: boolean;
 }
+
+/** What `CallCharge.metadata` says. */
+export const metadataFields: ReadonlySet<string> = new Set([
+  "service",
+  "model",
+  "startedMs",
+  "requestBytes",
+  "reservation",
+  "accounts",
+]);
 
 /** Separates accounts in metadata; no account key has control characters. */
 export const accountSeparator = "\n";
@@ -136,15 +147,19 @@ export class CallCharge {
       const value = used[count];
       if (value !== undefined && value > 0) sums.add(label, count, value);
     }
-    const texts = new Set(accounts.map(({ account }) => accountText(account)));
     const cost = price && budgetCost({ kind: "money" }, used, price).cost;
-    ledger.record({ service, accounts: [...texts], model, usage: used, cost });
+    ledger.record({
+      service,
+      accounts: accounts.map(({ account }) => account),
+      model,
+      usage: used,
+      cost,
+    });
   }
 }
 
-function originOf({ usage, hasResponse, status, isComplete }: KnownEnd): UsageOrigin {
+function originOf({ usage, hasResponse, status, isExact }: KnownEnd): UsageOrigin {
   if (!hasResponse || (status !== undefined && status >= 400)) return "none";
   if (usage === undefined) return "estimated";
-  const { outputTokens, customUnits } = usage;
-  return isComplete && (outputTokens ?? customUnits) !== undefined ? "reported" : "partial";
+  return isExact ? "reported" : "partial";
 }

@@ -2,8 +2,11 @@ import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { ReservationId } from "../../core/budgets/budget-ledger.js";
 import type { Usage } from "../../core/budgets/usage.js";
 import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
+import type { UsageSource } from "../../policy/budgets/budget-policy.js";
+import type { ResponseFacts } from "../admission/admission-call.js";
 import type { BudgetedCall, CallEnd } from "./budget-call.js";
 import type { CallCharge, KnownEnd } from "./call-charge.js";
+import { reportedUsage } from "./call-facts.js";
 
 /**
  * How long the end of a call waits for the usage that another filter reads from its body, in
@@ -14,8 +17,8 @@ export const usageGraceMs = 5_000;
 /** How a call is followed. */
 interface OpenCallParts {
   readonly charge: CallCharge;
-  /** Whether another filter shows its response; see `usageGraceMs`. */
-  readonly isObserved: boolean;
+  /** Where its usage is reported; of a body, another filter shows it: see `usageGraceMs`. */
+  readonly source: UsageSource;
   /** When it is settled at the latest, on the monotonic clock. */
   readonly expiresMs: number;
 }
@@ -83,18 +86,20 @@ export class OpenCalls {
 export class OpenCall implements BudgetedCall, Expiring {
   readonly #calls: OpenCalls;
   readonly #charge: CallCharge;
-  readonly #isObserved: boolean;
+  readonly #source: UsageSource;
   #metadata: ReadonlyMap<string, ScalarValue> | undefined;
   #isSettled = false;
+  #reported: Usage | undefined;
   #end: CallEnd | undefined;
-  #seen: KnownEnd | undefined;
+  /** What the stream that shows its response has seen until now; undefined: it is not here. */
+  #look: (() => KnownEnd) | undefined;
   expiresMs: number;
   heapPlace: number | undefined;
 
-  constructor(calls: OpenCalls, { charge, isObserved, expiresMs }: OpenCallParts) {
+  constructor(calls: OpenCalls, { charge, source, expiresMs }: OpenCallParts) {
     this.#calls = calls;
     this.#charge = charge;
-    this.#isObserved = isObserved;
+    this.#source = source;
     this.expiresMs = expiresMs;
   }
 
@@ -107,21 +112,28 @@ export class OpenCall implements BudgetedCall, Expiring {
     return this.#end !== undefined;
   }
 
+  responded(facts: Pick<ResponseFacts, "headers" | "metadata">): void {
+    const reported = reportedUsage(this.#source, facts);
+    if (reported !== undefined) this.#reported = { ...this.#reported, ...reported };
+  }
+
   end(end: CallEnd): void {
     if (this.#isSettled) return;
     this.#end = end;
     const isError = end.status !== undefined && end.status >= 400;
-    const isKnown = end.usage !== undefined || this.#seen !== undefined;
-    if (!this.#isObserved || !end.hasResponse || isError || isKnown) this.#settle();
+    if (this.#source.kind !== "body" || !end.hasResponse || isError) this.#settle();
     else this.#calls.wait(this);
   }
 
-  /** The stream that shows the response has ended. */
-  observed(seen: KnownEnd): void {
-    if (this.#isSettled) return;
-    this.#seen = seen;
-    // A stream may break while the call goes on: then the call's own end counts.
-    if (seen.isComplete || this.#end !== undefined) this.#settle();
+  /** A stream shows the response here. */
+  shown(look: () => KnownEnd): void {
+    this.#look = look;
+  }
+
+  /** That stream has ended. */
+  endShown(isComplete: boolean): void {
+    // It may break while the call goes on: then the call's own end counts.
+    if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
   }
 
   /** Time is over: settles it with what is known. */
@@ -133,18 +145,14 @@ export class OpenCall implements BudgetedCall, Expiring {
     this.#isSettled = true;
     this.#calls.forget(this, this.#charge.id);
     const end = this.#end;
-    const seen = this.#seen;
-    const usage = joined(end?.usage, seen?.usage);
+    const seen = this.#look?.();
     this.#charge.settle({
-      usage,
+      usage: seen?.usage ?? this.#reported,
       // Without an end it lasts for longer than calls may, and has probably cost what they cost.
       hasResponse: seen !== undefined || end?.hasResponse !== false,
       status: seen?.status ?? end?.status,
       isComplete: seen?.isComplete ?? end !== undefined,
+      isExact: seen?.isExact ?? this.#reported !== undefined,
     });
   }
-}
-
-function joined(one: Usage | undefined, other: Usage | undefined): Usage | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : { ...one, ...other };
 }

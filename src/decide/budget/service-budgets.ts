@@ -4,16 +4,18 @@ import type {
   ReservationId,
   ReserveAnswer,
 } from "../../core/budgets/budget-ledger.js";
+import type { EstimateSettings } from "../../core/budgets/estimate.js";
 import type { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import type { PriceIndex } from "../../core/budgets/price.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
-import type { CallFacts } from "../../core/budgets/usage.js";
+import { createUsageForm, type UsageForm } from "../../core/usage/usage-forms.js";
 import type { ServiceUsage } from "../../policy/budgets/budget-policy.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 import { type AskedCall, prepareCall, usedRatio } from "./asked-call.js";
 import type { BudgetAnswer, BudgetAsker, BudgetedCall } from "./budget-call.js";
 import type { UsageCounts } from "./budget-counts.js";
 import { CallCharge, type ChargeContext } from "./call-charge.js";
+import { callFactsOf } from "./call-facts.js";
 import type { CompiledBudget } from "./compiled-budget.js";
 import type { OpenCalls } from "./open-calls.js";
 import { passedMarks, refusedBy } from "./reservation-answer.js";
@@ -30,27 +32,20 @@ export interface SharedBudgets {
 /** Budgets of one service under one policy. */
 interface ServiceBudgetsParts {
   readonly service: string;
-  /** Undefined: the policy does not say how its calls are measured. */
-  readonly usage: ServiceUsage | undefined;
+  readonly usage: ServiceUsage;
   readonly budgets: readonly CompiledBudget[];
   /** Undefined without a price table. */
   readonly prices: PriceIndex | undefined;
   readonly usageCounts: UsageCounts;
 }
 
-/** How calls are measured of which the policy does not say it: by number and time. */
-const defaultUsage: Pick<ServiceUsage, "estimate" | "callMsMax"> = {
-  estimate: { quantile: 0.9, initial: 1_000 },
-  callMsMax: 1_800_000,
-};
-
-const passes: BudgetAnswer = { kind: "passes", call: undefined, marks: undefined };
-
 /** Budgets of one service: what applies to a call, what it is estimated at, and the answer. */
 export class ServiceBudgets implements BudgetAsker {
   readonly #shared: SharedBudgets;
   readonly #parts: ServiceBudgetsParts;
   readonly #context: ChargeContext;
+  /** How bodies report usage; undefined where they are not read. */
+  readonly form: UsageForm | undefined;
 
   constructor(shared: SharedBudgets, parts: ServiceBudgetsParts) {
     this.#shared = shared;
@@ -58,10 +53,12 @@ export class ServiceBudgets implements BudgetAsker {
     const { ledger, learned, clock } = shared;
     const { service, usageCounts } = parts;
     this.#context = { service, ledger, learned, clock, usageCounts };
+    const { source } = parts.usage;
+    this.form = source.kind === "body" ? createUsageForm(source) : undefined;
   }
 
-  get usage(): ServiceUsage | undefined {
-    return this.#parts.usage;
+  get settings(): EstimateSettings {
+    return this.#parts.usage.estimate;
   }
 
   get prices(): PriceIndex | undefined {
@@ -75,18 +72,15 @@ export class ServiceBudgets implements BudgetAsker {
 
   ask(
     request: AdmissionRequest,
-    facts: CallFacts,
     deadlineMs: number,
     answered: (answer: BudgetAnswer) => void,
   ): void {
-    const asked = this.prepare(request, facts);
+    const asked = this.prepare(request);
     if (asked.entries.length > 0) {
       const entries = asked.entries.map(({ entry }) => entry);
       this.#shared.ledger.reserve(entries, deadlineMs, (answer) =>
         answered(this.#answerOf(asked, answer)),
       );
-    } else if (this.usage === undefined) {
-      answered(passes);
     } else {
       // No budget bounds it, but what it uses is reported.
       answered({ kind: "passes", call: this.#open(asked, undefined), marks: undefined });
@@ -95,15 +89,14 @@ export class ServiceBudgets implements BudgetAsker {
 
   /** Which accounts a call is charged to, and with what. Changes nothing. */
   prepare(
-    request: Pick<AdmissionRequest, "headers" | "attributes" | "isObserved">,
-    facts: CallFacts,
+    request: Pick<AdmissionRequest, "headers" | "attributes" | "facts" | "isObserved">,
   ): AskedCall {
     const { service, budgets, prices } = this.#parts;
     const { clock, learned, topUps } = this.#shared;
-    const settings = (this.usage ?? defaultUsage).estimate;
+    const { settings } = this;
     const nowUs = clock.epochUs();
     const measures = { service, budgets, prices, settings, learned, topUps, nowUs };
-    return prepareCall(request, facts, measures);
+    return prepareCall(request, callFactsOf(this.#parts.usage, request), measures);
   }
 
   #answerOf(asked: AskedCall, { kind, id, result }: ReserveAnswer): BudgetAnswer {
@@ -129,10 +122,11 @@ export class ServiceBudgets implements BudgetAsker {
     const startedMs = Math.round(clock.epochUs() / 1_000);
     const { usage } = expected;
     const parts = { id, model, requestBytes, startedMs, accounts, expected: usage, price, kind };
+    const { source, callMsMax } = this.#parts.usage;
     return calls.open({
       charge: new CallCharge(this.#context, parts),
-      isObserved: this.usage?.source.kind === "body",
-      expiresMs: clock.monotonicMs() + (this.usage ?? defaultUsage).callMsMax,
+      source,
+      expiresMs: clock.monotonicMs() + callMsMax,
     });
   }
 }

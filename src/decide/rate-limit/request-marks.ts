@@ -23,8 +23,9 @@ export function marksOf(
     if (charge === undefined || result === undefined) continue;
     const { warn, over } = limit;
     if (warn !== undefined) {
-      const levelUnits = levelAt(charge, result.bucket, nowUs);
-      const isNear = levelUnits >= warn.atRatio * charge.burst * unitsPerHit;
+      // In whole hits, as limits are written: what has drained since the last one is less than one.
+      const usedHits = Math.ceil(levelAt(charge, result.bucket, nowUs) / unitsPerHit);
+      const isNear = usedHits >= warn.atRatio * charge.burst;
       if (isNear || result.isOver) setHeaders.push(...warn.headers);
     }
     if (!result.isOver) continue;

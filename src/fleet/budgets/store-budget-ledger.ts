@@ -1,7 +1,12 @@
 import { Breaker } from "../../core/base/breaker.js";
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../../core/base/errors.js";
-import { entriesMax, type ReservedEntry, type SettleResult } from "../../core/budgets/account.js";
+import {
+  amountMax,
+  entriesMax,
+  type ReservedEntry,
+  type SettleResult,
+} from "../../core/budgets/account.js";
 import type {
   BudgetLedger,
   ReservationId,
@@ -215,6 +220,8 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   settle(settlement: Settlement, settled?: (result: SettleResult) => void): void {
     const { id, costs } = settlement;
+    // The store would refuse the whole batch, and again with each repeat.
+    assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
     const open = this.#open.get(id);
     if (open !== undefined) {
       this.#open.delete(id);
@@ -283,7 +290,9 @@ export class StoreBudgetLedger implements BudgetLedger {
   #sendPart(part: readonly Operation[]): void {
     const nowMs = this.#options.clock.monotonicMs();
     const isFull = this.#batchesInFlight >= budgetBatchesInFlightMax;
-    if (!isFull && this.#breaker.admits(nowMs)) {
+    // Settlements alone have time, and are no probe of a store that is away.
+    const isUrgent = !this.#breaker.isOpen || part.some(isReservation);
+    if (!isFull && isUrgent && this.#breaker.admits(nowMs)) {
       void this.#sendTurn(part, nowMs);
       return;
     }
@@ -428,6 +437,10 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.#isLost = true;
     this.#options.onEvent?.({ kind: "budgetStoreLost", code });
   }
+}
+
+function isAmount(cost: number): boolean {
+  return Number.isInteger(cost) && cost >= 0 && cost <= amountMax;
 }
 
 function isReservation(operation: Operation): operation is PendingReservation {

@@ -1,14 +1,20 @@
 import type { Clock } from "../../core/base/clock.js";
+import { cutText } from "../../core/base/cut-text.js";
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { UsageEntry } from "../../core/budgets/budget-ledger.js";
 import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";
-import type { BudgetStore, UsageRow } from "../../store/coordination/budget-store.js";
+import {
+  type BudgetStore,
+  reportRowsMax,
+  type UsageRow,
+} from "../../store/coordination/budget-store.js";
 
 /** Rows that wait for the store. Usage beyond them is summed in a row without account and model. */
 export const pendingUsageRowsMax = 10_000;
 
-/** Rows of one call to the store. */
-export const reportRowsMax = 500;
+/** The longest names of an account and of a model in a row, in UTF-16 units; the rest is cut. */
+const accountLengthMax = 2_048;
+const modelLengthMax = 256;
 
 /** How long a report may take, in milliseconds. */
 const reportTimeoutMs = 1_000;
@@ -54,7 +60,12 @@ export class UsageReport {
   add({ service, accounts, model, usage, cost }: UsageEntry): void {
     const day = formatTimestamp(this.#parts.clock.epochUs()).slice(0, 10);
     for (const account of accounts.length === 0 ? [""] : accounts) {
-      const sums = this.#sums(day, { service, account, model });
+      const names = {
+        service,
+        account: cutText(account, accountLengthMax),
+        model: cutText(model, modelLengthMax),
+      };
+      const sums = this.#sums(day, names);
       sums.callCount += 1;
       sums.cost = sumOf(sums.cost, cost);
       for (const count of usageCounts) {

@@ -106,3 +106,11 @@ export interface ServiceUsage {
 export function readsRequestBody({ model, declaredMax }: ServiceUsage): boolean {
   return model.kind === "body" || declaredMax?.kind === "body";
 }
+
+/** Whether calls of a service are charged to a budget, if their model is. */
+export function isBudgeted(
+  { name, usage }: { readonly name: string; readonly usage: ServiceUsage | undefined },
+  { services }: Pick<BudgetPolicy, "services">,
+): boolean {
+  return usage !== undefined && (services === undefined || services.includes(name));
+}

@@ -269,7 +269,9 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || algorithm === undefined) return undefined;
-  const role = charge === "settle" ? settledRole(mode) : mode;
+  // One that annotates or falls back refuses nobody.
+  const isSoft = over !== undefined && over.kind !== "delay";
+  const role = charge === "settle" ? settledRole(mode) : isSoft ? "shadow" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
@@ -277,7 +279,10 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...soft, ...most };
 }
 
-/** Only a limit that drains, and denies by itself what it does not charge, knows when one fits. */
+/**
+ * `over` stands for a refusal, so only a limit that refuses by itself has one. Only one that drains
+ * knows when a request fits.
+ */
 function readOver(
   block: Block,
   form: LimitForm,
@@ -288,7 +293,8 @@ function readOver(
   if (written === undefined || over === undefined || over === "refuse") return undefined;
   if (mode === "quota") return block.refusePair("over", "quota_mode");
   if (charge === "settle") return block.refusePair("over", "charge");
-  if (algorithm?.kind === "fixed_window")
+  if (over.kind !== "delay" && mode === "shadow") return block.refusePair("over", "shadow_mode");
+  if (over.kind === "delay" && algorithm?.kind === "fixed_window")
     return block.refusePair("over", "algorithm: fixed_window");
   if (over.kind === "annotate") return over;
   if (over.kind === "fallback" && over.to.kind === "cluster") {

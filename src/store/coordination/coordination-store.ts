@@ -1,3 +1,4 @@
+import type { BudgetStore } from "./budget-store.js";
 import type { LedgerStore } from "./ledger-store.js";
 import type { LoopStore } from "./loop-store.js";
 import type { MemberStore } from "./member-store.js";
@@ -44,6 +45,8 @@ interface CommonCoordination {
   readonly ledger: LedgerStore;
   /** The lines of waiting rooms. */
   readonly rooms: RoomStore;
+  /** What calls have spent, and may spend. */
+  readonly budgets: BudgetStore;
   /** What others write there; absent: nobody else can. */
   readonly numbers?: NumberStore;
 }

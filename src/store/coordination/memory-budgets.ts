@@ -139,7 +139,9 @@ export class MemoryBudgets implements BudgetStore {
   #applyOne(operation: BudgetOperation, nowUs: number): BudgetOutcome {
     const { id } = operation;
     const holder = this.#holderOf(holderOf(id));
-    const trace = holder.open.get(id) ?? holder.late.get(id);
+    const late = holder.late.get(id);
+    const isKnown = late !== undefined && late.untilMs > msOf(nowUs);
+    const trace = holder.open.get(id) ?? (isKnown ? late : undefined);
     const isSettled = this.#settled.has(id) || (trace?.isSettled ?? false);
     if (operation.kind === "reserve") {
       if (trace !== undefined || isSettled) {
@@ -198,13 +200,13 @@ export class MemoryBudgets implements BudgetStore {
   }
 
   /** Settles what is reserved, or what was when its holder was lost. */
-  #settle(holder: Holder, { id, costs }: Settlement, nowUs: number): BudgetOutcome {
+  #settle(holder: Holder, settlement: Settlement, nowUs: number): BudgetOutcome {
+    const { id, costs } = settlement;
     const open = holder.open.get(id);
-    const { holds, untilMs } = open ?? holder.late.get(id) ?? { holds: [], untilMs: 0 };
+    const { holds } = open ?? holder.late.get(id) ?? { holds: [] };
     holder.open.delete(id);
     holder.late.delete(id);
     this.#settled.add(id);
-    if (open === undefined && untilMs <= msOf(nowUs)) return { kind: "settled", result: "unknown" };
     holds.forEach((hold, i) => {
       const stored = this.#accounts.get(hold.key, nowUs);
       if (stored === undefined) return;
@@ -215,6 +217,7 @@ export class MemoryBudgets implements BudgetStore {
       else account = lost(account, hold, -1);
       this.#accounts.set(hold.key, spent(account, hold.windowId, amount), nowUs);
     });
+    if (settlement.unreserved !== undefined) keepSettled(holder, id, nowUs);
     return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 
@@ -231,8 +234,7 @@ export class MemoryBudgets implements BudgetStore {
       this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
     });
     this.#settled.add(id);
-    const untilMs = msOf(nowUs) + lateSettlementMsMax;
-    holder.keepLate(id, { holds: [], isSettled: true, untilMs }, msOf(nowUs));
+    keepSettled(holder, id, nowUs);
     return { kind: "settled", result: "settled" };
   }
 
@@ -290,6 +292,12 @@ function msOf(us: number): number {
   return Math.floor(us / 1_000);
 }
 
+/** A repeat of a settlement that would charge without a reservation finds that it was charged. */
+function keepSettled(holder: Holder, id: ReservationId, nowUs: number): void {
+  const untilMs = msOf(nowUs) + lateSettlementMsMax;
+  holder.keepLate(id, { holds: [], isSettled: true, untilMs }, msOf(nowUs));
+}
+
 function accountIn(accounts: readonly Account[], index: number): Account {
   const account = accounts[index];
   if (account === undefined) throw new Error("assertion failed: each entry has an account");
@@ -310,7 +318,7 @@ interface RecordedHold extends Hold {
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Whether only the id is kept, of a call that was charged without a reservation. */
+  /** Whether only the id is kept, of a call whose settlement could charge without a reservation. */
   readonly isSettled: boolean;
   /** Until when a late settlement counts; 0 while it is open. */
   readonly untilMs: number;
@@ -414,12 +422,10 @@ class Accounts {
     nowUs: number,
   ): { readonly keys: readonly AccountKey[]; readonly cursor: string } {
     const own = this.#budgets.get(budgetPart(budget));
-    if (own === undefined) return { keys: [], cursor: "" };
-    forgetExpired(own, msOf(nowUs));
     const after = Number(cursor);
     const keys: AccountKey[] = [];
-    for (const { key, number } of own.byKey.values()) {
-      if (number <= after) continue;
+    for (const { key, number, expiresMs } of own?.byKey.values() ?? []) {
+      if (number <= after || expiresMs <= msOf(nowUs)) continue;
       keys.push(key);
       if (keys.length >= pageRowsMax) return { keys, cursor: String(number) };
     }

@@ -20,6 +20,7 @@ import {
   reportKeptMs,
 } from "./loop-store.js";
 import type { MemberStore } from "./member-store.js";
+import { MemoryBudgets } from "./memory-budgets.js";
 import { MemoryRecords } from "./memory-records.js";
 import { MemoryRooms } from "./memory-rooms.js";
 import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
@@ -36,6 +37,7 @@ export function createMemoryCoordination(clock: Clock): OwnCoordination {
     quotas: new MemoryQuotas(clock),
     ledger: new MemoryLedger(clock),
     rooms: new MemoryRooms(clock),
+    budgets: new MemoryBudgets(clock),
   };
 }
 

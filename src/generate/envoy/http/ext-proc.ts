@@ -11,6 +11,7 @@ import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { serviceWaits } from "../../../policy/services/service-waits.js";
+import { softAnswers } from "../../../policy/services/soft-answers.js";
 import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
 import { type PolicyRooms, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
@@ -19,7 +20,6 @@ import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { durationText, typed } from "../base/values.js";
-import { softAnswers } from "./fallback-routes.js";
 
 /** Envoy's own wait for an answer, in milliseconds. */
 const messageTimeoutMs = 200;
@@ -75,7 +75,7 @@ export function extProcFilter(
     mutation_rules: mutationRules(asking, context.policy, rooms.length > 0),
     metadata_options: metadataOptions(asking),
     // Where requests fall back, Envoy chooses the route again when Headgate says so.
-    ...(asking.some((service) => softAnswers(service, context.policy).isRouted)
+    ...(asking.some((service) => softAnswers(context.policy)(service).isRouted)
       ? {}
       : keptRoute(context)),
   });
@@ -169,7 +169,7 @@ function mutationRules(
   const names = services.flatMap((service) => {
     const { priority, admission } = service;
     const stated = admission?.deadline?.header;
-    const own = [priority.header, ...softAnswers(service, policy).headers];
+    const own = [priority.header, ...softAnswers(policy)(service).headers];
     return stated === undefined ? own : [...own, stated];
   });
   const own = names.filter((name) => !name.startsWith("x-headgate-"));

@@ -1,6 +1,7 @@
 import { fallbackHeader } from "../../../core/limits/request-marks.js";
 import { readsRequestBody } from "../../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { softAnswers } from "../../../policy/services/soft-answers.js";
 import { defaultBlocks } from "../../../policy/upstream/default-upstream.js";
 import { noted, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
@@ -8,7 +9,6 @@ import { hasFeature, reportOld } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { isAskedHere } from "../base/sides.js";
 import { durationText, typed } from "../base/values.js";
-import { softAnswers } from "./fallback-routes.js";
 
 /** The second ext_proc filter, which shows Headgate what responses say of their usage. */
 export const usageFilterName = "envoy.filters.http.ext_proc.usage";
@@ -99,7 +99,7 @@ export function measuredHost(service: ServicePolicy, context: EnvoyContext): Tre
     // Compressed responses cannot be read for their usage.
     ...(observesBodies(service) ? ["accept-encoding"] : []),
     // Headgate's own.
-    ...(softAnswers(service, context.policy).isRouted ? [fallbackHeader] : []),
+    ...(softAnswers(context.policy)(service).isRouted ? [fallbackHeader] : []),
   ];
   return {
     request_headers_to_remove: removed.length === 0 ? undefined : removed,

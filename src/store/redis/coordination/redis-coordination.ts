@@ -1,6 +1,7 @@
 import type { Clock, Random } from "../../../core/base/clock.js";
 import type { SharedCoordination } from "../../coordination/coordination-store.js";
 import type { RedisConnections } from "../connections.js";
+import { RedisBudgets } from "./redis-budgets.js";
 import { RedisLedger } from "./redis-ledger.js";
 import { RedisLoop } from "./redis-loop.js";
 import { RedisMembers } from "./redis-members.js";
@@ -37,6 +38,12 @@ export function createRedisCoordination(parts: RedisCoordinationParts): SharedCo
     ledger: new RedisLedger(bulk),
     rooms: new RedisRooms({
       turns: connections.decision,
+      heartbeats: connections.fleet,
+      bulk: connections.background,
+      keyPrefix: common.keyPrefix,
+    }),
+    budgets: new RedisBudgets({
+      decisions: connections.decision,
       heartbeats: connections.fleet,
       bulk: connections.background,
       keyPrefix: common.keyPrefix,

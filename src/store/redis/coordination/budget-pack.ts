@@ -1,0 +1,188 @@
+import { ServiceError } from "../../../core/base/errors.js";
+import type {
+  AccountKey,
+  AccountLaw,
+  EntryResult,
+  ReservedEntry,
+} from "../../../core/budgets/account.js";
+import { isAccountKey } from "../../../core/budgets/account-key.js";
+import { holderOf } from "../../../core/budgets/reservation-id.js";
+import type {
+  AccountRow,
+  BudgetOperation,
+  BudgetOutcome,
+} from "../../coordination/budget-store.js";
+
+/** A batch as the script takes it. */
+interface PackedBatch {
+  /** Whose ids are named, each once. */
+  readonly holders: readonly string[];
+  /** Accounts that are named, each once. */
+  readonly accounts: readonly AccountKey[];
+  readonly bytes: Buffer;
+}
+
+const lawBytes = 25;
+const entryBytes = 2 + lawBytes + 17;
+const headBytes = 5;
+
+const kinds = { window: 0, drain: 1, inFlight: 2 } as const;
+
+/** A law: its kind, and three doubles. */
+export function packLaw(law: AccountLaw): Buffer {
+  const bytes = Buffer.alloc(lawBytes);
+  writeLaw(bytes, 0, law);
+  return bytes;
+}
+
+function writeLaw(bytes: Buffer, at: number, law: AccountLaw): number {
+  bytes[at] = kinds[law.kind];
+  let numbers = [0, 0, 0];
+  if (law.kind === "window") {
+    numbers = [law.windows.startUs, law.windows.endUs, law.windows.nextEndUs];
+  } else if (law.kind === "drain") numbers = [law.periodUs, 0, 0];
+  return writeDoubles(bytes, at + 1, numbers);
+}
+
+function writeDoubles(bytes: Buffer, at: number, numbers: readonly number[]): number {
+  return numbers.reduce((next, number) => bytes.writeDoubleLE(number, next), at);
+}
+
+/**
+ * Packs operations, little-endian: what each is (1 reserve, 2 settle, 3 settle also without a
+ * reservation), the position of its holder from 1 (uint16), the bytes that follow (uint16), costs
+ * behind their count, and entries behind theirs: the position of the account from 1 (uint16), its
+ * law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).
+ */
+export function packBatch(operations: readonly BudgetOperation[]): PackedBatch {
+  const holders = new Map<string, number>();
+  const accounts = new Map<AccountKey, number>();
+  const bytes = Buffer.allocUnsafe(operations.reduce((sum, one) => sum + bytesOf(one), 0));
+  let at = 0;
+  for (const operation of operations) {
+    const start = at + headBytes;
+    let end = start;
+    const entries = operation.kind === "reserve" ? operation.entries : operation.unreserved;
+    if (operation.kind === "settle") {
+      const { costs } = operation;
+      end = writeDoubles(bytes, bytes.writeUInt8(costs.length, end), costs);
+    }
+    if (entries !== undefined) {
+      end = bytes.writeUInt8(entries.length, end);
+      for (const entry of entries) {
+        end = bytes.writeUInt16LE(positionOf(accounts, entry.account), end);
+        end = writeEntry(bytes, end, entry);
+      }
+    }
+    const settle = operation.kind === "settle" && entries !== undefined ? 3 : 2;
+    bytes[at] = operation.kind === "reserve" ? 1 : settle;
+    bytes.writeUInt16LE(positionOf(holders, holderOf(operation.id)), at + 1);
+    bytes.writeUInt16LE(end - start, at + 3);
+    at = end;
+  }
+  return { holders: [...holders.keys()], accounts: [...accounts.keys()], bytes };
+}
+
+function writeEntry(bytes: Buffer, at: number, entry: ReservedEntry): number {
+  const { law, capacity, estimate, isEnforced, whenLost } = entry;
+  const next = writeDoubles(bytes, writeLaw(bytes, at, law), [capacity, estimate]);
+  const flags = (isEnforced ? 1 : 0) + (whenLost === "charge" ? 2 : 0);
+  return bytes.writeUInt8(flags, next);
+}
+
+function bytesOf(operation: BudgetOperation): number {
+  if (operation.kind === "reserve") return headBytes + 1 + operation.entries.length * entryBytes;
+  const { costs, unreserved } = operation;
+  const entries = unreserved === undefined ? 0 : 1 + unreserved.length * entryBytes;
+  return headBytes + 1 + 8 * costs.length + entries;
+}
+
+function positionOf<Name>(positions: Map<Name, number>, name: Name): number {
+  const position = positions.get(name) ?? positions.size + 1;
+  positions.set(name, position);
+  return position;
+}
+
+/** Reads numbers and names that scripts have packed. @throws ServiceError STORE_PROTOCOL */
+export class ReplyReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  byte(max: number): number {
+    const byte = this.#take(1)[0] ?? 0;
+    if (byte > max) throw new ServiceError("STORE_PROTOCOL");
+    return byte;
+  }
+
+  /** A whole number from 0, or -1 where that is let. */
+  amount(min: 0 | -1 = 0): number {
+    const amount = this.#take(8).readDoubleLE(0);
+    if (!Number.isSafeInteger(amount) || amount < min) throw new ServiceError("STORE_PROTOCOL");
+    return amount;
+  }
+
+  name(): string {
+    return this.#take(this.#take(2).readUInt16LE(0)).toString();
+  }
+
+  end(): void {
+    if (!this.isAtEnd) throw new ServiceError("STORE_PROTOCOL");
+  }
+
+  #take(length: number): Buffer {
+    const start = this.#at;
+    this.#at += length;
+    if (this.#at > this.#bytes.length) throw new ServiceError("STORE_PROTOCOL");
+    return this.#bytes.subarray(start, this.#at);
+  }
+}
+
+/** Reads what the script answers to a batch. @throws ServiceError STORE_PROTOCOL */
+export function readOutcomes(
+  reply: ReplyReader,
+  operations: readonly BudgetOperation[],
+): readonly BudgetOutcome[] {
+  const nowUs = reply.amount();
+  const outcomes = operations.map((operation): BudgetOutcome => {
+    const code = reply.byte(5);
+    if (code === 5) return { kind: "failed", code: "STORE_FULL" };
+    if (operation.kind === "settle") {
+      const result = (["settled", "late"] as const)[code - 3];
+      if (code < 2) throw new ServiceError("STORE_PROTOCOL");
+      return { kind: "settled", result: result ?? "unknown" };
+    }
+    if (code > 1) throw new ServiceError("STORE_PROTOCOL");
+    const entries = operation.entries.map(() => readEntry(reply));
+    return { kind: "reserved", result: { isReserved: code === 1, entries, nowUs } };
+  });
+  reply.end();
+  return outcomes;
+}
+
+function readEntry(reply: ReplyReader): EntryResult {
+  const isOver = reply.byte(1) === 1;
+  const [spent, reserved, retryUs] = [reply.amount(), reply.amount(), reply.amount(-1)];
+  return { spent, reserved, isOver, ...(retryUs < 0 ? {} : { retryUs }) };
+}
+
+/** Reads a row of an account, where there is one. */
+export function readRow(reply: ReplyReader, account: AccountKey): AccountRow | undefined {
+  if (reply.byte(1) === 0) return undefined;
+  const [spent, reserved] = [reply.amount(), reply.amount()];
+  return { account, spent, reserved, spentBefore: reply.amount(), lost: reply.amount() };
+}
+
+/** Reads the key of an account. */
+export function readKey(reply: ReplyReader): AccountKey {
+  const name = reply.name();
+  if (!isAccountKey(name)) throw new ServiceError("STORE_PROTOCOL");
+  return name;
+}
