@@ -42,7 +42,7 @@ interface KnownBudget {
   readonly isKnown: boolean;
 }
 
-/** Budgets of a policy; for services that are measured and have none, those that they could have. */
+/** Budgets of a policy, and those that measured services without one could have. */
 function budgetsOf({ budgets, services, prices }: Policy): readonly KnownBudget[] {
   const missing = services.flatMap((service): readonly BudgetPolicy[] => {
     const { usage, name, admission } = service;

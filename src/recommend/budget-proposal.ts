@@ -6,7 +6,6 @@ import type { PriceTable } from "../core/budgets/price.js";
 import { amountWords } from "../policy/budgets/amount.js";
 import type { BudgetPolicy } from "../policy/budgets/budget-policy.js";
 import { periodWords } from "../policy/diff/limit-words.js";
-import type { NotEnoughData } from "./recommendation.js";
 
 /** What is proposed for a budget. */
 export interface BudgetProposal {
@@ -60,7 +59,7 @@ const defaultHeadroom = 1.25;
 const hourUs = 3_600_000_000;
 const dayUs = 24 * hourUs;
 
-/** Of the calendar: their usual lengths. */
+/** Of the calendar: their nominal lengths. */
 const unitUs = {
   hour: hourUs,
   day: dayUs,
@@ -69,11 +68,13 @@ const unitUs = {
   year: 365 * dayUs,
 } as const;
 
+/** A proposal, or sentences about what there is and how much more is needed. */
+type ProposedBudget =
+  | { readonly kind: "proposed"; readonly proposal: BudgetProposal }
+  | { readonly kind: "notEnough"; readonly missing: readonly string[] };
+
 /** Proposes an amount, or says what is missing. */
-export function proposeBudget(
-  observed: ObservedBudget,
-  fitting: BudgetFitting,
-): BudgetProposal | NotEnoughData {
+export function proposeBudget(observed: ObservedBudget, fitting: BudgetFitting): ProposedBudget {
   const { budget, isKnown, callCount, silentCount, peaks, spanUs } = observed;
   const missing = [
     ...(callCount - silentCount < callsMin
@@ -82,7 +83,7 @@ export function proposeBudget(
     ...(spanUs < spanUsMin ? ["less than an hour of calls"] : []),
     ...(peaks.length === 0 ? ["no account without an override"] : []),
   ];
-  if (missing.length > 0) return { subject: `budget ${budget.name}`, missing };
+  if (missing.length > 0) return { kind: "notEnough", missing };
   const { prices, refusedCallerRatioMax, headroom = defaultHeadroom } = fitting;
   const sorted = peaks.toSorted((one, other) => one - other);
   const allowed = Math.floor(sorted.length * refusedCallerRatioMax);
@@ -103,7 +104,7 @@ export function proposeBudget(
     stretched;
   const overCount = (most: number): number => peaks.filter((one) => one > most).length;
   const written = amountText(amount, budget, prices);
-  return {
+  const proposal: BudgetProposal = {
     budget: budget.name,
     amount: written,
     was: isKnown ? amountText(budget.amount, budget, prices) : undefined,
@@ -114,6 +115,7 @@ export function proposeBudget(
     overNowCount: isKnown ? overCount(budget.amount) : undefined,
     why,
   };
+  return { kind: "proposed", proposal };
 }
 
 /** To two digits, upwards. */
@@ -137,6 +139,12 @@ function budgetLine({ name, services = [], per, period }: BudgetPolicy, amount: 
     part.kind === "header" ? `{header: ${part.header}}` : part.kind,
   );
   const when = period.kind === "calendar" ? period.unit : `${period.periodUs / 1_000_000}s`;
-  const fields = [`name: ${name}`, `services: [${services.join(", ")}]`];
-  return `- {${[...fields, `per: [${parts.join(", ")}]`, `amount: ${amount}`, `period: ${when}`].join(", ")}}`;
+  const fields = [
+    `name: ${name}`,
+    `services: [${services.join(", ")}]`,
+    `per: [${parts.join(", ")}]`,
+    `amount: ${amount}`,
+    `period: ${when}`,
+  ];
+  return `- {${fields.join(", ")}}`;
 }

@@ -1,6 +1,6 @@
 import type { PolicyText } from "../policy/parse.js";
 import { BudgetLog } from "./budget-log.js";
-import { proposeBudget } from "./budget-proposal.js";
+import { type BudgetProposal, proposeBudget } from "./budget-proposal.js";
 import { editBudgets } from "./edit-budgets.js";
 import { joinServices } from "./join-services.js";
 import {
@@ -67,8 +67,13 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   if (only !== undefined) return { ...joined, recommendation: { ...recommendation, warnings } };
   const { prices } = policy;
-  const proposed = budgets.finish().map((one) => proposeBudget(one, { prices, ...input.options }));
-  const amounts = proposed.flatMap((one) => ("budget" in one ? [one] : []));
+  const amounts: BudgetProposal[] = [];
+  const notEnough = [...recommendation.notEnough];
+  for (const observed of budgets.finish()) {
+    const found = proposeBudget(observed, { prices, ...input.options });
+    if (found.kind === "proposed") amounts.push(found.proposal);
+    else notEnough.push({ subject: `budget ${observed.budget.name}`, missing: found.missing });
+  }
   const edited = editBudgets(joined.sources, amounts);
   if (edited.kind === "problem") return edited;
   return {
@@ -76,10 +81,7 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
     recommendation: {
       ...recommendation,
       budgets: amounts,
-      notEnough: [
-        ...recommendation.notEnough,
-        ...proposed.flatMap((one) => ("budget" in one ? [] : [one])),
-      ],
+      notEnough,
       warnings: [...warnings, ...budgets.warnings()],
     },
     sources: edited.sources,

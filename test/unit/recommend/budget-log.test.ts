@@ -54,7 +54,8 @@ const perTeam = "name: team, per: [{header: x-team}], amount: 100 tokens";
 describe("BudgetLog", () => {
   it("asks logs for what budgets look at, behind what is asked for already", () => {
     const policy = policyOf(
-      "  budgets: [{name: b, per: [{header: x-team}, remoteAddress], amount: 5 calls, period: day}]",
+      "  budgets: [{name: b, per: [{header: x-team}, remoteAddress], amount: 5 calls, " +
+        "period: day}]",
       "usage: {model: {header: x-model}}",
     );
     expect(withBudgetFacts(plain, policy)).toEqual({

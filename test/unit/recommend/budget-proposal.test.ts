@@ -35,9 +35,15 @@ const fitting = { prices: undefined, refusedCallerRatioMax: 0, headroom: undefin
 
 const prices: PriceTable = { currency: "EUR", decimals: 6, models: [] };
 
+function proposalOf(...given: Parameters<typeof proposeBudget>) {
+  const found = proposeBudget(...given);
+  if (found.kind !== "proposed") throw new Error(found.missing.join());
+  return found.proposal;
+}
+
 describe("proposeBudget()", () => {
   it("proposes what the busiest account needs, with headroom, to two digits upwards", () => {
-    expect(proposeBudget(observed, fitting)).toEqual({
+    expect(proposalOf(observed, fitting)).toEqual({
       budget: "team",
       amount: "1300 tokens",
       was: "900 tokens",
@@ -53,7 +59,7 @@ describe("proposeBudget()", () => {
   });
 
   it("leaves out as many accounts as may be refused", () => {
-    const some = proposeBudget(observed, { ...fitting, refusedCallerRatioMax: 0.5, headroom: 1 });
+    const some = proposalOf(observed, { ...fitting, refusedCallerRatioMax: 0.5, headroom: 1 });
     expect(some).toMatchObject({ amount: "500 tokens", overCount: 50 });
   });
 
@@ -62,7 +68,7 @@ describe("proposeBudget()", () => {
       ...budget,
       period: { kind: "calendar", unit: "month", timeZone: "UTC" },
     } as const;
-    const proposal = proposeBudget({ ...observed, budget: month }, { ...fitting, headroom: 1 });
+    const proposal = proposalOf({ ...observed, budget: month }, { ...fitting, headroom: 1 });
     expect(proposal).toMatchObject({
       amount: "3000 tokens",
       why: expect.stringContaining("which is 3,000 tokens in a whole period"),
@@ -72,10 +78,12 @@ describe("proposeBudget()", () => {
   it("writes a whole budget where the policy has none", () => {
     const money = { ...budget, unit: { kind: "money" } } as const;
     const parts = { ...observed, budget: money, isKnown: false, peaks: [1_234_567] };
-    expect(proposeBudget(parts, { ...fitting, prices, headroom: 1 })).toMatchObject({
+    expect(proposalOf(parts, { ...fitting, prices, headroom: 1 })).toMatchObject({
       was: undefined,
       amount: "1.30 EUR",
-      line: "- {name: team, services: [llm], per: [{header: x-team}, model], amount: 1.30 EUR, period: day}",
+      line:
+        "- {name: team, services: [llm], per: [{header: x-team}, model], amount: 1.30 EUR, " +
+        "period: day}",
     });
   });
 
@@ -85,7 +93,7 @@ describe("proposeBudget()", () => {
     { parts: { peaks: [] }, missing: "no account" },
   ])("proposes nothing of too little: $missing", ({ parts, missing }) => {
     expect(proposeBudget({ ...observed, ...parts }, fitting)).toEqual({
-      subject: "budget team",
+      kind: "notEnough",
       missing: [expect.stringContaining(missing)],
     });
   });
