@@ -10,8 +10,8 @@ import type {
   AdmissionVerdict,
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
-import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
+import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
