@@ -1,6 +1,7 @@
 import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
 import type { Priority } from "../../src/core/admission/priority.js";
+import type { SharedKeyCounts } from "../../src/core/admission/shared-key-counts.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
@@ -142,6 +143,7 @@ export interface RigParts {
   readonly gateSettings?: ReadGateSettings;
   readonly budgetsOf?: BlockParts["budgetsOf"];
   readonly permitsPeerPercentMax?: number;
+  readonly sharedKeys?: SharedKeyCounts;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -170,6 +172,7 @@ export class AdmissionRig {
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       ...(parts.budgetsOf === undefined ? {} : { budgetsOf: parts.budgetsOf }),
+      ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,

@@ -38,6 +38,7 @@ import { permitLeaseMs } from "./permit-lease.js";
 import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
+import { takeSharedKey } from "./shared-keys.js";
 
 /** What admission to a service is made of. */
 export interface ServiceAdmissionParts extends BlockParts {
@@ -300,25 +301,15 @@ export class ServiceAdmission implements AdmittedRequestHost {
       return;
     }
     if (this.#refuseIfFull(visit, nowMs)) return;
-    const key = requestKey(limit.per, visit.request);
     const isEnforced = !this.#isDry(visit, "permits");
-    // This replica's own count has been looked at, and a dry run has counted what it found.
-    const isCounted = !keyed.hasRoom(key);
-    visit.keyCount = keyed.take(key);
-    const shared = { service: this.name, key, max: limit.max, isEnforced };
-    sharedKeys.take(shared, deadlineMsOf(visit, nowMs), ({ isOver, giveBack }) => {
-      if (visit.stage === "over") {
-        giveBack?.();
-        return;
-      }
-      visit.giveBackShared = giveBack;
+    const deadlineMs = deadlineMsOf(visit, nowMs);
+    const parts = { service: this.name, limit, keyed, sharedKeys, isEnforced, deadlineMs };
+    takeSharedKey(visit, parts, ({ isIn, isOverInFleet }) => {
+      const countedMs = this.#parts.clock.monotonicMs();
       if (!isEnforced) {
-        if (isOver && !isCounted) this.counts.dryRefused.add(visit.priority, "concurrency");
-        return;
-      }
-      const answeredMs = this.#parts.clock.monotonicMs();
-      if (giveBack !== undefined) this.#askRateLimit(visit, answeredMs);
-      else this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(answeredMs) });
+        if (isOverInFleet) this.counts.dryRefused.add(visit.priority, "concurrency");
+      } else if (isIn) this.#askRateLimit(visit, countedMs);
+      else this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(countedMs) });
     });
     // What is never refused does not wait for the count.
     if (!isEnforced) this.#askRateLimit(visit, nowMs);
@@ -447,7 +438,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
       const isFollowed = visit.budgeted !== undefined;
-      visit.stage = isFollowed ? "followed" : "over";
+      if (isFollowed) visit.stage = "followed";
+      // Another policy may have come since it was counted.
+      else this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
       if (!isFollowed) visit.tell(terms.unfollowedBy(visit));
       else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });

@@ -281,7 +281,10 @@ class AdmissionTerms {
   }
 }
 
-/** The terms of a request that limits change. */
+/**
+ * The terms of a request that limits change. Generated routes look at the metadata `fallback`, which
+ * no caller can set.
+ */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
   if (marks === undefined) return terms;
   const { setHeaders, fallback } = marks;

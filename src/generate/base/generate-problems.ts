@@ -146,6 +146,13 @@ const targetProblemRows = {
     title: "Headgate has no name that Envoy Gateway knows.",
     remedy: "Set `proxies.headgate.address` to the name of a Service in the cluster.",
   },
+  HG355: {
+    title: "An HTTPRoute has to lead requests that fall back to another cluster.",
+    remedy:
+      "Add the rule in the message to the HTTPRoute, before its others. A patched route would go " +
+      "past the authentication of your routes.",
+    severity: "warning",
+  },
   HG356: {
     title: "Envoy Gateway limits the connections of a process itself.",
     remedy: "Leave `overload.maxConnections` out, and use `listener.maxConnections`.",

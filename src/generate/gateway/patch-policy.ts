@@ -6,7 +6,6 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { typed } from "../envoy/base/values.js";
 import { adaptiveConcurrencyFilter, reportSharedPins } from "../envoy/http/adaptive-concurrency.js";
 import { admissionControlFilter } from "../envoy/http/admission-control.js";
-import { fallbackRoutes } from "../envoy/http/fallback-routes.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { localRateLimitFilter, localRateLimitPerRoute } from "../envoy/http/local-rate-limit.js";
 import { localReplies } from "../envoy/http/local-replies.js";
@@ -21,7 +20,6 @@ import {
   usageFilterName,
   usagePerRoute,
 } from "../envoy/http/usage.js";
-import { routeAction } from "../envoy/http/virtual-host.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -277,11 +275,9 @@ function routePatches(service: ServicePolicy, context: EnvoyContext): readonly T
     // Envoy Gateway turns it on for the routes of the HTTPRoute alone.
     answering: { [extProc]: typed("envoy.config.route.v3.FilterConfig", { config: {} }) },
   });
-  const fallbacks = fallbackRoutes(service, context, routeAction(service));
-  const routes = [...rooms, ...fallbacks, ...shedRoutes(service, context, filters)];
+  const routes = [...rooms, ...shedRoutes(service, context, filters)];
   if (routes.length === 0) return [];
-  const isShed = rooms.length + fallbacks.length === 0;
-  const block = isShed ? "concurrency" : rooms.length > 0 ? "waitingRooms" : "over";
+  const block = rooms.length > 0 ? "waitingRooms" : "concurrency";
   return hostsOf(service, context, block).flatMap((host) =>
     routes
       .toReversed()
