@@ -29,21 +29,25 @@ const processing: Json = {
 const withTrailers: Json = { http_protocol_options: { enable_trailers: true } };
 
 /** Shows responses; stands behind the filter that asks. */
-const usageFilter = httpFilter("ext_proc", "ExternalProcessor", {
-  grpc_service: {
-    envoy_grpc: { cluster_name: "headgate" },
-    initial_metadata: [{ key: "x-headgate-role", value: "usage" }],
-  },
-  observability_mode: true,
-  failure_mode_allow: true,
-  deferred_close_timeout: "0.3s",
-  processing_mode: {
-    request_header_mode: "SKIP",
-    response_body_mode: "STREAMED",
-    response_trailer_mode: "SEND",
-  },
-  metadata_options: { forwarding_namespaces: { untyped: ["headgate"] } },
-});
+function usageFilter(fields: Json = {}): Json {
+  return httpFilter("ext_proc", "ExternalProcessor", {
+    grpc_service: {
+      envoy_grpc: { cluster_name: "headgate" },
+      initial_metadata: [{ key: "x-headgate-role", value: "usage" }],
+    },
+    observability_mode: true,
+    failure_mode_allow: true,
+    // What was not taken by then is lost.
+    deferred_close_timeout: "30s",
+    processing_mode: {
+      request_header_mode: "SKIP",
+      response_body_mode: "STREAMED",
+      response_trailer_mode: "SEND",
+    },
+    metadata_options: { forwarding_namespaces: { untyped: ["headgate"] } },
+    ...fields,
+  });
+}
 
 /** Says of its requests what other filters may. */
 const tellingFilter = httpFilter("lua", "Lua", {
@@ -120,7 +124,7 @@ async function start(options: StartOptions = {}) {
     connectionManager: withTrailers,
     upstreamCluster: { typed_extension_protocol_options: trailersOfUpstream },
     listener: { per_connection_buffer_limit_bytes: listenerBytes },
-    filtersBefore: [usageFilter],
+    filtersBefore: [usageFilter()],
     ...options.envoy,
   });
   const http = new HttpClient();
@@ -181,7 +185,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
     await allOver();
   });
 
-  it("holds the request until the body is answered, for longer than one message takes", async () => {
+  it("holds the request until its body is answered, beyond the message time-out", async () => {
     const { send, keeper, served, allOver } = await start({
       decide: (_request, call) => call.waiting(8_000),
       extProc: { message_timeout: "0.3s" },
@@ -250,7 +254,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
     await allOver();
   });
 
-  it("asks with the headers where the service reads no bodies, and lets the body pass", async () => {
+  it("asks with the headers where the service reads no bodies, and passes the body", async () => {
     const { send, keeper, counts, allOver } = await start();
     keeper.readsBodies = false;
     expect(await send({ body: "gpt-4o" })).toMatchObject({ status: 200, body: "gpt-4o" });
@@ -290,11 +294,11 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
     await allOver();
   });
 
-  it("asks with a body of 1 MB, above what other messages may have", async () => {
+  it("asks with a body of 4 MB, above what other messages may have", async () => {
     const { send, keeper, allOver } = await start({
-      envoy: { listener: { per_connection_buffer_limit_bytes: 1_048_576 } },
+      envoy: { listener: { per_connection_buffer_limit_bytes: 4_194_304 } },
     });
-    const body = "a".repeat(1_040_000);
+    const body = "a".repeat(4_000_000);
     expect((await send({ body })).status).toBe(200);
     expect(keeper.bodies).toEqual([{ text: body, isWhole: true }]);
     await allOver();
@@ -431,6 +435,7 @@ describe("a real Envoy that shows responses", { timeout: 60_000 }, () => {
   ])("tells the end of a response that $who leaves, by the end of its stream", async (row) => {
     const responses: ServerResponse[] = [];
     const { envoy, observers, ends, allOver } = await start({
+      envoy: { filtersBefore: [usageFilter({ deferred_close_timeout: "0.3s" })] },
       serve: (_asked, response) => {
         response.writeHead(200);
         response.write("begun");
@@ -504,12 +509,13 @@ describe("a real Envoy that shows responses", { timeout: 60_000 }, () => {
     for (let i = 0; i < 3; i += 1)
       expect(await send({ body })).toMatchObject({ status: 200, body });
     await allOver();
+    // Without an end of ours, those streams would last until `deferred_close_timeout`.
+    expect(await envoy.stat("http.ingress.ext_proc.server_half_closed")).toBe(3);
     expect(await envoy.stat("http.ingress.ext_proc.streams_failed")).toBe(0);
   });
 
   it("refuses to be waited for, and harms no response", async () => {
-    const { typed_config: fields, ...filter } = usageFilter;
-    const waiting = { ...filter, typed_config: { ...(fields as Json), observability_mode: false } };
+    const waiting = usageFilter({ observability_mode: false });
     const { send, usageCounts, allOver } = await start({ envoy: { filtersBefore: [waiting] } });
     expect(await send({ body: "a" })).toMatchObject({ status: 200, body: "a" });
     await allOver();

@@ -1,6 +1,7 @@
 import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
 import type { Priority } from "../../src/core/admission/priority.js";
+import type { SharedKeyCounts } from "../../src/core/admission/shared-key-counts.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
@@ -140,6 +141,7 @@ export interface RigParts {
   readonly clock?: FakeClock;
   readonly gateSettings?: ReadGateSettings;
   readonly permitsPeerPercentMax?: number;
+  readonly sharedKeys?: SharedKeyCounts;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -167,6 +169,7 @@ export class AdmissionRig {
         parts.decider ?? createTestDecider({ clock, policies, counters: new DecisionCounters() }),
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
+      ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,

@@ -1,9 +1,8 @@
-import { cutText } from "../base/cut-text.js";
 import { keysOf } from "../base/key-of.js";
 import { type CallFacts, usageCountMax } from "../budgets/usage.js";
 import { createJsonTree, type JsonNode } from "./json-paths.js";
 import { JsonReader, type JsonSink } from "./json-reader.js";
-import { modelCharsMax, parseCount } from "./usage-fields.js";
+import { cutModel, parseCount } from "./usage-fields.js";
 
 /** What the body of a request says of its call. */
 export interface BodyFacts extends CallFacts {
@@ -54,7 +53,7 @@ export function readCallFacts(
   requestBytes: number | undefined = bytes.length,
 ): BodyFacts {
   const sink = new FactSink();
-  new JsonReader(factTree, sink).push(bytes, 0, bytes.length);
+  new JsonReader(factTree, sink).push(bytes, markLength(bytes), bytes.length);
   const { model, outputMax, choiceCount, isStream, includesUsage } = sink;
   return {
     model,
@@ -67,17 +66,24 @@ export function readCallFacts(
   };
 }
 
+/** The bytes of a byte order mark, which some servers take before JSON. */
+function markLength(bytes: Uint8Array): number {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+}
+
 class FactSink implements JsonSink<FactSlot> {
   model = "";
   outputMax: number | undefined;
   choiceCount = 1;
   isStream = false;
   includesUsage = false;
+  #isOver = false;
 
   scalar(slot: FactSlot, text: string, isText: boolean): void {
+    if (this.#isOver) return;
     switch (slot) {
       case "model":
-        if (isText) this.model = cutText(text, modelCharsMax);
+        if (isText) this.model = cutModel(text);
         break;
       case "outputMax": {
         const count = parseCount(text);
@@ -99,7 +105,10 @@ class FactSink implements JsonSink<FactSlot> {
 
   pieceEnd(): void {}
 
-  documentEnd(): void {}
+  /** Servers either refuse what follows the first document, or do not look at it. */
+  documentEnd(): void {
+    this.#isOver = true;
+  }
 }
 
 const factTree: JsonNode<FactSlot> = createJsonTree(

@@ -1,7 +1,6 @@
-import { cutText } from "../base/cut-text.js";
 import { type Usage, usageCountMax, usageCounts } from "../budgets/usage.js";
 import type { ByteRange, JsonSink } from "./json-reader.js";
-import { type MutableUsage, modelCharsMax, parseCount } from "./usage-fields.js";
+import { cutModel, type MutableUsage, parseCount } from "./usage-fields.js";
 import type { UsageSlot } from "./usage-forms.js";
 
 /** Bytes of text that stand for one token, where nobody reports tokens. */
@@ -36,7 +35,7 @@ export class UsageCounts implements JsonSink<UsageSlot> {
 
   scalar(slot: UsageSlot, text: string, isText: boolean): void {
     if (slot !== "model") this.add(slot, parseCount(text));
-    else if (isText && this.#model === "") this.#model = cutText(text, modelCharsMax);
+    else if (isText && this.#model === "") this.#model = cutModel(text);
   }
 
   piece(_: UsageSlot, __: Uint8Array, { from, to }: ByteRange): void {

@@ -1,8 +1,14 @@
+import { cutText } from "../base/cut-text.js";
 import { keysOf } from "../base/key-of.js";
 import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
 
 /** Characters that are kept of a model's name. */
 export const modelCharsMax = 128;
+
+/** A caller's name of a model, bounded. What is no character of Unicode, or half of one, is U+FFFD. */
+export function cutModel(text: string): string {
+  return cutText(text, modelCharsMax).toWellFormed();
+}
 
 /**
  * A count of decimal digits, as JSON and headers have it: a fraction is rounded up, and more than
@@ -32,7 +38,7 @@ export function usageFromHeaders(
 /**
  * What dynamic metadata of another filter says.
  *
- * @param fields paths by count, of names; none leads into a list
+ * @param fields paths by count; none leads into a list
  * @param values of the filter's namespace, by paths whose steps are joined by dots
  * @returns undefined if none of them has a count
  */

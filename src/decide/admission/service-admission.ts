@@ -447,7 +447,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
       const isFollowed = visit.budgeted !== undefined;
-      visit.stage = isFollowed ? "followed" : "over";
+      if (isFollowed) visit.stage = "followed";
+      // Another policy may have come since it was counted.
+      else this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
       if (!isFollowed) visit.tell(terms.unfollowedBy(visit));
       else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });

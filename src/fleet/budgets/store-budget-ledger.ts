@@ -290,7 +290,9 @@ export class StoreBudgetLedger implements BudgetLedger {
   #sendPart(part: readonly Operation[]): void {
     const nowMs = this.#options.clock.monotonicMs();
     const isFull = this.#batchesInFlight >= budgetBatchesInFlightMax;
-    if (!isFull && this.#breaker.admits(nowMs)) {
+    // Settlements alone have time, and are no probe of a store that is away.
+    const isUrgent = !this.#breaker.isOpen || part.some(isReservation);
+    if (!isFull && isUrgent && this.#breaker.admits(nowMs)) {
       void this.#sendTurn(part, nowMs);
       return;
     }

@@ -1,7 +1,5 @@
+import { modelCharsMax } from "../../core/usage/usage-fields.js";
 import { ruledText } from "../text/form.js";
-
-/** Longest name of a model, in characters. */
-export const modelCharsMax = 128;
 
 const modelChars = /^[!-~]+$/;
 

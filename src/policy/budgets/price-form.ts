@@ -154,12 +154,12 @@ export const prices = object(
       const rows = models.flatMap((row) => readRow(row, decimals) ?? []);
       return { currency: unit, decimals, models: inOrder(rows) };
     },
-    check(block, _, { models = [] }) {
-      if (models.length === 0 && block.field("models") !== undefined) {
+    check(block, _, { models }) {
+      if (models?.length === 0) {
         const message = '"models" has no price';
         block.report("models", { id: "HG125", message, expected: rowsExpected });
       }
-      refuseSame(models);
+      refuseSame(models ?? []);
     },
   },
 );

@@ -2,11 +2,10 @@ import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
 import { amountWords } from "../budgets/amount.js";
 import { budget as budgetForm } from "../budgets/budget-form.js";
-import type { AccountPart, BudgetPeriod, BudgetPolicy } from "../budgets/budget-policy.js";
-import { formatDuration } from "../text/duration.js";
+import type { AccountPart, BudgetPolicy } from "../budgets/budget-policy.js";
 import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
-import { fieldWords, overEffect, overWords } from "./limit-words.js";
+import { fieldWords, overEffect, overWords, periodWords } from "./limit-words.js";
 import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** What of a policy budgets are made of. */
@@ -59,11 +58,6 @@ function newBudget(budget: BudgetPolicy, prices: PriceTable | undefined): Policy
 
 function partWords(part: AccountPart): string {
   return part.kind === "header" ? `header ${part.header}` : part.kind;
-}
-
-function periodWords(period: BudgetPeriod): string {
-  if (period.kind === "calendar") return `each ${period.unit} in ${period.timeZone}`;
-  return `draining in ${formatDuration(period.periodUs / 1_000)}`;
 }
 
 type PricedBudget = readonly [budget: BudgetPolicy, prices: PriceTable | undefined];

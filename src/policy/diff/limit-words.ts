@@ -1,5 +1,6 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import { type Limit, type OverLimit, unitSeconds } from "../../core/limits/limit.js";
+import type { BudgetPeriod } from "../budgets/budget-policy.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
 
@@ -34,6 +35,12 @@ export function overWords(over: OverLimit): string {
       return `falls back to ${where}`;
     }
   }
+}
+
+/** When what a budget has spent is forgotten, in words. */
+export function periodWords(period: BudgetPeriod): string {
+  if (period.kind === "calendar") return `each ${period.unit} in ${period.timeZone}`;
+  return `draining in ${formatDuration(period.periodUs / 1_000)}`;
 }
 
 /** A header in words. */

@@ -38,13 +38,14 @@ export function softAnswers({
       parts.push({ over, headers: warn?.headers ?? [] });
     }
   }
-  return ({ name, usage, rateLimit }) => {
+  return (service) => {
     const parts: SoftPart[] = [];
     for (const budget of budgets) {
-      if (!isBudgeted({ name, usage }, budget)) continue;
+      if (!isBudgeted(service, budget)) continue;
       const { over, warnAt, warnHeaders } = budget;
       parts.push({ over, headers: warnAt === undefined ? [] : warnHeaders });
     }
+    const { rateLimit } = service;
     if (rateLimit?.inExtProc === true) parts.push(...(byDomain.get(rateLimit.domain) ?? []));
     return joined(parts);
   };

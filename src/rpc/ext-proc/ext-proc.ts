@@ -53,7 +53,7 @@ const usageRole = "usage";
  * The largest message, in bytes: the largest body that Envoy is set up to buffer for us, and what
  * goes with it.
  */
-export const processBytesMax = 17_039_360;
+const processBytesMax = 17_039_360;
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
 interface ExchangeCodec {

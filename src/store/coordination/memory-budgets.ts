@@ -200,7 +200,8 @@ export class MemoryBudgets implements BudgetStore {
   }
 
   /** Settles what is reserved, or what was when its holder was lost. */
-  #settle(holder: Holder, { id, costs }: Settlement, nowUs: number): BudgetOutcome {
+  #settle(holder: Holder, settlement: Settlement, nowUs: number): BudgetOutcome {
+    const { id, costs } = settlement;
     const open = holder.open.get(id);
     const { holds } = open ?? holder.late.get(id) ?? { holds: [] };
     holder.open.delete(id);
@@ -216,6 +217,7 @@ export class MemoryBudgets implements BudgetStore {
       else account = lost(account, hold, -1);
       this.#accounts.set(hold.key, spent(account, hold.windowId, amount), nowUs);
     });
+    if (settlement.unreserved !== undefined) keepSettled(holder, id, nowUs);
     return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 
@@ -232,8 +234,7 @@ export class MemoryBudgets implements BudgetStore {
       this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
     });
     this.#settled.add(id);
-    const untilMs = msOf(nowUs) + lateSettlementMsMax;
-    holder.keepLate(id, { holds: [], isSettled: true, untilMs }, msOf(nowUs));
+    keepSettled(holder, id, nowUs);
     return { kind: "settled", result: "settled" };
   }
 
@@ -291,6 +292,12 @@ function msOf(us: number): number {
   return Math.floor(us / 1_000);
 }
 
+/** A repeat of a settlement that would charge without a reservation finds that it was charged. */
+function keepSettled(holder: Holder, id: ReservationId, nowUs: number): void {
+  const untilMs = msOf(nowUs) + lateSettlementMsMax;
+  holder.keepLate(id, { holds: [], isSettled: true, untilMs }, msOf(nowUs));
+}
+
 function accountIn(accounts: readonly Account[], index: number): Account {
   const account = accounts[index];
   if (account === undefined) throw new Error("assertion failed: each entry has an account");
@@ -311,7 +318,7 @@ interface RecordedHold extends Hold {
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Whether only the id is kept, of a call that was charged without a reservation. */
+  /** Whether only the id is kept, of a call whose settlement could charge without a reservation. */
   readonly isSettled: boolean;
   /** Until when a late settlement counts; 0 while it is open. */
   readonly untilMs: number;

@@ -224,6 +224,13 @@ local function readCosts(at)
   return at
 end
 
+-- A repeat of a settlement that would charge without a reservation finds that it was charged.
+
+local function keepSettled(op, id)
+  local holder = string.sub(KEYS[holderAt[op] + 1], #base + 3)
+  keepLate(holder, id, pack('<dB', nowMs + ${lateSettlementMsMax}, 255))
+end
+
 local function settle(op, id)
   readCosts(starts[op])
   local record, late = records[id], isLate[id]
@@ -253,6 +260,7 @@ local function settle(op, id)
   end
   records[id], isOpened[id], isSettled[id] = nil, nil, true
   settled[#settled + 1], settled[#settled + 2] = id, ''
+  if kinds[op] == 3 then keepSettled(op, id) end
   return late and '\\4' or '\\3'
 end
 
@@ -266,8 +274,7 @@ local function charge(op, id)
     spend(a, a.id, i <= costCount and costs[i] or estimateOf[i])
     keep(a)
   end
-  local holder = string.sub(KEYS[holderAt[op] + 1], #base + 3)
-  keepLate(holder, id, pack('<dB', nowMs + ${lateSettlementMsMax}, 255))
+  keepSettled(op, id)
   isSettled[id] = true
   settled[#settled + 1], settled[#settled + 2] = id, ''
   return '\\3'

@@ -104,6 +104,17 @@ describe("readCallFacts()", () => {
     expect(readCallFacts(Buffer.from(body))).toMatchObject({ model: "gpt-4o", outputTokensMax: 5 });
   });
 
+  it("is not misled by a byte order mark, or by a second document", () => {
+    const body = '\ufeff{"model":"gpt-4o","max_tokens":5}{"model":"cheap","n":2}';
+    expect(readCallFacts(Buffer.from(body))).toMatchObject({ model: "gpt-4o", outputTokensMax: 5 });
+  });
+
+  it("keeps no half of a character", () => {
+    const body = { model: `${"m".repeat(127)}\u{1f600}` };
+    const { model } = readCallFacts(Buffer.from(JSON.stringify(body)));
+    expect(model).toBe(`${"m".repeat(127)}\ufffd`);
+  });
+
   it("keeps 128 characters of a model, and no more than the largest count", () => {
     const body = { model: "ü".repeat(500), max_tokens: 2 ** 40, n: 1_000 };
     expect(readCallFacts(Buffer.from(JSON.stringify(body)))).toMatchObject({

@@ -42,7 +42,7 @@ describe("usageFromHeaders()", () => {
 });
 
 describe("usageFromMetadata()", () => {
-  const fields = { inputTokens: ["llm", "in"], outputTokens: ["out"], cachedTokens: ["toString"] };
+  const fields = { inputTokens: ["llm", "in"], outputTokens: ["out"] };
 
   it("reads counts by their paths", () => {
     const values = new Map<string, string | number>([
@@ -53,11 +53,12 @@ describe("usageFromMetadata()", () => {
     expect(usageFromMetadata(fields, values)).toEqual({ inputTokens: 4, outputTokens: 7 });
   });
 
-  it.each([[], [["out", true]], [["llm.in", -1]], [["llm.in", "many"]]] as const)(
-    "says nothing of %j",
-    (...values) => {
-      const read = new Map<string, string | number | boolean>(values);
-      expect(usageFromMetadata(fields, read)).toBeUndefined();
-    },
-  );
+  it.each<{ values: [string, number | boolean][] }>([
+    { values: [] },
+    { values: [["out", true]] },
+    { values: [["llm.in", -1]] },
+    { values: [["llm.in", Number.NaN]] },
+  ])("says nothing of $values", ({ values }) => {
+    expect(usageFromMetadata(fields, new Map(values))).toBeUndefined();
+  });
 });

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createUsageForm, type UsageForm } from "../../../../src/core/usage/usage-forms.js";
@@ -213,6 +215,25 @@ describe("createUsageReader()", () => {
     }
   });
 
+  it("holds at most 4 KiB, whatever comes", () => {
+    const count = 1_000;
+    const longModel = Buffer.from(`{"model":"${"m".repeat(2_000)}`);
+    const sources = [...usageRecordings, { headers: {}, body: longModel }];
+    for (const { headers, body } of sources) {
+      const readers: unknown[] = [];
+      const add = () => {
+        const reader = createUsageReader(auto, new Map(Object.entries(headers)));
+        reader.push(body.subarray(0, -3));
+        readers.push(reader);
+      };
+      add();
+      const before = heldBytes();
+      for (let i = 0; i < count; i += 1) add();
+      expect((heldBytes() - before) / count).toBeLessThan(4_096);
+      expect(readers).toHaveLength(count + 1);
+    }
+  });
+
   it("is read while it is nested deeper than any stack", () => {
     const deep = "[".repeat(1_000_000);
     expect(read(text(deep)).unrecognised).toBe("notFound");
@@ -220,6 +241,14 @@ describe("createUsageReader()", () => {
     expect(read(text(objects)).unrecognised).toBe("notFound");
   });
 });
+
+function heldBytes(): number {
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
 
 /** A recording with some bytes changed, dropped or repeated, or bytes of no recording. */
 const mutatedRecording: fc.Arbitrary<Source> = fc
