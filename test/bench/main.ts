@@ -43,7 +43,7 @@ import { measureServers, type RowsOrder } from "./server-rows.js";
 import { tellSimulate } from "./simulate.js";
 import { tellSimulateEnvoy } from "./simulate-envoy.js";
 import { runSeeds } from "./simulation.js";
-import { compare } from "./targets.js";
+import { compare, compareLimits } from "./targets.js";
 import { tellUsage } from "./usage.js";
 import { measureWatched } from "./watched.js";
 
@@ -189,7 +189,6 @@ async function main(): Promise<void> {
       measureMs,
       only: values.only,
     });
-    const comparisons = [...compare({ servers, gateways }), ...inTurn];
     const overrides = await runOverrides(values.only);
     const watched = await measureWatched(measureMs * decisionsPerMs * 2, values.only);
     const admission = runAdmission({ measureMs, only: values.only });
@@ -197,6 +196,11 @@ async function main(): Promise<void> {
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
     );
+    const comparisons = [
+      ...compare({ servers, gateways }),
+      ...inTurn,
+      ...compareLimits(redisScript),
+    ];
     const rows = { servers, gateways, comparisons, inProcess, overrides, watched, admission };
     const all = { ...rows, memory, redisScript };
     const text = values.output === "json" ? JSON.stringify(all, undefined, 2) : formatAll(all);

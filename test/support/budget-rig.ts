@@ -75,7 +75,14 @@ export class BudgetRig {
     const policies = { current: () => this.policy, onLoaded: () => () => {} };
     const random = this.#random;
     const ledger = new StoreBudgetLedger({ store, clock, random, replicaCount: () => 1 });
-    this.budgets = new Budgets({ policies, ledger, clock, topUps, digest: sha256 });
+    this.budgets = new Budgets({
+      policies,
+      ledger,
+      clock,
+      topUps,
+      digest: sha256,
+      onEvent: () => {},
+    });
     this.parts = {
       budgets: new BudgetAdmin({ budgets: this.budgets, store, topUps, clock }),
       clock,

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { amountMax } from "../../../../src/core/budgets/account.js";
+import { modelCharsMax } from "../../../../src/core/usage/usage-fields.js";
 import { amountWords } from "../../../../src/policy/budgets/amount.js";
 import {
   accountPartsMax,
@@ -9,7 +10,6 @@ import {
 } from "../../../../src/policy/budgets/budget-form.js";
 import { budgetsMax, budgetsPerServiceMax } from "../../../../src/policy/budgets/budget-list.js";
 import type { BudgetPolicy } from "../../../../src/policy/budgets/budget-policy.js";
-import { modelCharsMax } from "../../../../src/policy/budgets/model-pattern.js";
 import { modelPricesMax, tiersMax } from "../../../../src/policy/budgets/price-form.js";
 import { usagePathMax } from "../../../../src/policy/budgets/usage-form.js";
 import { type ParsedPolicy, parsePolicy } from "../../../../src/policy/parse.js";
