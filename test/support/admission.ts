@@ -11,6 +11,7 @@ import type {
   AdmissionVerdict,
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
+import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
@@ -140,6 +141,7 @@ export interface RigParts {
   readonly decider?: Decider;
   readonly clock?: FakeClock;
   readonly gateSettings?: ReadGateSettings;
+  readonly budgetsOf?: BlockParts["budgetsOf"];
   readonly permitsPeerPercentMax?: number;
   readonly sharedKeys?: SharedKeyCounts;
 }
@@ -170,6 +172,7 @@ export class AdmissionRig {
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
+      ...(parts.budgetsOf === undefined ? {} : { budgetsOf: parts.budgetsOf }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,
