@@ -21,7 +21,7 @@ export async function policyOf(text: string): Promise<Policy> {
   const parsing = await parseHere({
     version: "v1",
     parse: {},
-    input: { kind: "texts", sources: [{ name: "policy.yaml", text }] },
+    input: { kind: "texts", sources: [{ file: "policy.yaml", text }] },
   });
   if (parsing.kind !== "policy") throw new Error(JSON.stringify(parsing));
   return parsing.policy;
