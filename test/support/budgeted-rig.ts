@@ -18,11 +18,9 @@ interface BudgetedRigParts {
 
 /** Reads a policy; throws what is wrong with it. */
 export async function policyOf(text: string): Promise<Policy> {
-  const parsing = await parseHere({
-    version: "v1",
-    parse: {},
-    input: { kind: "texts", sources: [{ file: "policy.yaml", text }] },
-  });
+  const sources = [{ file: "policy.yaml", text }];
+  const input = { kind: "texts", sources } as const;
+  const parsing = await parseHere({ clock: new FakeClock(), version: "v1", parse: {}, input });
   if (parsing.kind !== "policy") throw new Error(JSON.stringify(parsing));
   return parsing.policy;
 }

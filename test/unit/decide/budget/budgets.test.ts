@@ -4,8 +4,9 @@ import { BudgetedRig, policyOf } from "../../../support/budgeted-rig.js";
 /** A policy of one service that reports usage in headers, and of budgets. */
 function policyText(budgets: string, usage = headersUsage): string {
   return `
+apiVersion: headgate.dev/v1alpha1
 kind: Policy
-apiVersion: headgate/v1alpha1
+metadata: {name: llm}
 spec:
   prices:
     currency: USD
@@ -64,7 +65,8 @@ describe("Budgets", () => {
   });
 
   it("says when a refused call fits by time, in seconds until the day's end", async () => {
-    const rig = await rigOf(perTeam.replace("1000 outputTokens", "0 outputTokens"));
+    const rig = await rigOf(perTeam.replace("1000", "100"));
+    await rig.complete(await rig.ask(team("a")), { outputTokens: 100 });
     const refused = await rig.ask(team("a"));
     const dayMs = 86_400_000;
     const leftSeconds = Math.ceil((dayMs - ((rig.clock.epochUs() / 1_000) % dayMs)) / 1_000);
@@ -194,7 +196,7 @@ describe("Budgets", () => {
 
   it("gives back what was reserved for a request that is refused later", async () => {
     const policy = await policyOf(
-      `${policyText(perTeam)}      admission: {maxInFlight: 1, queue: {size: 1, wait: 1s}}\n`,
+      `${policyText(perTeam)}      admission: {maxInFlight: 1, queue: {size: 1, maxWait: 1s}}\n`,
     );
     const rig = new BudgetedRig({ policy });
     await rig.ask(team("a"));
@@ -215,6 +217,25 @@ describe("Budgets", () => {
     await rig.complete(call, { outputTokens: 5 });
     expect(await rig.account("team", "a")).toEqual({ spent: 100, reserved: 0 });
     expect(rig.budgets.openCount).toBe(0);
+  });
+
+  it("names the budget to whoever asks only where the policy discloses it", async () => {
+    const quiet = await rigOf(perTeam.replace("1000", "0"));
+    const [refusal] = (await quiet.ask(team("a"))).refusals;
+    expect(refusal?.body).not.toContain("team");
+    expect(refusal?.metadata?.fields.get("budget")).toBe("team");
+    const policy = await policyOf(
+      `${policyText(perTeam.replace("1000", "0"))}      admission: {reject: {tellRule: {header: true}}}\n`,
+    );
+    const open = await new BudgetedRig({ policy }).ask(team("a"));
+    expect(JSON.parse(open.refusals[0]?.body ?? "")).toMatchObject({
+      cause: "budget",
+      budget: "team",
+    });
+    expect(open.refusals[0]?.headers).toContainEqual({
+      name: "x-headgate-rule",
+      value: "llm/budget/team",
+    });
   });
 
   it("keeps calls in flight, and their charges, when the policy changes", async () => {
