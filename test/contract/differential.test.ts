@@ -158,7 +158,7 @@ const alikeArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
     numbers.map((i) => ({ charges: [{ ...charge, key: testKey(`key ${i}`) }], multiplicity })),
   );
 
-/** The same with several charges each, on keys of which some are the same from request to request. */
+/** The same with several charges each, on keys that may be the same from request to request. */
 const alikeSeveralArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
   .record({
     limits: fc.array(chargeArbitrary.map(repeatable), { minLength: 2, maxLength: 4 }),

@@ -22,7 +22,8 @@ const limits = `
             rate_limit: {unit: second, requests_per_unit: 1000}
           - key: user
             value: routed
-            rate_limit: {unit: day, requests_per_unit: 1, over: {fallback: {header: {x-tier: cheap}}}}
+            rate_limit:
+              {unit: day, requests_per_unit: 1, over: {fallback: {header: {x-tier: cheap}}}}
 `;
 
 const stage = useStage("file");

@@ -1,14 +1,9 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import { levelAt, unitsPerHit } from "../../core/limits/bucket.js";
-import type { FallbackRoute, Limit } from "../../core/limits/limit.js";
+import type { FallbackRoute } from "../../core/limits/limit.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
-
-/** Whether a limit may change a request that passes. */
-export function isMarking({ over, warn }: Limit): boolean {
-  return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
-}
 
 /** What the limits of a query change about a request that passes; undefined: nothing. */
 export function marksOf(

@@ -1,8 +1,7 @@
 import type { HeaderField } from "../../core/base/header-field.js";
-import { limitsOf, type OverLimit } from "../../core/limits/limit.js";
+import { limitsOf, type OverLimit, type Rule } from "../../core/limits/limit.js";
 import { fallbackHeader } from "../../core/limits/request-marks.js";
-import { isBudgeted } from "../budgets/budget-policy.js";
-import type { Policy } from "../policy.js";
+import { type BudgetPolicy, isBudgeted } from "../budgets/budget-policy.js";
 import type { ServicePolicy } from "./service-policy.js";
 
 /** What limits and budgets do to requests of a service that pass. */
@@ -16,7 +15,10 @@ export interface SoftAnswers {
 }
 
 /** A policy's limits and budgets. */
-type Softening = Pick<Policy, "budgets" | "rules">;
+interface Softening {
+  readonly budgets: readonly BudgetPolicy[];
+  readonly rules: readonly Rule[];
+}
 
 /** What a limit or a budget says of requests that pass. */
 interface SoftPart {

@@ -16,9 +16,9 @@ interface PackedBatch {
   readonly keys: readonly LimitKey[];
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
-   * many requests it stands for (uint16): itself and, where it is plain, those behind it that differ
-   * in nothing but their keys. With one charge, these are the next ones; with several, the positions
-   * of each such request's keys (uint16 each) follow the charges. A charge: position of
+   * many requests it stands for (uint16): itself and, where it is plain, those behind it that
+   * differ in nothing but their keys. With one charge, these are the next ones; with several, the
+   * positions of each such request's keys (uint16 each) follow the charges. A charge: position of
    * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
    * (double), cost (double); with the windows' flag, where they start, end and end next in us
    * (double each); with that of a carried limit, the position of the key of the one carried last

@@ -168,7 +168,8 @@ const plainSeveralText = `
           local value = values[k]
           if granted < multiplicity and burstOf[i] - level < costOf[i] then flag = '\\1' end
           if granted > 0 then
-            local drain, period, expiresMs = hitsOf[i] * unitsPerHit, periodOf[i], expiries[i]${keepText}          end
+            local drain, period = hitsOf[i] * unitsPerHit, periodOf[i]
+            local expiresMs = expiries[i]${keepText}          end
           reply[replyCount + 2], reply[replyCount + 3] = flag, value or pack('<ddd', 0, nowUs, 0)
           replyCount = replyCount + 2
         end
