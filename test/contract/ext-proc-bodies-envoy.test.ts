@@ -12,6 +12,7 @@ import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { listenOnLoopback } from "../support/loopback-server.js";
 import { useStage } from "../support/stage.js";
 import { useTransports } from "../support/transports.js";
+import { bodyProcessing, usageFilter } from "../support/usage-filters.js";
 import { RecordingObservers } from "../support/usage-observers.js";
 import { waitFor } from "../support/wait.js";
 
@@ -20,34 +21,7 @@ const transports = useTransports();
 
 const listenerBytes = 65_536;
 
-const processing: Json = {
-  request_body_mode: "BUFFERED",
-  request_trailer_mode: "SEND",
-  response_trailer_mode: "SEND",
-};
-
 const withTrailers: Json = { http_protocol_options: { enable_trailers: true } };
-
-/** Shows responses; stands behind the filter that asks. */
-function usageFilter(fields: Json = {}): Json {
-  return httpFilter("ext_proc", "ExternalProcessor", {
-    grpc_service: {
-      envoy_grpc: { cluster_name: "headgate" },
-      initial_metadata: [{ key: "x-headgate-role", value: "usage" }],
-    },
-    observability_mode: true,
-    failure_mode_allow: true,
-    // What was not taken by then is lost.
-    deferred_close_timeout: "30s",
-    processing_mode: {
-      request_header_mode: "SKIP",
-      response_body_mode: "STREAMED",
-      response_trailer_mode: "SEND",
-    },
-    metadata_options: { forwarding_namespaces: { untyped: ["headgate"] } },
-    ...fields,
-  });
-}
 
 /** Says of its requests what other filters may. */
 const tellingFilter = httpFilter("lua", "Lua", {
@@ -120,7 +94,7 @@ async function start(options: StartOptions = {}) {
     upstreamPort: await listenOnLoopback(stage, upstream),
     headgatePorts: [running.port],
     rateLimits: [],
-    extProc: { processing_mode: processing, ...extProc },
+    extProc: { processing_mode: bodyProcessing, ...extProc },
     connectionManager: withTrailers,
     upstreamCluster: { typed_extension_protocol_options: trailersOfUpstream },
     listener: { per_connection_buffer_limit_bytes: listenerBytes },
@@ -284,7 +258,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
   });
 
   it("shows the beginning of a large body where it buffers a part", async () => {
-    const partial = { ...processing, request_body_mode: "BUFFERED_PARTIAL" };
+    const partial = { ...bodyProcessing, request_body_mode: "BUFFERED_PARTIAL" };
     const { send, keeper, allOver } = await start({ extProc: { processing_mode: partial } });
     const body = "a".repeat(400_000);
     expect(await send({ body })).toMatchObject({ status: 200, body });
