@@ -477,6 +477,21 @@ describe("a real Envoy that shows responses", { timeout: 60_000 }, () => {
     expect(observers.shown).toMatchObject([{ bodyBytes: 40_000_000, ends: [true] }]);
   });
 
+  it("shows 1,000 responses on one connection without a failed stream", async () => {
+    const { envoy, send, observers, usageCounts, ends, allOver } = await start();
+    for (let round = 0; round < 20; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => send({ body: "a" })));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    }
+    await waitFor("all exchanges are over", () => ends().length === 1_000);
+    await allOver();
+    expect(new Set(observers.shown.flatMap((shown) => shown.ends))).toEqual(new Set([true]));
+    expect(observers.shown).toHaveLength(1_000);
+    expect(usageCounts.faults).toEqual(new Map());
+    expect(await envoy.stat("http.ingress.ext_proc.streams_failed")).toBe(0);
+    expect(await envoy.stat("cluster.headgate.upstream_cx_total")).toBe(1);
+  });
+
   it("lets responses pass where nobody looks at them", async () => {
     const { envoy, send, allOver } = await start({ isObserving: false });
     const body = "b".repeat(50_000);
