@@ -65,7 +65,7 @@ export class MemoryBudgets implements BudgetStore {
   async apply(batch: BudgetBatch): Promise<readonly BudgetOutcome[]> {
     assertBudgetBatch(batch);
     const nowUs = this.#clock.epochUs();
-    this.#beat(batch.holder, batch.leaseMs, nowUs);
+    this.#holderOf(batch.holder).untilMs = msOf(nowUs) + batch.leaseMs;
     return batch.operations.map((operation) => {
       return operation.kind === "reserve"
         ? this.#reserve(operation, nowUs)
@@ -79,7 +79,8 @@ export class MemoryBudgets implements BudgetStore {
     const lastMs = msOf(nowUs) + leaseMsMax;
     // Ends beyond the longest lease are what a clock that stepped back has left.
     for (const one of this.#holders.values()) one.untilMs = Math.min(one.untilMs, lastMs);
-    return { expiredCount: this.#beat(holder, leaseMs, nowUs) };
+    this.#holderOf(holder).untilMs = msOf(nowUs) + leaseMs;
+    return { expiredCount: this.#expire(nowUs) };
   }
 
   async leave(holder: string): Promise<void> {
@@ -253,11 +254,6 @@ export class MemoryBudgets implements BudgetStore {
     return known;
   }
 
-  #beat(name: string, leaseMs: number, nowUs: number): number {
-    this.#holderOf(name).untilMs = msOf(nowUs) + leaseMs;
-    return this.#expire(nowUs);
-  }
-
   /** Expires some reservations of lost holders, those first whose leases ended first. */
   #expire(nowUs: number): number {
     const nowMs = msOf(nowUs);
@@ -266,13 +262,14 @@ export class MemoryBudgets implements BudgetStore {
     let count = 0;
     for (const [, holder] of ended) {
       for (const [id, record] of holder.open) {
-        if (count >= expiredMax) return count;
+        if (count >= expiredMax) break;
         count += 1;
         holder.open.delete(id);
         for (const hold of record.holds) this.#lose(hold, nowUs);
         holder.keepLate(id, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
       }
     }
+    this.#accounts.forgetExpired(nowUs);
     return count;
   }
 
@@ -371,49 +368,43 @@ interface StoredAccount extends Expiring {
   readonly key: AccountKey;
   /** Counts accounts, for pages. */
   readonly number: number;
-  account: Account;
-  expiresMs: number;
-}
-
-/** Accounts of one budget. */
-interface BudgetAccounts {
-  readonly byKey: Map<AccountKey, StoredAccount>;
-  readonly heap: ExpiryHeap<StoredAccount>;
+  readonly account: Account;
 }
 
 /** Accounts by budget, until they expire. */
 class Accounts {
-  readonly #budgets = new Map<string, BudgetAccounts>();
+  readonly #budgets = new Map<string, Map<AccountKey, StoredAccount>>();
+  readonly #heap = new ExpiryHeap<StoredAccount>();
   #count = 0;
 
   get(key: AccountKey, nowUs: number): Account | undefined {
-    const stored = this.#budgetOf(key)?.byKey.get(key);
+    const stored = this.#budgets.get(budgetPartOf(key))?.get(key);
     return stored === undefined || stored.expiresMs <= msOf(nowUs) ? undefined : stored.account;
   }
 
   set(key: AccountKey, account: Account, nowUs: number): void {
-    const own = this.#budgetOf(key) ?? { byKey: new Map(), heap: new ExpiryHeap<StoredAccount>() };
-    this.#budgets.set(budgetPartOf(key), own);
-    const known = own.byKey.get(key);
-    if (known !== undefined) own.heap.remove(known);
+    const budget = budgetPartOf(key);
+    const own = this.#budgets.get(budget) ?? new Map<AccountKey, StoredAccount>();
+    this.#budgets.set(budget, own);
+    const known = own.get(key);
+    if (known !== undefined) this.#heap.remove(known);
     const isLive = known !== undefined && known.expiresMs > msOf(nowUs);
     const expiresMs = keptUntilMs(account, nowUs, isLive ? known.expiresMs : 0);
     this.#count += 1;
     const number = known?.number ?? this.#count;
     const stored: StoredAccount = { key, number, account, expiresMs, heapPlace: undefined };
-    own.byKey.set(key, stored);
-    own.heap.push(stored);
+    own.set(key, stored);
+    this.#heap.push(stored);
   }
 
   /** Whether accounts of a call that do not exist yet can be made. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
+    const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
+    if (missing.length > 0) this.forgetExpired(nowUs);
     const counts = new Map<string, number>();
-    for (const { account: key } of entries) {
-      if (this.get(key, nowUs) !== undefined) continue;
-      const budget = budgetPartOf(key);
-      const own = this.#budgets.get(budget);
-      if (own !== undefined) forgetExpired(own, msOf(nowUs));
-      const count = (counts.get(budget) ?? own?.byKey.size ?? 0) + 1;
+    for (const { account } of missing) {
+      const budget = budgetPartOf(account);
+      const count = (counts.get(budget) ?? this.#budgets.get(budget)?.size ?? 0) + 1;
       if (count > accountsMax) return false;
       counts.set(budget, count);
     }
@@ -425,10 +416,10 @@ class Accounts {
     cursor: string,
     nowUs: number,
   ): { readonly keys: readonly AccountKey[]; readonly cursor: string } {
-    const own = this.#budgets.get(budgetPart(budget));
     const after = Number(cursor);
     const keys: AccountKey[] = [];
-    for (const { key, number, expiresMs } of own?.byKey.values() ?? []) {
+    for (const stored of this.#budgets.get(budgetPart(budget))?.values() ?? []) {
+      const { key, number, expiresMs } = stored;
       if (number <= after || expiresMs <= msOf(nowUs)) continue;
       keys.push(key);
       if (keys.length >= pageRowsMax) return { keys, cursor: String(number) };
@@ -436,18 +427,14 @@ class Accounts {
     return { keys, cursor: "" };
   }
 
-  #budgetOf(key: AccountKey): BudgetAccounts | undefined {
-    return this.#budgets.get(budgetPartOf(key));
-  }
-}
-
-function forgetExpired({ byKey, heap }: BudgetAccounts, nowMs: number): void {
-  for (
-    let first = heap.first;
-    first !== undefined && first.expiresMs <= nowMs;
-    first = heap.first
-  ) {
-    heap.remove(first);
-    byKey.delete(first.key);
+  forgetExpired(nowUs: number): void {
+    const nowMs = msOf(nowUs);
+    for (let first = this.#heap.first; first !== undefined; first = this.#heap.first) {
+      if (first.expiresMs > nowMs) return;
+      this.#heap.remove(first);
+      const budget = budgetPartOf(first.key);
+      this.#budgets.get(budget)?.delete(first.key);
+      if (this.#budgets.get(budget)?.size === 0) this.#budgets.delete(budget);
+    }
   }
 }

@@ -16,8 +16,10 @@ import {
   accountFormat,
   isSoundText,
   lawText,
+  purgeText,
   recordsText,
   startText,
+  storedMsMax,
   withLists,
   writeText,
 } from "./budget-texts.js";
@@ -29,23 +31,12 @@ import {
 const rareText = withLists(`
 local function haveRoom(n)
   local counts = {}
+  purge()
   for i = 1, n do
     local a = stateNow[i]
-    local key = a.key
-    if not accounts[key] then
-      local budget = budgetOf(key)
-      local names, ends = base .. 'n:' .. budget, base .. 'x:' .. budget
-      if not counts[budget] then
-        local old = call('ZRANGEBYSCORE', ends, '-inf', nowMs, 'LIMIT', 0, ${expiredMax})
-        if #old > 0 then
-          call('ZREM', ends, unpack(old))
-          call('ZREM', names, unpack(old))
-          for j = 1, #old do old[j] = base .. 'a:' .. old[j] end
-          call('UNLINK', unpack(old))
-        end
-        counts[budget] = call('ZCARD', names)
-      end
-      counts[budget] = counts[budget] + 1
+    if not accounts[a.name] then
+      local budget = budgetOf(a.name)
+      counts[budget] = (counts[budget] or call('ZCARD', base .. 'n:' .. budget)) + 1
       if counts[budget] > ${accountsMax} then return false end
     end
   end
@@ -102,7 +93,7 @@ end
 
 local function again(h, id, record, n, from)
   if record == nil then
-    local value = call('HGET', KEYS[h + 1], id)
+    local value = call('HGET', KEYS[h + 1], string.sub(id, #holderOf(h) + 2))
     record = value and parse(value)
   end
   record = record or findLate(h, id)
@@ -167,8 +158,8 @@ const entriesText = withLists(`
       local k, kind, p, q, r
       k, kind, p, q, r, capacityOf[i], estimateOf[i], flagsOf[i], next =
         unpackStruct('<I2BdddddB', batch, next)
-      local key = keys[firstAccount + k]
-      local a = accounts[key]
+      local name = argv[accountsAt + k]
+      local a = accounts[name]
       if kind == 1 then periodOf[i] = p end
       if a and a.kind == kind and (kind == 2 or kind == 0 and a.y == q and nowUs >= p
         and nowUs < q) then
@@ -178,7 +169,7 @@ const entriesText = withLists(`
         stateNow[i] = a
       else
         rare = rare or makeRare()
-        stateNow[i] = a and rare.stateOf(a, kind, p, q, r) or rare.open(key, kind, p, q, r)
+        stateNow[i] = a and rare.stateOf(a, kind, p, q, r) or rare.open(name, kind, p, q, r)
       end
     end
 `);
@@ -191,7 +182,7 @@ const reserveText = withLists(`
     if number <= highest[h] then
       rare = rare or makeRare()
       local record = foundOf[h][idAt - firstOf[h]]
-      code = rare.again(h, argv[idAt], record or fresh[idAt] or record, n, from)
+      code = rare.again(h, argv[1] .. '.' .. argv[idAt], record or fresh[idAt] or record, n, from)
     else
       highest[h], isHigher[h] = number, true
       local isNew = false
@@ -203,7 +194,7 @@ const reserveText = withLists(`
           wait = rare.waitOf(i, over)
           if flagsOf[i] % 2 == 1 then code = '\\0' end
         end
-        if accounts[a.key] ~= a then isNew = true end
+        if not accounts[a.name] then isNew = true end
         overOf[i] = over
         reply[from + i] = pack('<Bddd', over > 0 and 1 or 0, a.spent, a.reserved, wait)
       end
@@ -221,10 +212,10 @@ const reserveText = withLists(`
           a.reserved = a.reserved + held
           if overOf[i] > 0 then flags = flags + 2 end
           if i == 1 then
-            record = { 0, n, a.key, a.id, held, flags }
+            record = { 0, n, a.name, a.id, held, flags }
           else
             local k = 4 * i
-            record[k - 1], record[k], record[k + 1], record[k + 2] = a.key, a.id, held, flags
+            record[k - 1], record[k], record[k + 1], record[k + 2] = a.name, a.id, held, flags
           end
           keep(a)
         end
@@ -242,7 +233,7 @@ const settleText = withLists(`
     next = costAt + 8 * costCount
     local entriesAt = next
     if kind == 3 then next = entriesAt + 1 + ${entryBytes} * byte(batch, entriesAt) end
-    local found, code, id = foundOf[h], '\\2', argv[idAt]
+    local found, code, ownId = foundOf[h], '\\2', argv[idAt]
     local record = found[idAt - firstOf[h]] or fresh[idAt]
     if record then
       code = '\\3'
@@ -260,8 +251,8 @@ const settleText = withLists(`
               local spent = a.spent + cost
               a.spent = spent < ${amountMax} and spent or ${amountMax}
             end
-          elseif a.kind < 2 and window == a.beforeId then
-            a.before = math.min(a.before + cost, ${amountMax})
+          elseif a.kind == 0 and window == a.w then
+            a.z = math.min(a.z + cost, ${amountMax})
           end
           keep(a)
         end
@@ -271,14 +262,15 @@ const settleText = withLists(`
       else
         found[idAt - firstOf[h]] = false
         local list = closed[h]
-        if list then list[#list + 1] = id else closed[h] = { id } end
+        if list then list[#list + 1] = ownId else closed[h] = { ownId } end
       end
       if h > 1 or kind == 3 then
         rare = rare or makeRare()
-        rare.noteSettled(id)
+        rare.noteSettled(string.sub(keys[h + 1], #base + 3) .. '.' .. ownId)
       end
     else
       rare = rare or makeRare()
+      local id = string.sub(keys[h + 1], #base + 3) .. '.' .. ownId
       local late, costs = rare.findLate(h, id), {}
       for i = 1, costCount do costs[i] = unpackStruct('<d', batch, costAt + 8 * i - 8) end
       if late and late[2] < 255 then
@@ -298,9 +290,9 @@ const settleText = withLists(`
 
 /**
  * Applies a batch. KEYS: holders; the open reservations of each holder that is named, first those
- * of who asks; then the accounts that are named. ARGV: the holder, its lease in ms, how many
- * holders are named, the operations as `packBatch` has them, and each id that is named, with those
- * to settle first, by holder. Answers the time in us (double), and for each operation a byte:
+ * of who asks. ARGV: the holder, its lease in ms, how many holders are named, the operations as
+ * `packBatch` has them, the number of each id that is named, with those to settle first, by holder;
+ * and the accounts that are named. Answers the time in us (double), and for each operation a byte:
  * 0 refused, 1 reserved, 2 unknown, 3 settled, 4 late, 5 full; a reservation that is not full has
  * for each entry: over (byte), spent, reserved, and the wait in us or -1 (doubles).
  *
@@ -313,7 +305,7 @@ export const applyScript: StoreScript = {
 ${startText}${withLists(`
 local keys, argv = KEYS, ARGV
 local holderCount, batch = tonumber(argv[3]), argv[4]
-local firstAccount, lastId = 1 + holderCount, 4
+local accountsAt, lastId = 0, 4
 local rare, makeRare
 
 -- The entries of the operation in hand, by position.
@@ -347,7 +339,7 @@ end
 -- As keep of the law does, where the account is there and long enough.
 
 local function keep(a)
-  local key = a.key
+  local name = a.name
   local kind, spanMs = a.kind, a.reserved > 0 and ${callKeptMs} or 0
   if kind == 0 then
     local ownMs = (2 * a.y - a.x - nowUs) / 1000
@@ -358,48 +350,44 @@ local function keep(a)
     local ownMs = a.spent / speed * a.z / 1000
     if ownMs > spanMs then spanMs = ownMs end
   end
-  if accounts[key] ~= a or nowMs + spanMs >= a.expires then
+  if accounts[name] ~= a or nowMs + spanMs >= a.expires then
     rare = rare or makeRare()
     return rare.keep(a)
   end
-  changed[key] = a
+  changed[name] = a
 end
 
 makeRare = function()
-${lawText}${recordsText}${rareText}
-  return { stateOf = stateOf, open = open, drain = drain, keep = keep, expire = expire,
-    haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
+${lawText}${purgeText}${recordsText}${rareText}
+  return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
     settleLate = settleLate, charge = charge, wasSettled = wasSettled, noteSettled = noteSettled }
 end
 
 local isNewHolder = call('ZADD', keys[1], nowMs + argv[2], argv[1])
-if tonumber(call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')[2]) <= nowMs then
-  rare = makeRare()
-  rare.expire()
-end
 
--- Reservations to settle, by the position of their ids; and accounts that are needed.
+-- Accounts that are named, reservations to settle, and the accounts that these are in.
 
 local highest, isHigher, closed, foundOf, firstOf = {}, {}, {}, {}, {}
-local fresh, opened, openedCount, forms = {}, {}, 0, {}
+local fresh, opened, openedCount, forms = {}, {}, 0, { '<dBsddB' }
+local byte, at, accountCount = string.byte, 1, 0
+accountsAt, accountCount, at = unpackStruct('<I2I2', batch)
+accountsAt = accountsAt + lastId
+
+local function find(names)
+  local values = call('HMGET', base .. 'a', unpack(names))
+  for i = 1, #names do
+    local value, name = values[i], names[i]
+    accounts[name] = false
+    if value and #value == ${accountBytes} then
+      local a = { unpackStruct('${accountFormat}', value) }
+      a.name = name
+      if ${isSoundText} then accounts[name] = a end
+    end
+  end
+end
+if accountCount > 0 then find({ unpack(argv, accountsAt + 1, accountsAt + accountCount) }) end
+
 local wanted, wantedCount = {}, 0
-for k = firstAccount + 1, #keys do
-  local key = keys[k]
-  if accounts[key] == nil then
-    accounts[key], wantedCount = false, wantedCount + 1
-    wanted[wantedCount] = key
-  end
-end
-local byte = string.byte
-local function formOf(n)
-  local form = forms[n]
-  if not form then
-    form = '<dB' .. string.rep('sddB', n)
-    forms[n] = form
-  end
-  return form
-end
-local at = 1
 for h = 1, holderCount do
   local count
   count, at = unpackStruct('<I2', batch, at)
@@ -409,30 +397,21 @@ for h = 1, holderCount do
     local value = values[i]
     if value then
       local n = byte(value, 9)
-      local record = { unpackStruct(formOf(n), value) }
+      forms[n] = forms[n] or '<dB' .. string.rep('sddB', n)
+      local record = { unpackStruct(forms[n], value) }
       values[i] = record
       for k = 3, 4 * n + 2, 4 do
-        local key = record[k]
-        if accounts[key] == nil then
-          accounts[key], wantedCount = false, wantedCount + 1
-          wanted[wantedCount] = key
+        local name = record[k]
+        if accounts[name] == nil then
+          accounts[name], wantedCount = false, wantedCount + 1
+          wanted[wantedCount] = name
         end
       end
     end
   end
   lastId = lastId + count
 end
-if wantedCount > 0 then
-  local values = call('MGET', unpack(wanted))
-  for i = 1, wantedCount do
-    local value, key = values[i], wanted[i]
-    if value and #value == ${accountBytes} then
-      local a = { unpackStruct('${accountFormat}', value) }
-      a.key = key
-      if ${isSoundText} then accounts[key] = a end
-    end
-  end
-end
+if wantedCount > 0 then find(wanted) end
 
 local batchEnd = #batch
 while at <= batchEnd do
@@ -455,7 +434,8 @@ for i = 1, openedCount do
   if record then
     local n = record[2]
     list[listCount + 1] = argv[opened[i]]
-    list[listCount + 2] = pack(formOf(n), unpack(record, 1, 4 * n + 2))
+    forms[n] = forms[n] or '<dB' .. string.rep('sddB', n)
+    list[listCount + 2] = pack(forms[n], unpack(record, 1, 4 * n + 2))
     listCount = listCount + 2
   end
 end
@@ -476,7 +456,7 @@ return table.concat(reply, '', 1, replyCount)
 export const renewScript: StoreScript = {
   name: "budget-renew",
   text: `
-${startText}${lawText}${recordsText}
+${startText}${lawText}${purgeText}${recordsText}
 local me, leaseMs = ARGV[1], tonumber(ARGV[2])
 if leaseMs > 0 then
   -- What a clock that stepped back has left.
@@ -485,11 +465,14 @@ if leaseMs > 0 then
   for _, holder in ipairs(far) do call('ZADD', KEYS[1], nowMs + ${leaseMsMax}, holder) end
   call('ZADD', KEYS[1], nowMs + leaseMs, me)
   call('PEXPIRE', base .. 'o:' .. me, ${callKeptMs})
+  call('PEXPIRE', base .. 'a', ${storedMsMax})
+  call('PEXPIRE', base .. 'x', ${storedMsMax})
 else
   call('ZADD', KEYS[1], 0, me)
 end
 local count = expire()
 ${writeText}
+purge()
 return count
 `,
 };
@@ -497,26 +480,28 @@ return count
 /** A row of a list. */
 const rowText = withLists(`
 local rows = {}
-local function addRow(key, value, kind, p, q, r)
-  local a = decode(key, value)
+local function addRow(name, value, kind, p, q, r)
+  local a = decode(name, value)
   if not a then return false end
   a = stateOf(a, kind, p, q, r)
-  rows[#rows + 1] = pack('<dddd', a.spent, a.reserved, a.before, a.lost)
+  local before = a.kind == 0 and a.z or 0
+  rows[#rows + 1] = pack('<dddd', a.spent, a.reserved, before, a.lost)
   return true
 end
 `);
 
-/** KEYS: holders, and accounts. ARGV: the law of each. Answers a byte for each: 1 and its row. */
+/** KEYS: holders. ARGV: laws, and their accounts. Answers a byte for each: 1 and its row, or 0. */
 export const readScript: StoreScript = {
   name: "budget-read",
   text: `
 ${startText}${lawText}${rowText}
-local values, at = call('MGET', unpack(KEYS)), 1
-for i = 2, #KEYS do
-  local kind, p, q, r
+local at, i, kind, p, q, r = 1, 1
+while at <= #ARGV[1] do
   kind, p, q, r, at = unpackStruct('<Bddd', ARGV[1], at)
+  local name = ARGV[i + 1]
   rows[#rows + 1] = '\\1'
-  if not addRow(KEYS[i], values[i], kind, p, q, r) then rows[#rows] = '\\0' end
+  if not addRow(name, call('HGET', base .. 'a', name), kind, p, q, r) then rows[#rows] = '\\0' end
+  i = i + 1
 end
 return table.concat(rows)
 `,
@@ -535,12 +520,10 @@ local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
 local names = call('ZRANGE', base .. 'n:' .. ARGV[1], from, '+', 'BYLEX', 'LIMIT', 0,
   ${pageRowsMax})
 if #names == 0 then return '' end
-local keys = {}
-for i, name in ipairs(names) do keys[i] = base .. 'a:' .. name end
-local values = call('MGET', unpack(keys))
+local values = call('HMGET', base .. 'a', unpack(names))
 for i, name in ipairs(names) do
   rows[#rows + 1] = pack('<I2c0B', #name, name, 1)
-  if not addRow(keys[i], values[i], kind, p, q, r) then
+  if not addRow(name, values[i], kind, p, q, r) then
     rows[#rows] = pack('<I2c0B', #name, name, 0)
   end
 end
@@ -549,16 +532,16 @@ return table.concat(rows)
 };
 
 /**
- * KEYS: holders, the account, and the refund. ARGV: the law, and the amount. Answers what was given
+ * KEYS: holders, and the refund. ARGV: the law, the amount, and the account. Answers what was given
  * back, as a text.
  */
 export const refundScript: StoreScript = {
   name: "budget-refund",
   text: withLists(`
 ${startText}${lawText}
-local known = call('MGET', KEYS[3])[1]
+local known = call('MGET', KEYS[2])[1]
 if known then return known end
-local a, amount = load(KEYS[2]), 0
+local a, amount = load(ARGV[3]), 0
 if a then
   a = stateOf(a, unpackStruct('<Bddd', ARGV[1]))
   amount = math.min(a.spent, tonumber(ARGV[2]))
@@ -567,7 +550,7 @@ if a then
 end
 ${writeText}
 local text = string.format('%.0f', amount)
-call('SET', KEYS[3], text, 'PX', ${refundKeptMs})
+call('SET', KEYS[2], text, 'PX', ${refundKeptMs})
 return text
 `),
 };
