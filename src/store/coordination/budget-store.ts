@@ -100,9 +100,6 @@ export const expiredMax = 64;
 /** The longest lease, in milliseconds. */
 export const leaseMsMax = 600_000;
 
-/** How long a settled id is known at least, so that it is not reserved again, in milliseconds. */
-export const settledKeptMs = 60_000;
-
 /** How long the id of a refund is known, in milliseconds: a day. */
 export const refundKeptMs = 86_400_000;
 

@@ -41,7 +41,6 @@ import {
   pageRowsMax,
   type Refund,
   refundKeptMs,
-  settledKeptMs,
   type UsageReport,
   type UsageRow,
 } from "./budget-store.js";
@@ -53,7 +52,6 @@ export class MemoryBudgets implements BudgetStore {
   readonly #accounts = new Accounts();
   /** Never forgotten: a process has one, a test a few. */
   readonly #holders = new Map<string, Holder>();
-  readonly #settled = new SettledIds();
   readonly #refunds = new Map<string, { readonly amount: number; readonly untilMs: number }>();
   readonly #usage: MemoryUsage;
 
@@ -149,7 +147,7 @@ export class MemoryBudgets implements BudgetStore {
     const number = numberOf(id);
     if (number <= holder.highestNumber) {
       const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
-      return this.#again(entries, record?.isSettled ? undefined : record, nowUs);
+      return this.#again(entries, record, nowUs);
     }
     holder.highestNumber = number;
     const accounts = entries.map((entry) => this.#accountFor(entry, nowUs));
@@ -165,7 +163,7 @@ export class MemoryBudgets implements BudgetStore {
         const isOver = results[i]?.isOver ?? false;
         return { ...hold, key, isCharged: whenLost === "charge", isOver };
       });
-      holder.open.set(id, { holds, isSettled: false, untilMs: 0 });
+      holder.open.set(id, { holds, untilMs: 0 });
     }
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
@@ -197,16 +195,15 @@ export class MemoryBudgets implements BudgetStore {
     const holder = this.#holders.get(owner);
     const open = holder?.open.get(id);
     const record = open ?? holder?.lateOf(id, msOf(nowUs));
-    if (record === undefined || record.isSettled) {
-      const isKnown = record !== undefined || entries === undefined;
-      if (isKnown || this.#settled.has(id, msOf(nowUs))) return unknown;
+    if (record === undefined) {
+      if (entries === undefined || holder?.marks.has(numberOf(id))) return unknown;
       return this.#charge({ ...settlement, unreserved: entries }, nowUs);
     }
     holder?.open.delete(id);
     holder?.late.delete(id);
     this.#settleHolds(settlement, record, nowUs);
     // Whoever reserved knows whether its own settlement has come.
-    if (entries !== undefined || owner !== by) this.#settled.add(id, msOf(nowUs));
+    if (entries !== undefined || owner !== by) holder?.mark(numberOf(id));
     return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 
@@ -232,11 +229,8 @@ export class MemoryBudgets implements BudgetStore {
       const cost = costs[i] ?? entry.estimate;
       this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
     });
-    const nowMs = msOf(nowUs);
-    this.#settled.add(id, nowMs);
     const holder = this.#holderOf(holderOf(id));
-    const untilMs = nowMs + lateSettlementMsMax;
-    holder.keepLate(id, { holds: [], isSettled: true, untilMs }, nowMs);
+    holder.mark(numberOf(id));
     holder.highestNumber = Math.max(holder.highestNumber, numberOf(id));
     return { kind: "settled", result: "settled" };
   }
@@ -266,6 +260,7 @@ export class MemoryBudgets implements BudgetStore {
         count += 1;
         holder.open.delete(id);
         for (const hold of record.holds) this.#lose(hold, nowUs);
+        holder.mark(numberOf(id));
         holder.keepLate(id, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
       }
     }
@@ -310,11 +305,12 @@ interface RecordedHold extends Hold {
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Whether only the id is kept, of a call that was charged without a reservation. */
-  readonly isSettled: boolean;
   /** Until when a late settlement counts; 0 while it is open. */
   readonly untilMs: number;
 }
+
+/** The most marks of a holder; the oldest go. */
+const marksMax = 100_000;
 
 /** A replica, and what it has reserved. */
 class Holder {
@@ -324,6 +320,20 @@ class Holder {
   highestNumber = -1;
   readonly open = new Map<ReservationId, Reservation>();
   readonly late = new Map<ReservationId, Reservation>();
+
+  /**
+   * Numbers whose costs are charged, or will be by their record: one without a record is charged
+   * where it is not among them.
+   */
+  readonly marks = new Set<number>();
+
+  mark(number: number): void {
+    this.marks.add(number);
+    for (const oldest of this.marks) {
+      if (this.marks.size <= marksMax) return;
+      this.marks.delete(oldest);
+    }
+  }
 
   lateOf(id: ReservationId, nowMs: number): Reservation | undefined {
     const record = this.late.get(id);
@@ -337,30 +347,6 @@ class Holder {
 
   forgetLate(nowMs: number): void {
     for (const [id, { untilMs }] of this.late) if (untilMs <= nowMs) this.late.delete(id);
-  }
-}
-
-/** Ids that were settled lately, for one to two times `settledKeptMs`. */
-class SettledIds {
-  #sinceMs = 0;
-  #ids = new Set<ReservationId>();
-  #idsBefore = new Set<ReservationId>();
-
-  has(id: ReservationId, nowMs: number): boolean {
-    this.#forgetOld(nowMs);
-    return this.#ids.has(id) || this.#idsBefore.has(id);
-  }
-
-  add(id: ReservationId, nowMs: number): void {
-    this.#forgetOld(nowMs);
-    this.#ids.add(id);
-  }
-
-  #forgetOld(nowMs: number): void {
-    if (nowMs >= this.#sinceMs && nowMs < this.#sinceMs + settledKeptMs) return;
-    this.#sinceMs = nowMs;
-    this.#idsBefore = this.#ids;
-    this.#ids = new Set();
   }
 }
 

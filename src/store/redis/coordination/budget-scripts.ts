@@ -3,11 +3,9 @@ import { callKeptMs, retryUsMax } from "../../../core/budgets/account-law.js";
 import {
   accountsMax,
   expiredMax,
-  lateSettlementMsMax,
   leaseMsMax,
   pageRowsMax,
   refundKeptMs,
-  settledKeptMs,
 } from "../../coordination/budget-store.js";
 import type { StoreScript } from "../scripts/connection.js";
 import { entryBytes } from "./budget-pack.js";
@@ -60,44 +58,20 @@ end
 
 local function holderOf(h) return string.sub(KEYS[h + 1], #base + 3) end
 
--- Ids that were settled lately: whether one is among them, or it is put there.
-
-local lately = base .. 's'
-local function forgetOld()
-  local sinceMs = tonumber(call('HGET', lately, '#') or '')
-  if sinceMs and nowMs >= sinceMs and nowMs < sinceMs + ${settledKeptMs} then return end
-  if sinceMs then call('RENAME', lately, base .. 't') end
-  call('HSET', lately, '#', nowMs)
-  call('PEXPIRE', lately, ${10 * settledKeptMs})
-end
-
-local function wasSettled(id)
-  forgetOld()
-  return call('HGET', lately, id) or call('HGET', base .. 't', id)
-end
-
-local function noteSettled(id)
-  forgetOld()
-  call('HSET', lately, id, '')
-end
-
--- A late reservation, or 255 for an id that is settled.
-
-local function findLate(h, id)
-  local value = call('HGET', base .. 'l:' .. holderOf(h), id)
+local function findLate(h, number)
+  local value = call('HGET', base .. 'l:' .. holderOf(h), number)
   local record = value and parse(value)
   return record and record[1] > nowMs and record
 end
 
 -- A reservation that is repeated; or that comes again after it was refused or settled.
 
-local function again(h, id, record, n, from)
+local function again(h, number, record, n, from)
   if record == nil then
-    local value = call('HGET', KEYS[h + 1], string.sub(id, #holderOf(h) + 2))
+    local value = call('HGET', KEYS[h + 1], number)
     record = value and parse(value)
   end
-  record = record or findLate(h, id)
-  if record and record[2] == 255 then record = nil end
+  record = record or findLate(h, number)
   for i = 1, n do
     local a, over, wait = stateNow[i], 0, -1
     local reserved = a.reserved
@@ -116,7 +90,7 @@ local function again(h, id, record, n, from)
   return record and '\\1' or '\\0'
 end
 
-local function settleLate(h, id, record, costs)
+local function settleLate(h, number, record, costs)
   for i = 1, record[2] do
     local k = 4 * i
     local a = load(record[k - 1])
@@ -129,12 +103,12 @@ local function settleLate(h, id, record, costs)
       keep(a)
     end
   end
-  call('HDEL', base .. 'l:' .. holderOf(h), id)
+  call('HDEL', base .. 'l:' .. holderOf(h), number)
 end
 
 -- Charges a call that was let in without a reservation.
 
-local function charge(h, id, costs, n)
+local function charge(h, number, costs, n)
   if not haveRoom(n) then return '\\5' end
   for i = 1, n do
     local a = stateNow[i]
@@ -145,8 +119,7 @@ local function charge(h, id, costs, n)
     spend(a, a.id, costs[i] or estimateOf[i])
     keep(a)
   end
-  keepLate(holderOf(h), id, pack('<dB', nowMs + ${lateSettlementMsMax}, 255))
-  noteSettled(id)
+  mark(holderOf(h), tonumber(number))
   return '\\3'
 end
 `);
@@ -182,7 +155,7 @@ const reserveText = withLists(`
     if number <= highest[h] then
       rare = rare or makeRare()
       local record = foundOf[h][idAt - firstOf[h]]
-      code = rare.again(h, argv[1] .. '.' .. argv[idAt], record or fresh[idAt] or record, n, from)
+      code = rare.again(h, argv[idAt], record or fresh[idAt] or record, n, from)
     else
       highest[h], isHigher[h] = number, true
       local isNew = false
@@ -266,21 +239,19 @@ const settleText = withLists(`
       end
       if h > 1 or kind == 3 then
         rare = rare or makeRare()
-        rare.noteSettled(string.sub(keys[h + 1], #base + 3) .. '.' .. ownId)
+        rare.mark(rare.holderOf(h), number)
       end
     else
       rare = rare or makeRare()
-      local id = string.sub(keys[h + 1], #base + 3) .. '.' .. ownId
-      local late, costs = rare.findLate(h, id), {}
+      local late, costs = rare.findLate(h, ownId), {}
       for i = 1, costCount do costs[i] = unpackStruct('<d', batch, costAt + 8 * i - 8) end
-      if late and late[2] < 255 then
+      if late then
         code = '\\4'
-        rare.settleLate(h, id, late, costs)
-        if h > 1 or kind == 3 then rare.noteSettled(id) end
-      elseif kind == 3 and not late and not rare.wasSettled(id) then
+        rare.settleLate(h, ownId, late, costs)
+      elseif kind == 3 and not rare.isMarked(rare.holderOf(h), number) then
         next = entriesAt
         ${entriesText}
-        code = rare.charge(h, id, costs, n)
+        code = rare.charge(h, ownId, costs, n)
         if code == '\\3' and number > highest[h] then highest[h], isHigher[h] = number, true end
       end
     end
@@ -360,7 +331,8 @@ end
 makeRare = function()
 ${lawText}${purgeText}${recordsText}${rareText}
   return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
-    settleLate = settleLate, charge = charge, wasSettled = wasSettled, noteSettled = noteSettled }
+    settleLate = settleLate, charge = charge, mark = mark, isMarked = isMarked,
+    holderOf = holderOf }
 end
 
 local isNewHolder = call('ZADD', keys[1], nowMs + argv[2], argv[1])

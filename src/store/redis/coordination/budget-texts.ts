@@ -42,11 +42,11 @@ export function withLists(text: string): string {
  *   end in us, spent before, and the id of the window before; drain: until when it has drained,
  *   remainder, period, capacity).
  * - `x`: accounts by when they expire, in ms. `n:BUDGET`: those of a budget, in the order of names.
- * - `o:HOLDER`, `l:HOLDER`: open reservations by number, late ones by id: until when a late one
- *   counts in ms or 0, how many holds or 255 for an id that is settled; for each the account behind
- *   which a 0 stands, the window's id, what is held, and flags (1: charged when lost, 2: was over).
- *   `#` of the open ones is the highest number that was reserved.
- * - `s`, `t`: ids that were settled lately, and those before them; `#` is since when, in ms.
+ * - `o:HOLDER`, `l:HOLDER`: open reservations and late ones, by number: until when a late one
+ *   counts in ms or 0, and how many holds; for each the account behind which a 0 stands, the
+ *   window's id, what is held, and flags (1: charged when lost, 2: was over). `#` of the open ones
+ *   is the highest number that was reserved.
+ * - `b:HOLDER:N`: bits of numbers from N on that are settled by others, or without a reservation.
  * - `r:ID`: what a refund gave back.
  * - `u:DAY`, `v:DAY`, `w:DAY`: rows of the usage report, their names in order, and the last report
  *   of each holder.
@@ -230,14 +230,35 @@ local function purge()
 end
 `;
 
+/** Numbers whose bits are in one key. */
+const marksPerKey = 65_536;
+
 /** Reservations of holders, and what becomes of those that are lost. */
 export const recordsText = withLists(`
 local function parse(value)
-  local n = string.byte(value, 9)
-  return { unpackStruct(n == 255 and '<dB' or '<dB' .. string.rep('sddB', n), value) }
+  return { unpackStruct('<dB' .. string.rep('sddB', string.byte(value, 9)), value) }
 end
 
-local function keepLate(holder, id, value)
+-- Numbers whose costs are charged, or will be by their record: one without a record is charged
+-- where it is not among them.
+
+local function marksOf(holder, number)
+  local offset = number % ${marksPerKey}
+  return base .. 'b:' .. holder .. string.format(':%.0f', number - offset), offset
+end
+
+local function mark(holder, number)
+  local key, offset = marksOf(holder, number)
+  call('BITFIELD', key, 'SET', 'u1', offset, 1)
+  call('PEXPIRE', key, ${2 * lateSettlementMsMax})
+end
+
+local function isMarked(holder, number)
+  local key, offset = marksOf(holder, number)
+  return call('BITFIELD', key, 'GET', 'u1', offset)[1] == 1
+end
+
+local function keepLate(holder, number, value)
   local key = base .. 'l:' .. holder
   if call('HLEN', key) >= ${lateRecordsMax} then
     local flat = call('HRANDFIELD', key, ${expiredMax}, 'WITHVALUES')
@@ -246,7 +267,7 @@ local function keepLate(holder, id, value)
     end
     if call('HLEN', key) >= ${lateRecordsMax} then return end
   end
-  call('HSET', key, id, value)
+  call('HSET', key, number, value)
   call('PEXPIRE', key, ${2 * lateSettlementMsMax})
 end
 
@@ -262,7 +283,8 @@ local function expireOne(holder, number, value)
       keep(a)
     end
   end
-  keepLate(holder, holder .. '.' .. number, pack('<d', nowMs + ${lateSettlementMsMax}) .. string.sub(value, 9))
+  mark(holder, tonumber(number))
+  keepLate(holder, number, pack('<d', nowMs + ${lateSettlementMsMax}) .. string.sub(value, 9))
 end
 
 -- Expires some reservations of holders whose leases are over.
