@@ -60,6 +60,7 @@ const commandGroups: readonly CommandGroup[] = [
       keys: async () => (await loadLive()).keys,
       gate: async () => (await loadLive()).gate,
       rooms: async () => (await loadLive()).rooms,
+      budgets: async () => (await loadLive()).budgets,
       apply: async () => (await loadRollout()).apply,
       enforce: async () => (await loadRollout()).enforce,
       rollback: async () => (await loadRollout()).rollback,

@@ -1,6 +1,7 @@
 import type { Style } from "../app/base/style.js";
 import type { EnvoyPorts } from "./demo-envoy.js";
 import { jsonQuestion } from "./demo-traffic.js";
+import { askedModel } from "./llm/llm-callers.js";
 
 /** What runs, for a person who wants to reach it. */
 export interface Running {
@@ -116,6 +117,37 @@ export function renderLayersPage(port: number, style: Style): string {
     "",
     `  ${style.bold("Open it")}      ${style.command(`http://127.0.0.1:${port}/`)}`,
     ...look.map((line) => style.dim(`               ${line}`)),
+    "",
+  ].join("\n");
+}
+
+/** The first thing to try with a model: to call it. */
+export function renderCallModel(running: Running, style: Style): string {
+  const { envoy, httpPort, policyPath } = running;
+  const port = envoy.kind === "running" ? envoy.ports.envoy : 0;
+  const call = {
+    model: askedModel,
+    stream: true,
+    stream_options: { include_usage: true },
+    max_tokens: 50,
+    messages: [{ role: "user", content: "Hello" }],
+  };
+  const lines = [
+    `curl -N http://127.0.0.1:${port}/v1/chat/completions -H 'x-team: you' -H 'x-user: you' \\`,
+    `  -d '${JSON.stringify(call)}'`,
+  ];
+  const rows = [
+    ["more at once", "run it four times with & at the end: the fourth gets a 429"],
+    ["use it up", 'add "max_tokens": 7000, and the minute\'s tokens do not suffice'],
+    ["see the money", `curl -s http://127.0.0.1:${httpPort}/metrics | grep headgate_budget`],
+    ["change a budget", `edit ${policyPath}; the change is active as soon as you save it`],
+  ];
+  return [
+    "",
+    `  ${style.bold("Try it")}`,
+    ...lines.map((line) => `    ${style.command(line)}`),
+    ...rows.map(([label = "", text = ""]) => `    ${style.dim(label.padEnd(17))}${text}`),
+    style.dim("    Ctrl-C ends everything."),
     "",
   ].join("\n");
 }

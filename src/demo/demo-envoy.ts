@@ -11,6 +11,8 @@ const filePorts = {
   envoy: { port: 10_000, counts: [1] },
   // For each service that is at this address.
   upstream: { port: 10_080, counts: [1, 2] },
+  // A second one, to which requests fall back.
+  cheaper: { port: 10_081, counts: [0, 1] },
   headgate: { port: 8_081, counts: [1] },
   // Where Envoys take part in the loop.
   control: { port: 18_000, counts: [0, 1] },
@@ -23,6 +25,8 @@ const filePorts = {
 export type EnvoyPorts = Readonly<Record<"envoy" | "upstream" | "headgate", number>> & {
   /** Of examples whose Envoys take part in the loop. */
   readonly control?: number;
+  /** Of the example with a second upstream. */
+  readonly cheaper?: number;
 };
 
 /**
@@ -32,6 +36,7 @@ export type EnvoyPorts = Readonly<Record<"envoy" | "upstream" | "headgate", numb
 export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
   const wanted: Readonly<Record<string, number>> = {
     control: 0,
+    cheaper: 0,
     ...ports,
     admin: 0,
     statistics: 0,

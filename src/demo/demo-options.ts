@@ -9,6 +9,7 @@ export interface DemoFlags {
   readonly policy?: string;
   readonly waitingRoom?: boolean;
   readonly threeLayers?: boolean;
+  readonly llm?: boolean;
   /** False with --no-traffic. */
   readonly traffic?: boolean;
   readonly quietTraffic?: boolean;
@@ -23,7 +24,7 @@ export interface DemoOptions {
   readonly grpcPort: number;
   readonly httpPort: number;
   readonly upstreamPort: number;
-  /** What is shown: rate limits, a waiting room, or three layers of protection. */
+  /** What is shown: rate limits, a waiting room, three layers of protection, or budgets. */
   readonly example: DemoExample;
   /** The policy file; the example's own when absent. */
   readonly policy?: string;
@@ -33,7 +34,7 @@ export interface DemoOptions {
 }
 
 /** The folder of an example below `envoy/`. */
-export type DemoExample = "demo" | "waiting-room" | "three-layers";
+export type DemoExample = "demo" | "waiting-room" | "three-layers" | "llm";
 
 /** What is seen of the traffic: each second, only what is new about it, or none is made. */
 type TrafficChoice = "shown" | "quiet" | "none";
@@ -84,6 +85,10 @@ export const demoFlagRows: readonly DemoFlagRow[] = [
     flags: "--three-layers",
     docs: "an overloaded service, and a page on which each layer of its protection can be switched",
   },
+  {
+    flags: "--llm",
+    docs: "budgets for a fake language model: money, tokens, calls in flight, a cheaper model",
+  },
   { flags: "--no-traffic", docs: "send no requests" },
   { flags: "--quiet-traffic", docs: "send requests, but report only the first refusal" },
   { flags: "--no-install", docs: "do not install Envoy if it is missing" },
@@ -113,15 +118,24 @@ export function parseDemoOptions(sources: {
     mayInstall: flags.install !== false,
   };
   problems.push(...sharedPorts(options));
-  if (flags.waitingRoom === true && flags.threeLayers === true) {
-    problems.push("--waiting-room and --three-layers are two examples: give one of them");
+  const given = exampleFlags.filter(({ name }) => flags[name] === true);
+  if (given.length > 1) {
+    const words = given.map(({ example }) => `--${example}`).join(" and ");
+    problems.push(
+      `${words} are ${given.length === 2 ? "two" : "three"} examples: give one of them`,
+    );
   }
   return problems.length > 0 ? { kind: "problems", problems } : { kind: "options", options };
 }
 
-function exampleOf({ waitingRoom, threeLayers }: DemoFlags): DemoExample {
-  if (threeLayers === true) return "three-layers";
-  return waitingRoom === true ? "waiting-room" : "demo";
+const exampleFlags = [
+  { name: "waitingRoom", example: "waiting-room" },
+  { name: "threeLayers", example: "three-layers" },
+  { name: "llm", example: "llm" },
+] as const;
+
+function exampleOf(flags: DemoFlags): DemoExample {
+  return exampleFlags.find(({ name }) => flags[name] === true)?.example ?? "demo";
 }
 
 function portOption(row: {

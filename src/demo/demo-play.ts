@@ -20,6 +20,7 @@ import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import {
   type Running,
   renderBanner,
+  renderCallModel,
   renderLayersPage,
   renderNext,
   renderOpen,
@@ -45,6 +46,9 @@ import {
   Visitors,
   visitorsCount,
 } from "./demo-visitors.js";
+import { LlmCallers, llmUsers } from "./llm/llm-callers.js";
+import { FakeModel } from "./llm/llm-model.js";
+import { LlmReport } from "./llm/llm-report.js";
 import { renderFigures } from "./three-layers/layers-counts.js";
 import { LayersRig } from "./three-layers/layers-rig.js";
 import { initialSettings } from "./three-layers/layers-settings.js";
@@ -70,10 +74,7 @@ export async function play(parts: Play): Promise<number> {
   const { options, scope } = parts;
   const ports = await probePorts(options);
   const upstreamPlace = { port: ports.upstreamPort, portSetting: portSettings.upstreamPort };
-  const upstream =
-    options.example === "three-layers"
-      ? await startLayersService(upstreamPlace)
-      : await startUpstream(options.example, upstreamPlace);
+  const upstream = await startService(options.example, upstreamPlace);
   await scope.add(() => upstream.close());
   const folder = await makeFolder(scope);
   const policyPath = options.policy ?? examplePolicy(options.example, folder);
@@ -84,6 +85,7 @@ export async function play(parts: Play): Promise<number> {
     envoy: ports.envoyPort,
     upstream: upstream.port,
     headgate: grpcAddress.port,
+    ...(upstream.cheaperPort === undefined ? {} : { cheaper: upstream.cheaperPort }),
     ...(app.controlAddress === undefined ? {} : { control: app.controlAddress.port }),
   };
   const started = await startEnvoy(parts, { ports: envoyPorts, folder });
@@ -95,6 +97,7 @@ export async function play(parts: Play): Promise<number> {
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
   if (upstream.rig !== undefined) await showLayers(parts, { running, rig: upstream.rig });
+  else if (options.example === "llm") await showCalls(parts, running);
   else if (options.example === "demo") await showLimits(parts, running);
   else await showRoom(parts, running);
   return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
@@ -315,6 +318,35 @@ async function showLayers(
   }
 }
 
+/** A language model, what its users get of it, and why. */
+async function showCalls({ options, scope, style, print }: Play, running: Running): Promise<void> {
+  assert(running.envoy.kind === "running", "the model is not shown without an Envoy");
+  print(renderBanner(running, style));
+  print(renderCallModel(running, style));
+  if (options.traffic === "none") return;
+  const { policyPath } = running;
+  const report = new LlmReport({ users: llmUsers, style, print, policyPath });
+  const callers = new LlmCallers({
+    clock,
+    port: running.envoy.ports.envoy,
+    ended: (user, end) => report.note(user, end),
+  });
+  await scope.add(() => callers.stop());
+  if (options.traffic === "shown") {
+    report.printHead();
+    everySecond(scope, () => report.tick());
+  }
+  callers.start(llmUsers);
+}
+
+function everySecond(scope: DemoScope, act: () => void): void {
+  clock.schedule(1_000, () => {
+    if (scope.isClosed) return;
+    act();
+    everySecond(scope, act);
+  });
+}
+
 /** Envoy lets visitors pass until it is connected to Headgate, and answers here by itself. */
 async function untilRoomResponses(port: number): Promise<void> {
   const agent = new Agent();
@@ -343,17 +375,9 @@ async function startTraffic(
   await scope.add(() => traffic.stop());
   if (options.traffic === "shown") {
     report.printHead();
-    tickEverySecond();
+    everySecond(scope, () => report.tick());
   }
   traffic.start(demoCallers);
-
-  function tickEverySecond(): void {
-    clock.schedule(1_000, () => {
-      if (scope.isClosed) return;
-      report.tick();
-      tickEverySecond();
-    });
-  }
 }
 
 /** Told before what Ctrl-C in a terminal does: it reaches Envoy as well as us, in either order. */
@@ -427,11 +451,33 @@ export interface Upstream {
   readonly port: number;
   /** Of the three layers: the service, and its caller to be. */
   readonly rig?: LayersRig;
+  /** Of the cheaper model. */
+  readonly cheaperPort?: number;
   close(): unknown;
 }
 
 /** Connections at a time: Envoy opens a few, curl at most one more. */
 const upstreamConnectionsMax = 1_000;
+
+function startService(example: DemoExample, place: UpstreamPlace): Promise<Upstream> {
+  if (example === "three-layers") return startLayersService(place);
+  return example === "llm" ? startModels(place) : startUpstream(example, place);
+}
+
+/** Starts the model that everybody asks for, and the cheaper one. */
+async function startModels(place: UpstreamPlace): Promise<Upstream> {
+  const pace = { firstMs: 200, everyMs: 15, outputTokens: 60 };
+  const asked = new FakeModel({ clock, pace });
+  const cheaper = new FakeModel({ clock, pace, model: "small-1" });
+  return {
+    port: await asked.listen(place.port, place.portSetting),
+    cheaperPort: await cheaper.listen(0, place.portSetting),
+    close: () => {
+      asked.close();
+      cheaper.close();
+    },
+  };
+}
 
 /** Starts the service of the three layers. */
 async function startLayersService(place: UpstreamPlace): Promise<Upstream> {

@@ -13,12 +13,14 @@ import { checkLoop } from "./loop-checks.js";
 import { checkAnswers } from "./response-checks.js";
 import { checkRouting } from "./routing-checks.js";
 import { checkSides } from "./side-checks.js";
+import { checkUsage } from "./usage-checks.js";
 
 const areas: readonly DoctorCheck[] = [
   checkRouting,
   checkDescriptors,
   checkAnswers,
   checkExtProc,
+  checkUsage,
   checkLoop,
   checkLimits,
   checkSides,

@@ -1,6 +1,7 @@
 import type { Rule } from "../core/limits/limit.js";
 import type { PlainMap } from "../generate/base/plain-tree.js";
 import type { DeprecatedField } from "../generate/check/deprecated-fields.js";
+import type { BudgetPolicy } from "../policy/budgets/budget-policy.js";
 import type { Policy } from "../policy/policy.js";
 import type { QuotaPolicy } from "../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
@@ -33,12 +34,21 @@ export interface DoctorPolicy {
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
   readonly waitingRooms: readonly RoomPolicy[];
+  readonly budgets: readonly BudgetPolicy[];
 }
 
 /** A policy, as it is compared. */
 export function doctorPolicyOf(policy: Policy): DoctorPolicy {
-  const { version, rules, domains, services, quotas, waitingRooms } = policy;
-  return { version, rules, services, quotas, waitingRooms, domains: new Set(domains.keys()) };
+  const { version, rules, domains, services, quotas, waitingRooms, budgets } = policy;
+  return {
+    version,
+    rules,
+    services,
+    quotas,
+    waitingRooms,
+    budgets,
+    domains: new Set(domains.keys()),
+  };
 }
 
 /** How far a clock is ahead of this machine's, and how exactly that is known. */

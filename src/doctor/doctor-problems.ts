@@ -119,6 +119,34 @@ export const doctorProblemRows = {
       "`headgate generate envoy` does.",
     severity: "warning",
   },
+  HG530: {
+    title: "Nothing shows Headgate what calls have used.",
+    remedy:
+      "Add the filter `envoy.filters.http.ext_proc.usage` that `headgate generate envoy` writes. " +
+      "Until then, calls are charged as estimated.",
+  },
+  HG531: {
+    title: "The filter that shows responses to Headgate is set up wrongly.",
+    remedy:
+      "Set `observability_mode: true`, `failure_mode_allow: true`, `response_body_mode: STREAMED`, " +
+      "and `metadata_options: {forwarding_namespaces: {untyped: [headgate]}}`.",
+  },
+  HG532: {
+    title: "Requests are decided without the bodies that the policy reads.",
+    remedy:
+      "Set `request_body_mode: BUFFERED` in the service's overrides of ext_proc, as " +
+      "`headgate generate envoy` does.",
+  },
+  HG533: {
+    title: "Compressed responses hide their usage.",
+    remedy: "Add `request_headers_to_remove: [accept-encoding]` to the service's virtual host.",
+    severity: "warning",
+  },
+  HG534: {
+    title: "Envoy keeps the route of requests that should fall back.",
+    remedy:
+      "Leave `route_cache_action` and `disable_clear_route_cache` out of the ext_proc filter.",
+  },
   HG540: {
     title: "Envoy does not subscribe to Headgate's runtime layer.",
     remedy: "Add the runtime layer `headgate` that `headgate generate envoy` writes.",

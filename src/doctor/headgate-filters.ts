@@ -1,11 +1,13 @@
 import type { PlainMap } from "../generate/base/plain-tree.js";
+import { roleHeader } from "../generate/envoy/http/usage.js";
 import type { DoctorInput } from "./diagnostic.js";
 import type { HttpChain, HttpFilter } from "./envoy-dump.js";
 import { isOfType, mapAt, mapsAt, textAt } from "./json-access.js";
 
 /** A filter that asks Headgate, and where it stands. */
 export interface HeadgateFilter {
-  readonly kind: "ratelimit" | "extProc";
+  /** "usage": it shows responses, and asks nothing. */
+  readonly kind: "ratelimit" | "extProc" | "usage";
   readonly chain: HttpChain;
   readonly filter: HttpFilter;
   readonly config: PlainMap;
@@ -56,7 +58,14 @@ function askerOf(chain: HttpChain, filter: HttpFilter): readonly HeadgateFilter[
   if (!isRateLimit && !isOfType(config, extProcType)) return [];
   const cluster = clusterOf(config);
   if (cluster === undefined) return [];
-  return [{ kind: isRateLimit ? "ratelimit" : "extProc", chain, filter, config, cluster }];
+  const kind = isRateLimit ? "ratelimit" : showsUsage(config) ? "usage" : "extProc";
+  return [{ kind, chain, filter, config, cluster }];
+}
+
+function showsUsage(config: PlainMap): boolean {
+  return mapsAt(config, "grpc_service", "initial_metadata").some(
+    (header) => textAt(header, "key") === roleHeader && textAt(header, "value") === "usage",
+  );
 }
 
 function isNamedAfter(cluster: string): boolean {
@@ -83,5 +92,6 @@ export function isBeforeRouter({ chain, filter }: HeadgateFilter): boolean {
 
 /** What such a filter is called in a report. */
 export function filterName({ kind, chain }: HeadgateFilter): string {
-  return `${kind === "ratelimit" ? "rate limit" : "ext_proc"} of listener ${chain.listener || "?"}`;
+  const word = { ratelimit: "rate limit", extProc: "ext_proc", usage: "ext_proc.usage" }[kind];
+  return `${word} of listener ${chain.listener || "?"}`;
 }

@@ -16,8 +16,28 @@ export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
   { texts, hashOf }: PolicySourceTexts,
 ): GeneratedPolicy {
-  const { name = defaultName, domains, rules, services, quotas, waitingRooms, proxies } = parsed;
+  const {
+    name = defaultName,
+    domains,
+    rules,
+    services,
+    quotas,
+    waitingRooms,
+    budgets,
+    proxies,
+  } = parsed;
   // Another comment, or another order of names, makes no file stale; nor does another Headgate.
   const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
-  return { name, domains, rules, services, quotas, waitingRooms, proxies, hash, texts };
+  return {
+    name,
+    domains,
+    rules,
+    services,
+    quotas,
+    waitingRooms,
+    budgets,
+    proxies,
+    hash,
+    texts,
+  };
 }

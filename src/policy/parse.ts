@@ -1,5 +1,9 @@
 import { isAlias, isMap, isScalar, type ParsedNode } from "yaml";
+import type { PriceTable } from "../core/budgets/price.js";
 import { defaultDefaults, type LimitDefaults, type Rule } from "../core/limits/limit.js";
+import { BudgetList } from "./budgets/budget-list.js";
+import type { BudgetPolicy } from "./budgets/budget-policy.js";
+import { readBudgets, readPrices } from "./budgets/budgets.js";
 import { domainAncestors, readDescriptors } from "./limits/descriptors.js";
 import { domainForms } from "./limits/domain.js";
 import { LimitNames } from "./limits/limit-names.js";
@@ -16,6 +20,7 @@ import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
 import { QuotaList } from "./quotas/quota-list.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
 import { readQuotas } from "./quotas/quotas.js";
+import { clusterNames } from "./services/service-clusters.js";
 import { ServiceList } from "./services/service-list.js";
 import type { ServicePolicy } from "./services/service-policy.js";
 import { readServices } from "./services/services.js";
@@ -57,6 +62,10 @@ export type ParsedPolicy =
       readonly quotas: readonly QuotaPolicy[];
       /** In the order of the files. */
       readonly waitingRooms: readonly RoomPolicy[];
+      /** In the order of the files. */
+      readonly budgets: readonly BudgetPolicy[];
+      /** Undefined: no budget is in money. */
+      readonly prices: PriceTable | undefined;
       /** What `proxies` says; the default where it is left out. */
       readonly proxies: ProxyPolicy;
       /** What is right by the letter, and hardly meant. */
@@ -91,10 +100,11 @@ export function parsePolicy(
   const proxies = new ProxiesReader();
   const quotas = new QuotaList(names);
   const rooms = new RoomList();
+  const budgetList = new BudgetList();
   const templates = new PageTemplates(log);
   const policyNames: string[] = [];
   const places = new PolicyPlaces();
-  const own = { proxies, quotas, rooms, policyNames, places };
+  const own = { proxies, quotas, rooms, budgetList, policyNames, places };
   const reading: Reading = { log, names, rules, services, domains: new Map(), options, ...own };
   const isTemplate = ({ file }: PolicyText): boolean =>
     options.onlyDialect !== "ratelimit" && isPageFile(file);
@@ -113,7 +123,7 @@ export function parsePolicy(
   quotas.addRules(rules);
   for (const claim of proxies.claims) services.claim(claim);
   services.reportUnmet(domains, rules.rules);
-  names.warnOfIdleDelays(services.delayingDomains);
+  names.warnOfIdleOver(services.extProcDomains);
   const finished = services.finish(proxies.policy);
   const divided = quotas.finish({
     domains,
@@ -125,6 +135,14 @@ export function parsePolicy(
   const right = log.count === 0 ? finished : [];
   const waitingRooms = rooms.finish({ names: services.names, services: right, templates });
   templates.warnOfUnused();
+  const clusters = new Set(finished.flatMap(clusterNames));
+  names.warnOfStrangers(clusters);
+  const { budgets, prices } = budgetList.finish({
+    names: services.names,
+    services: log.count === 0 ? finished : undefined,
+    measured: services.measured,
+    knowsCluster: (cluster) => clusters.has(cluster),
+  });
   if (log.count > 0) return { kind: "problems", ...log.found() };
   return {
     kind: "policy",
@@ -134,6 +152,8 @@ export function parsePolicy(
     services: finished,
     quotas: divided,
     waitingRooms,
+    budgets,
+    prices,
     proxies: proxies.policy,
     warnings: log.warnings.found(),
     places,
@@ -149,6 +169,7 @@ interface Reading {
   readonly domains: Map<string, KnownDomain>;
   readonly quotas: QuotaList;
   readonly rooms: RoomList;
+  readonly budgetList: BudgetList;
   readonly proxies: ProxiesReader;
   readonly policyNames: string[];
   readonly places: PolicyPlaces;
@@ -224,15 +245,17 @@ function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading):
   if (metadata?.name !== undefined) reading.policyNames.push(metadata.name);
   if (own === undefined) return;
   reading.places.addSpec(reader, own.fields);
-  const { proxies, services, quotas, waitingRooms, rateLimits } = spec.read(own);
+  const { proxies, services, quotas, waitingRooms, budgets, prices, rateLimits } = spec.read(own);
   if (proxies !== undefined) reading.proxies.read(reader, proxies);
   if (services !== undefined) readServices(reader, services, reading.services);
   if (quotas !== undefined) readQuotas(reader, quotas, reading.quotas);
   if (waitingRooms !== undefined) readRooms(reader, waitingRooms, reading.rooms);
+  if (prices !== undefined) readPrices(reader, prices, reading.budgetList);
+  if (budgets !== undefined) readBudgets(reader, budgets, reading.budgetList);
   const expected = "a list of domains and their descriptors";
   const { byName, misspelt } = own.fields;
-  const isWhole = ["services", "quotas", "waitingRooms", "proxies"].some((name) => {
-    return byName.has(name) || misspelt.has(name);
+  const isWhole = spec.shape.names.some((name) => {
+    return name !== "rateLimits" && (byName.has(name) || misspelt.has(name));
   });
   if (!isWhole) own.declared("rateLimits", expected);
   const items = rateLimits && reader.readList(rateLimits, expected);

@@ -1,3 +1,6 @@
+import { budget } from "./budgets/budget-form.js";
+import { budgetsMax } from "./budgets/budget-list.js";
+import { prices } from "./budgets/price-form.js";
 import { domainForms } from "./limits/domain.js";
 import { proxies } from "./proxies/proxies.js";
 import { quotasMax } from "./quotas/quota-list.js";
@@ -42,8 +45,8 @@ const metadata = object(
 export const spec = object(
   {
     title: "spec",
-    docs: "Limits, services, quotas, waiting rooms and proxies.",
-    needed: [["rateLimits", "services", "quotas", "waitingRooms", "proxies"]],
+    docs: "Limits, services, quotas, waiting rooms, budgets and proxies.",
+    needed: [["rateLimits", "services", "quotas", "waitingRooms", "budgets", "prices", "proxies"]],
   },
   {
     rateLimits: field(asWritten(list(map(domainForms.headgate))), "Domains and their rate limits."),
@@ -58,6 +61,14 @@ export const spec = object(
     waitingRooms: field(
       asWritten(list(map(room), roomsMax)),
       "Virtual queues in front of services, in which visitors wait for their turn.",
+    ),
+    budgets: field(
+      asWritten(list(map(budget), budgetsMax)),
+      "Amounts of tokens, money or time that calls reserve before they run.",
+    ),
+    prices: field(
+      asWritten(map(prices)),
+      "What calls of models cost. Allowed in one file of a policy.",
     ),
     proxies: field(
       asWritten(map(proxies)),
@@ -77,7 +88,8 @@ const apiVersion = "headgate.dev/v1alpha1";
 
 const metadataExpected = "{name: ...}";
 const specExpected =
-  "a map with rateLimits, services, quotas, waitingRooms, proxies or several of them";
+  "a map with rateLimits, services, quotas, waitingRooms, budgets, prices, proxies or several " +
+  "of them";
 
 /** A policy file. */
 export const policyForm = object(

@@ -15,6 +15,7 @@ export interface PolicySize {
   readonly limitCount: number;
   readonly serviceCount: number;
   readonly roomCount: number;
+  readonly budgetCount: number;
 }
 
 /** Of no policy at all. */
@@ -24,6 +25,7 @@ export const emptyPolicySize: PolicySize = {
   limitCount: 0,
   serviceCount: 0,
   roomCount: 0,
+  budgetCount: 0,
 };
 
 /** Whether it is a rule, and no level that only leads to others. */
@@ -37,6 +39,7 @@ export function measurePolicy(policy: {
   readonly rules: readonly Rule[];
   readonly services: readonly unknown[];
   readonly waitingRooms: readonly unknown[];
+  readonly budgets: readonly unknown[];
 }): PolicySize {
   let limitCount = 0;
   for (const { effect } of policy.rules) {
@@ -48,5 +51,6 @@ export function measurePolicy(policy: {
     limitCount,
     serviceCount: policy.services.length,
     roomCount: policy.waitingRooms.length,
+    budgetCount: policy.budgets.length,
   };
 }

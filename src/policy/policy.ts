@@ -1,7 +1,9 @@
 import { assert } from "../core/base/errors.js";
 import type { JsonValue } from "../core/base/json.js";
+import type { PriceTable } from "../core/budgets/price.js";
 import type { Rule } from "../core/limits/limit.js";
 import { DescriptorTree } from "../core/limits/match.js";
+import type { BudgetPolicy } from "./budgets/budget-policy.js";
 import { defaultProxies } from "./proxies/default-proxies.js";
 import type { ProxyPolicy } from "./proxies/proxies.js";
 import type { QuotaPolicy } from "./quotas/quota-policy.js";
@@ -23,6 +25,10 @@ export interface Policy {
   readonly quotas: readonly QuotaPolicy[];
   /** In front of services, in the order of the files; their names differ. */
   readonly waitingRooms: readonly RoomPolicy[];
+  /** In the order of the files; their names differ. */
+  readonly budgets: readonly BudgetPolicy[];
+  /** Undefined: no budget is in money. */
+  readonly prices: PriceTable | undefined;
   /** What holds for every proxy of the fleet. */
   readonly proxies: ProxyPolicy;
   /** The services by name and by host, each with its classifier. */
@@ -39,6 +45,8 @@ export class PolicyBuilder {
   #proxies: ProxyPolicy = defaultProxies;
   #quotas: readonly QuotaPolicy[] = [];
   readonly #waitingRooms: RoomPolicy[] = [];
+  readonly #budgets: BudgetPolicy[] = [];
+  #prices: PriceTable | undefined;
   #isFinished = false;
 
   constructor(version: string) {
@@ -84,6 +92,18 @@ export class PolicyBuilder {
     this.#waitingRooms.push(...rooms);
   }
 
+  /** Adds the next budgets, in the order of the files. */
+  addBudgets(budgets: readonly BudgetPolicy[]): void {
+    assert(!this.#isFinished, "a finished policy takes no budgets");
+    this.#budgets.push(...budgets);
+  }
+
+  /** What calls of models cost; unsaid, there are no prices. */
+  setPrices(prices: PriceTable | undefined): void {
+    assert(!this.#isFinished, "a finished policy takes no prices");
+    this.#prices = prices;
+  }
+
   /** What holds for every proxy; unsaid, it is the default. */
   setProxies(proxies: ProxyPolicy): void {
     assert(!this.#isFinished, "a finished policy takes no proxies");
@@ -101,6 +121,8 @@ export class PolicyBuilder {
       services: Object.freeze(this.#services),
       quotas: this.#quotas,
       waitingRooms: Object.freeze(this.#waitingRooms),
+      budgets: Object.freeze(this.#budgets),
+      prices: this.#prices,
       proxies: this.#proxies,
       serviceIndex: this.#index.finish(),
     });
@@ -117,7 +139,9 @@ export class PolicyBuilder {
 export function buildPolicy(
   version: string,
   parsed: Pick<Policy, "rules" | "services" | "quotas"> &
-    Partial<Pick<Policy, "proxies" | "waitingRooms">> & { readonly domains: readonly string[] },
+    Partial<Pick<Policy, "proxies" | "waitingRooms" | "budgets" | "prices">> & {
+      readonly domains: readonly string[];
+    },
 ): Policy {
   const builder = new PolicyBuilder(version);
   builder.addDomains(parsed.domains);
@@ -125,6 +149,8 @@ export function buildPolicy(
   builder.addServices(parsed.services);
   builder.setQuotas(parsed.quotas);
   builder.addWaitingRooms(parsed.waitingRooms ?? []);
+  builder.addBudgets(parsed.budgets ?? []);
+  builder.setPrices(parsed.prices);
   if (parsed.proxies !== undefined) builder.setProxies(parsed.proxies);
   return builder.finish();
 }

@@ -1,3 +1,4 @@
+import type { BudgetPolicy, ServiceUsage } from "./budgets/budget-policy.js";
 import { addressAttribute, pathHeader, routeAttribute } from "./cel/request-facts.js";
 import type { PriorityClassifier } from "./services/priority-classifier.js";
 import type { KeyedPermits } from "./services/service-admission.js";
@@ -28,6 +29,29 @@ export function addRequestNeeds(
   if (deadlineHeader !== undefined) headers.add(deadlineHeader);
   const splitBy = service.concurrency?.per?.header;
   if (splitBy !== undefined) headers.add(splitBy);
+  for (const header of service.usage === undefined ? [] : usageHeaders(service.usage)) {
+    headers.add(header);
+  }
+}
+
+/** Of requests and responses: what a call is about, and what it used. */
+function usageHeaders({ model, declaredMax, source }: ServiceUsage): readonly string[] {
+  return [
+    // A hint of what it will use.
+    "content-length",
+    ...(model.kind === "header" ? [model.header] : []),
+    ...(model.kind === "path" ? [pathHeader] : []),
+    ...(declaredMax?.kind === "header" ? [declaredMax.header] : []),
+    ...(source.kind === "headers" ? Object.values(source.fields) : []),
+  ];
+}
+
+/** Adds what tells the accounts of a budget apart. */
+export function addBudgetNeeds({ per }: BudgetPolicy, { headers, attributes }: RequestNeeds): void {
+  for (const part of per) {
+    if (part.kind === "header") headers.add(part.header);
+    if (part.kind === "remoteAddress") attributes.add(addressAttribute);
+  }
 }
 
 /** What every waiting room looks at. */

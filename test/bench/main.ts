@@ -43,7 +43,8 @@ import { measureServers, type RowsOrder } from "./server-rows.js";
 import { tellSimulate } from "./simulate.js";
 import { tellSimulateEnvoy } from "./simulate-envoy.js";
 import { runSeeds } from "./simulation.js";
-import { compare } from "./targets.js";
+import { compare, compareLimits } from "./targets.js";
+import { tellUsage } from "./usage.js";
 import { measureWatched } from "./watched.js";
 
 const help = `Usage: npm run bench -- [options]
@@ -85,6 +86,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
+  --usage N       instead of all this: what reading the usage of calls from N megabytes of responses
+                  costs, next to JSON.parse
   --light         instead of all this: the CPU of each start, the time of an end, and the memory of
                   idle services, next to a bare node
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
@@ -118,6 +121,7 @@ interface InsteadValues {
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
+  readonly usage?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
   readonly first: string;
@@ -152,6 +156,7 @@ const options = {
   replay: { type: "string" },
   generate: { type: "string" },
   rooms: { type: "string" },
+  usage: { type: "string" },
   decoders: { type: "boolean" },
   light: { type: "boolean" },
   first: { type: "string", default: "1" },
@@ -184,7 +189,6 @@ async function main(): Promise<void> {
       measureMs,
       only: values.only,
     });
-    const comparisons = [...compare({ servers, gateways }), ...inTurn];
     const overrides = await runOverrides(values.only);
     const watched = await measureWatched(measureMs * decisionsPerMs * 2, values.only);
     const admission = runAdmission({ measureMs, only: values.only });
@@ -192,6 +196,11 @@ async function main(): Promise<void> {
       redisScriptScenarios.filter(({ name }) => `script, ${name}`.includes(values.only)),
       measureMs,
     );
+    const comparisons = [
+      ...compare({ servers, gateways }),
+      ...inTurn,
+      ...compareLimits(redisScript),
+    ];
     const rows = { servers, gateways, comparisons, inProcess, overrides, watched, admission };
     const all = { ...rows, memory, redisScript };
     const text = values.output === "json" ? JSON.stringify(all, undefined, 2) : formatAll(all);
@@ -279,6 +288,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
+  } else if (values.usage !== undefined) {
+    process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
   } else if (values.light) {
     process.stdout.write(`${await tellLight()}\n`);
   } else if (values.decoders) {

@@ -14,10 +14,11 @@ export interface RedisScriptRow {
   readonly redisCpuUsPerRun: number;
 }
 
-/** What a row measures: batches of requests of one charge each. */
+/** What a row measures: batches of requests. */
 export interface RedisScriptScenario {
   readonly name: string;
-  readonly keyCount: number;
+  /** The number of keys of each limit: a request has one key of each. */
+  readonly keyCounts: readonly number[];
   readonly batchSize: number;
   readonly multiplicity: number;
 }
@@ -25,17 +26,38 @@ export interface RedisScriptScenario {
 const batchSizes = [1, 16, 32, 128];
 const multiplicities = [16, 64, 200];
 
+/** Names of rows that are compared. */
+export const limitRows = {
+  one: "batches of 16, 20,000 keys",
+  two: "two limits, batches of 16",
+  four: "four limits, batches of 16",
+} as const;
+
 /** The rows of the bench, each measured on one Redis and in one run. */
 export const redisScriptScenarios: readonly RedisScriptScenario[] = [
   ...batchSizes.map((batchSize) => ({
     name: `batches of ${batchSize}, 20,000 keys`,
-    keyCount: 20_000,
+    keyCounts: [20_000],
     batchSize,
     multiplicity: 1,
   })),
+  // Most requests meet a limit of their own, and others that many callers share: plan, path.
+  { name: limitRows.two, keyCounts: [20_000, 3], batchSize: 16, multiplicity: 1 },
+  {
+    name: "two limits of one caller, batches of 16",
+    keyCounts: [20_000, 20_000],
+    batchSize: 16,
+    multiplicity: 1,
+  },
+  {
+    name: limitRows.four,
+    keyCounts: [20_000, 3, 20, 1],
+    batchSize: 16,
+    multiplicity: 1,
+  },
   ...multiplicities.map((multiplicity) => ({
     name: `hot key, multiplicity ${multiplicity}`,
-    keyCount: 1,
+    keyCounts: [1],
     batchSize: 1,
     multiplicity,
   })),
@@ -55,10 +77,10 @@ export async function measureRedisScript(
     const { store } = await openTestStore(server);
     const rows: RedisScriptRow[] = [];
     for (const scenario of scenarios) {
-      const charges = createCharges(scenario);
-      await takeFor({ store, charges, scenario }, measureMs / 4);
+      const limits = createLimits(scenario);
+      await takeFor({ store, limits, scenario }, measureMs / 4);
       const before = processCpuUs(server.pid);
-      const batchCount = await takeFor({ store, charges, scenario }, measureMs);
+      const batchCount = await takeFor({ store, limits, scenario }, measureMs);
       const redisCpuUsPerRun = (processCpuUs(server.pid) - before) / batchCount;
       const decisionsPerRun = scenario.batchSize * scenario.multiplicity;
       const redisCpuUsPerDecision = redisCpuUsPerRun / decisionsPerRun;
@@ -72,31 +94,36 @@ export async function measureRedisScript(
 }
 
 /** Keys as long as real ones are, of a limit whose buckets outlast the time between two visits. */
-function createCharges({ keyCount, multiplicity }: RedisScriptScenario): readonly Charge[] {
-  const burst = multiplicity === 1 ? 1_000 : 4_294_967_295;
-  const periodUs = multiplicity === 1 ? 3_600_000_000 : 1_000_000;
-  return Array.from({ length: keyCount }, (_, i) => {
-    const key = `2g5:bench4:user20:user-${String(i).padStart(15, "0")}n5:3600s`;
-    return testCharge({ key, hits: burst, burst, periodUs });
+function createLimits(scenario: RedisScriptScenario): readonly (readonly Charge[])[] {
+  const isOnce = scenario.multiplicity === 1;
+  const periodUs = isOnce ? 3_600_000_000 : 1_000_000;
+  return scenario.keyCounts.map((keyCount, limit) => {
+    // A limit that others share is as much larger, so that it admits as many requests.
+    const burst = isOnce ? Math.round(20_000_000 / keyCount) : 4_294_967_295;
+    return Array.from({ length: keyCount }, (_, i) => {
+      const key = `2g5:bench4:${limit}ser20:user-${String(i).padStart(15, "0")}n5:3600s`;
+      return testCharge({ key, hits: burst, burst, periodUs });
+    });
   });
 }
 
 interface Taking {
   readonly store: RedisLimitStore;
-  readonly charges: readonly Charge[];
+  /** The charges of each limit, by key. */
+  readonly limits: readonly (readonly Charge[])[];
   readonly scenario: RedisScriptScenario;
 }
 
 /** Sends batches for so long, and says how many. */
-async function takeFor({ store, charges, scenario }: Taking, forMs: number): Promise<number> {
+async function takeFor({ store, limits, scenario }: Taking, forMs: number): Promise<number> {
   const endMs = systemClock.monotonicMs() + forMs;
   let next = 0;
   let batchCount = 0;
   const createBatch = (): readonly StoreRequest[] =>
     Array.from({ length: scenario.batchSize }, () => {
-      const charge = charges[(next * 7_919) % charges.length];
+      const charges = limits.flatMap((keys) => keys[(next * 7_919) % keys.length] ?? []);
       next += 1;
-      return { charges: charge === undefined ? [] : [charge], multiplicity: scenario.multiplicity };
+      return { charges, multiplicity: scenario.multiplicity };
     });
   const worker = async (): Promise<void> => {
     while (systemClock.monotonicMs() < endMs) {

@@ -1,3 +1,4 @@
+import { limitRows, type RedisScriptRow } from "./redis-script.js";
 import type { GatewayRow, Row, ServerRows } from "./row.js";
 import { rowNames } from "./server-rows.js";
 
@@ -8,6 +9,19 @@ export interface Comparison {
   readonly target: string;
   /** In the same terms, of this run: "1/29.4". */
   readonly measured: string;
+}
+
+/**
+ * What more limits of one request cost Redis, next to one limit, as far as the rows were measured.
+ */
+export function compareLimits(rows: readonly RedisScriptRow[]): readonly Comparison[] {
+  const measure = (row: RedisScriptRow, one: RedisScriptRow): string =>
+    (row.redisCpuUsPerDecision / one.redisCpuUsPerDecision).toFixed(2);
+  const { one, two, four } = limitRows;
+  return [
+    pair(rows, [two, one], { what: `${two}: of one's Redis CPU`, target: "at most 1.4", measure }),
+    pair(rows, [four, one], { what: `${four}: of one's Redis CPU`, target: "at most 2", measure }),
+  ].flat();
 }
 
 /** Everything that is compared. */

@@ -158,6 +158,26 @@ const alikeArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
     numbers.map((i) => ({ charges: [{ ...charge, key: testKey(`key ${i}`) }], multiplicity })),
   );
 
+/** The same with several charges each, on keys that may be the same from request to request. */
+const alikeSeveralArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
+  .record({
+    limits: fc.array(chargeArbitrary.map(repeatable), { minLength: 2, maxLength: 4 }),
+    orders: fc.array(
+      fc.shuffledSubarray(
+        Array.from({ length: keyCount }, (_, i) => i + 1),
+        { minLength: 4 },
+      ),
+      { minLength: 2, maxLength: 6 },
+    ),
+    multiplicity: fc.constantFrom(1, 1, 1, 2, 7),
+  })
+  .map(({ limits: alike, orders, multiplicity }) =>
+    orders.map((order) => ({
+      charges: alike.map((charge, i) => ({ ...charge, key: testKey(`key ${order[i]}`) })),
+      multiplicity,
+    })),
+  );
+
 const stepArbitrary = fc.record({
   seeds: fc.array(seedArbitrary, { maxLength: 3 }),
   batch: fc
@@ -165,6 +185,7 @@ const stepArbitrary = fc.record({
       fc.oneof(
         { weight: 3, arbitrary: requestArbitrary.map((request) => [request]) },
         { weight: 1, arbitrary: alikeArbitrary },
+        { weight: 1, arbitrary: alikeSeveralArbitrary },
       ),
       { minLength: 1, maxLength: 8 },
     )

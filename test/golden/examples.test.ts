@@ -7,7 +7,7 @@ import { generate } from "../../src/generate/generate.js";
 import { policyOf } from "../support/generated.js";
 
 /** Folders of `envoy/` whose Envoy is made from the policy beside it. */
-const examples = ["admission", "control", "demo", "quotas", "three-layers", "waiting-room"];
+const examples = ["admission", "control", "demo", "llm", "quotas", "three-layers", "waiting-room"];
 
 describe("envoy/", () => {
   it.each(examples)("%s has the Envoy that headgate makes of its policy", (example) => {

@@ -101,13 +101,15 @@ function parseCase(name: string, sources: readonly PolicyText[]): Expected {
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }
-  const { domains, services, quotas, waitingRooms, proxies, rules } = parsed;
+  const { domains, services, quotas, waitingRooms, budgets, prices, proxies, rules } = parsed;
   const own = proxies === defaultProxies ? [] : [{ proxies }];
   const top = [
     { domains },
     ...services.map((service) => ({ service })),
     ...quotas.map((quota) => ({ quota })),
     ...waitingRooms.map((room) => ({ room })),
+    ...budgets.map((budget) => ({ budget })),
+    ...(prices === undefined ? [] : [{ prices }]),
     ...own,
   ];
   // Sets and maps have no form in JSON.

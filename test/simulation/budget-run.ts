@@ -1,423 +1,528 @@
-import type { AccountKey, AccountLaw, ReservedEntry } from "../../src/core/budgets/account.js";
-import type { ReservationId } from "../../src/core/budgets/budget-ledger.js";
-import { holderOf, numberOf, reservationId } from "../../src/core/budgets/reservation-id.js";
+import type { AccountLaw, ReservedEntry } from "../../src/core/budgets/account.js";
+import { accountKey } from "../../src/core/budgets/account-key.js";
+import type {
+  ReservationId,
+  ReserveAnswer,
+  Settlement,
+} from "../../src/core/budgets/budget-ledger.js";
+import type { Windows } from "../../src/core/limits/window.js";
 import {
-  type BudgetOperation,
-  type BudgetOutcome,
-  type BudgetStore,
-  lateSettlementMsMax,
-} from "../../src/store/coordination/budget-store.js";
-import { testAccount, testEntry } from "../support/budgets.js";
-import type { FakeClock } from "../support/fake-clock.js";
-import { FakeRandom } from "../support/fake-random.js";
-import { soon } from "../support/redis-store.js";
+  defaultReserveTimeoutMs,
+  StoreBudgetLedger,
+} from "../../src/fleet/budgets/store-budget-ledger.js";
+import { randomStream } from "../../src/simulate/engine/seeded-random.js";
+import type { BudgetBatch, BudgetOutcome } from "../../src/store/coordination/budget-store.js";
+import { MemoryBudgets } from "../../src/store/coordination/memory-budgets.js";
+import { BudgetLink } from "../support/budget-link.js";
+import type { LinkWeather } from "../support/lossy-link.js";
+import { SimulatedClock, SimulatedTime } from "../support/simulated-time.js";
 import { Dice } from "./dice.js";
 
-const windowMs = 60_000;
-const leaseMs = 5_000;
+/** Calls begin before this, and everything is well after `stormMs`. */
+const stormMs = 60_000;
 
-/** An account of the run, and what an exact ledger knows of it. */
-interface Account {
-  readonly key: AccountKey;
-  readonly kind: "window" | "inFlight";
+/** The last call has ended, its settlement has been repeated, and leases have expired. */
+const endMs = 110_000;
+
+/** A long outage in some runs: longer than a store knows settled ids for. */
+const longOutageMs = 140_000;
+
+const leaseMs = 3_000;
+const callMsMax = 15_000;
+
+/** Time passes in steps of this; see `SimulatedTime`. */
+const gridMs = 1 / 1_024;
+
+/** A budget of the simulated policy. */
+interface SimulatedBudget {
+  readonly name: string;
+  readonly kind: AccountLaw["kind"];
   readonly capacity: number;
-  readonly whenLost: "release" | "charge";
-  /** By the index of the window. */
-  readonly spent: Map<number, number>;
-  readonly reserved: Map<number, number>;
-  readonly lost: Map<number, number>;
-  /** What calls of a window truly cost, by why the ledger lets them pass the capacity. */
-  readonly allowed: Map<number, number>;
-  readonly cost: Map<number, number>;
+  readonly estimateMax: number;
+  readonly isEnforced: boolean;
 }
 
-/** A call, as the world knows it. */
+const budgets: readonly SimulatedBudget[] = [
+  { name: "month", kind: "window", capacity: 300, estimateMax: 30, isEnforced: true },
+  { name: "flow", kind: "drain", capacity: 200, estimateMax: 30, isEnforced: true },
+  { name: "keys", kind: "inFlight", capacity: 3, estimateMax: 1, isEnforced: true },
+  { name: "soft", kind: "window", capacity: 100, estimateMax: 30, isEnforced: false },
+];
+
+const drainPeriodUs = 20_000_000;
+
+/** A replica from its start to its end. */
+interface Replica {
+  readonly ledger: StoreBudgetLedger;
+  readonly link: BudgetLink;
+  readonly clock: SkewedClock;
+  readonly weather: LinkWeather;
+  isLive: boolean;
+}
+
+/** A call, as its caller knows it. */
 interface Call {
-  readonly id: ReservationId;
+  readonly owner: Replica;
   readonly entries: readonly ReservedEntry[];
-  readonly accounts: readonly Account[];
+  readonly askedMs: number;
+  answer: ReserveAnswer | undefined;
+  /** What it has cost, when it has ended; undefined: it runs, or its replica has died before. */
+  costs: readonly number[] | undefined;
+  endedMs: number | undefined;
+  /** Who has been told of its end. */
+  readonly settledBy: Replica[];
+}
+
+/** What the store did for an id, as its operations arrived. */
+interface Truth {
+  /** When it was reserved, by the store's clock, and as what; undefined: never. */
+  reserved: { readonly atMs: number; readonly entries: readonly ReservedEntry[] } | undefined;
+  charged:
+    | {
+        readonly atMs: number;
+        readonly costs: readonly number[];
+        readonly entries: readonly ReservedEntry[];
+        readonly isLate: boolean;
+      }
+    | undefined;
+}
+
+/** A call that the store let in, when, and what it cost. */
+interface StoredCall {
+  readonly entries: readonly ReservedEntry[];
   readonly costs: readonly number[];
-  /** Whether it was let in without an answer of the store. */
-  isUnreserved: boolean;
+  readonly reservedMs: number;
+  readonly endedMs: number | undefined;
 }
 
-/** A reservation, as the exact ledger knows it. */
-interface Held {
-  readonly window: number;
-  readonly call: Call;
-  /** Of a lost holder: until when a late settlement counts. */
-  lateUntilMs: number | undefined;
-}
+/** A clock whose wall time is off, as those of a fleet are. */
+class SkewedClock extends SimulatedClock {
+  readonly #skewUs: number;
 
-/** What the run met, so that a test sees that it met everything. */
-export interface BudgetRunCounts {
-  admitted: number;
-  refused: number;
-  unreserved: number;
-  settled: number;
-  late: number;
-  unknown: number;
-  expired: number;
-  killed: number;
-  overshot: number;
+  constructor(time: SimulatedTime, skewMs: number) {
+    super(time, Math.abs(Math.floor(skewMs)));
+    this.#skewUs = Math.floor(skewMs * 1_000);
+  }
+
+  override epochUs(): number {
+    return super.epochUs() + this.#skewUs;
+  }
 }
 
 /**
- * Holders that share accounts, over a network that loses and delays batches and answers, and that
- * are killed; next to an exact ledger. Every outcome and every amount of the store is compared.
+ * Replicas over one store, with calls that cost what nobody knew, outages, losses, kills and months
+ * that end. Beside them an exact ledger of what was admitted, and what had to be charged.
  */
 export class BudgetRun {
   readonly violations: string[] = [];
-  readonly counts: BudgetRunCounts = {
-    ...{ admitted: 0, refused: 0, unreserved: 0, settled: 0, late: 0, unknown: 0 },
-    ...{ expired: 0, killed: 0, overshot: 0 },
+  readonly counts = {
+    reserved: 0,
+    refused: 0,
+    failureAdmitted: 0,
+    failureRefused: 0,
+    late: 0,
+    unreserved: 0,
+    killed: 0,
+    underestimated: 0,
   };
-  readonly #store: BudgetStore;
-  readonly #clock: FakeClock;
+  readonly #time = new SimulatedTime();
+  readonly #storeClock = new SimulatedClock(this.#time, 0);
+  readonly #store = new MemoryBudgets(this.#storeClock);
+  readonly #seed: number;
   readonly #dice: Dice;
-  readonly #accounts: readonly Account[];
-  readonly #leases = new Map<string, number>();
-  readonly #alive: string[] = [];
-  readonly #delayed = new Map<string, (readonly BudgetOperation[])[]>();
-  readonly #calls = new Map<ReservationId, Call>();
-  readonly #held = new Map<ReservationId, Held>();
-  /** Ids that are reserved, refused or charged: none is reserved again. */
-  readonly #highest = new Map<string, number>();
-  /** Ids whose costs are charged. */
-  readonly #charged = new Set<ReservationId>();
-  /** Calls that wait for their settlement to be heard. */
-  readonly #open = new Set<Call>();
-  /** Calls of killed holders: only others may settle them. */
-  readonly #orphans = new Set<Call>();
-  #holderCount = 0;
-  #callCount = 0;
+  readonly #replicas: Replica[] = [];
+  readonly #calls: Call[] = [];
+  readonly #truth = new Map<ReservationId, Truth>();
+  readonly #onStoreFailure: ReservedEntry["onStoreFailure"];
+  readonly #whenLost: ReservedEntry["whenLost"];
+  readonly #replicaCount: number;
+  readonly #restMs: number;
+  /** Ends of months, in milliseconds since the run began. */
+  readonly #monthEndsMs: readonly number[];
+  #startedCount = 0;
 
-  constructor(store: BudgetStore, clock: FakeClock, seed: number) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#dice = new Dice(new FakeRandom(seed));
+  constructor(seed: number) {
+    this.#seed = seed;
+    this.#dice = new Dice(randomStream(seed, "world"));
     const dice = this.#dice;
-    this.#accounts = Array.from({ length: 2 + dice.below(3) }, (_, i): Account => {
-      const kind = i > 0 && dice.chance(0.25) ? "inFlight" : "window";
-      return {
-        key: testAccount(`budget-${i}`, `${kind}`),
-        kind,
-        capacity: kind === "window" ? 100 + dice.below(400) : 1 + dice.below(8),
-        whenLost: dice.pick(["release", "charge"]),
-        ...{ spent: new Map(), reserved: new Map(), lost: new Map() },
-        ...{ allowed: new Map(), cost: new Map() },
-      };
+    this.#onStoreFailure = dice.pick(["local", "local", "allow", "deny"]);
+    this.#whenLost = dice.pick(["release", "charge"]);
+    this.#replicaCount = 2 + dice.below(4);
+    this.#restMs = dice.chance(0.05) ? longOutageMs : 0;
+    const firstMs = dice.between(5_000, 31_000);
+    this.#monthEndsMs = Array.from({ length: 20 }, (_, i) => Math.floor(firstMs + i * 29_500));
+    for (let i = 0; i < this.#replicaCount; i += 1) this.#start();
+  }
+
+  async run(): Promise<void> {
+    this.#scheduleCalls();
+    this.#scheduleFaults();
+    const calmMs = stormMs + this.#restMs;
+    this.#time.after(calmMs, () => this.#calm());
+    await this.#time.runUntil(endMs + this.#restMs);
+    await this.#check();
+  }
+
+  #start(): void {
+    this.#startedCount += 1;
+    const random = randomStream(this.#seed, `replica ${this.#startedCount}`);
+    const clock = new SkewedClock(this.#time, this.#dice.between(-1_000, 1_000));
+    const lostRatio = this.#dice.pick([0, 0, 0.02]);
+    const weather = { delayMs: 0.5, lostRatio, isOut: false };
+    const watcher = {
+      applied: (batch: BudgetBatch, outcomes: readonly BudgetOutcome[]) =>
+        this.#applied(batch, outcomes),
+    };
+    const network = this.#storeClock;
+    const link = new BudgetLink({ inner: this.#store, clock, network, random, weather, watcher });
+    const ledger = new StoreBudgetLedger({
+      ...{ store: link, clock, random, leaseMs, heartbeatMs: 1_000 },
+      replicaCount: () => this.#replicaCount,
     });
-    for (let i = 0; i < 3; i += 1) this.#join();
+    this.#replicas.push({ ledger, link, clock, weather, isLive: true });
   }
 
-  async run(steps: number): Promise<void> {
-    for (let i = 0; i < steps; i += 1) {
-      await this.#step();
-      await this.#compare();
-    }
-    for (const account of this.#accounts) this.#judge(account);
+  #live(): readonly Replica[] {
+    return this.#replicas.filter(({ isLive }) => isLive);
   }
 
-  async #step(): Promise<void> {
+  #kill(replica: Replica): void {
+    replica.isLive = false;
+    replica.link.isDead = true;
+    replica.clock.stop();
+    this.counts.killed += 1;
+  }
+
+  #scheduleCalls(): void {
     const dice = this.#dice;
-    this.#clock.advance(dice.chance(0.03) ? dice.below(windowMs) : dice.below(1_500));
-    if (dice.chance(0.02)) this.#kill();
-    const holder = dice.pick(this.#alive);
-    if (dice.chance(0.25)) await this.#renew(holder);
-    else await this.#send(holder);
-    const waiting = [...this.#delayed.keys()];
-    if (waiting.length > 0 && dice.chance(0.3)) await this.#flush(dice.pick(waiting));
-  }
-
-  /** A batch of calls that begin, and of settlements, each maybe for the second time. */
-  async #send(holder: string): Promise<void> {
-    const dice = this.#dice;
-    const operations: BudgetOperation[] = [];
-    const begun: Call[] = [];
-    for (let i = dice.below(3); i >= 0; i -= 1) {
-      const call = this.#begin(holder);
-      begun.push(call);
-      operations.push({ kind: "reserve", id: call.id, entries: call.entries });
-    }
-    const settling = [...this.#open, ...this.#orphans].filter((call) => {
-      return dice.chance(holderOf(call.id) === holder ? 0.3 : 0.08);
-    });
-    for (const call of settling) operations.push(this.#settlementOf(call, holder));
-    await this.#flush(holder);
-    const fate = dice.below(10);
-    if (fate === 0) {
-      this.#unheard(begun);
-    } else if (fate === 1) {
-      this.#delayed.set(holder, [...(this.#delayed.get(holder) ?? []), operations]);
-      this.#unheard(begun);
-    } else {
-      const outcomes = await this.#deliver(holder, operations);
-      if (fate === 2) this.#unheard(begun);
-      else this.#hear(begun, settling, outcomes);
-    }
-  }
-
-  #begin(holder: string): Call {
-    const dice = this.#dice;
-    this.#callCount += 1;
-    const accounts = this.#accounts.filter((_, i) => i === 0 || dice.chance(0.6));
-    const estimates = accounts.map(({ kind }) => (kind === "window" ? dice.below(60) : 1));
-    const costs = accounts.map(({ kind }, i) => {
-      if (kind === "inFlight") return 0;
-      return dice.chance(0.7) ? dice.below((estimates[i] ?? 0) + 1) : dice.below(120);
-    });
-    const entries = accounts.map(({ key, kind, capacity, whenLost }, i) => {
-      const law = kind === "window" ? this.#windowLaw() : ({ kind } as const);
-      return testEntry({ account: key, law, capacity, whenLost, estimate: estimates[i] ?? 0 });
-    });
-    const id = reservationId(holder, this.#callCount);
-    const call = { id, entries, accounts, costs, isUnreserved: false };
-    this.#calls.set(id, call);
-    return call;
-  }
-
-  #windowLaw(): AccountLaw {
-    const startUs = 1_000 * windowMs * this.#window();
-    const endUs = startUs + 1_000 * windowMs;
-    return { kind: "window", windows: { startUs, endUs, nextEndUs: endUs + 1_000 * windowMs } };
-  }
-
-  #settlementOf({ id, costs, entries, isUnreserved }: Call, by: string): BudgetOperation {
-    const isOwn = holderOf(id) === by && isUnreserved;
-    return { kind: "settle", id, costs, ...(isOwn ? { unreserved: entries } : {}) };
-  }
-
-  /** The store has not answered: a failure mode lets calls in, or refuses them. */
-  #unheard(begun: readonly Call[]): void {
-    for (const call of begun) {
-      const isLetIn = this.#dice.chance(0.5);
-      const costs = isLetIn ? call.costs : call.costs.map(() => 0);
-      const own = { ...call, costs, isUnreserved: true };
-      this.#calls.set(call.id, own);
-      const held = this.#held.get(call.id);
-      if (held !== undefined) this.#held.set(call.id, { ...held, call: own });
-      this.#open.add(own);
-    }
-  }
-
-  #hear(
-    begun: readonly Call[],
-    settling: readonly Call[],
-    outcomes: readonly BudgetOutcome[],
-  ): void {
-    begun.forEach((call, i) => {
-      const outcome = outcomes[i];
-      if (outcome?.kind === "reserved" && outcome.result.isReserved) this.#open.add(call);
-    });
-    for (const call of settling) {
-      // Some settle again what is settled.
-      if (this.#dice.chance(0.8)) this.#open.delete(call);
-      if (this.#dice.chance(0.8)) this.#orphans.delete(call);
-    }
-  }
-
-  async #flush(holder: string): Promise<void> {
-    for (const operations of this.#delayed.get(holder) ?? []) {
-      await this.#deliver(holder, operations);
-    }
-    this.#delayed.delete(holder);
-  }
-
-  async #deliver(
-    holder: string,
-    operations: readonly BudgetOperation[],
-  ): Promise<readonly BudgetOutcome[]> {
-    const outcomes = await this.#store.apply({ holder, leaseMs, operations }, soon());
-    this.#leases.set(holder, this.#nowMs() + leaseMs);
-    operations.forEach((operation, i) => {
-      const expected = this.#expect(operation, holder);
-      const outcome = outcomes[i];
-      const found =
-        outcome?.kind === "reserved"
-          ? String(outcome.result.isReserved)
-          : outcome?.kind === "settled"
-            ? outcome.result
-            : "";
-      if (found !== expected) this.violations.push(`${operation.id}: ${found}, not ${expected}`);
-    });
-    return outcomes;
-  }
-
-  /** Does the same in the exact ledger. */
-  #expect(operation: BudgetOperation, holder: string): string {
-    const { id } = operation;
-    const call = this.#calls.get(id);
-    if (call === undefined) throw new Error("the world knows its calls");
-    if (operation.kind === "reserve") return String(this.#reserve(call));
-    const held = this.#held.get(id);
-    if (held === undefined) {
-      if (operation.unreserved === undefined || this.#charged.has(id)) return this.#note("unknown");
-      this.#raise(id);
-      this.#charge(call, this.#window(), { isReserved: false });
-      this.counts.unreserved += 1;
-      return "settled";
-    }
-    this.#held.delete(id);
-    if (held.lateUntilMs === undefined) {
-      this.#release(held);
-      this.#charge(call, held.window, { isReserved: true });
-      return this.#note("settled");
-    }
-    if (held.lateUntilMs <= this.#nowMs()) {
-      if (operation.unreserved === undefined) return this.#note("unknown");
-      throw new Error(`${holder} is dead, and does not settle`);
-    }
-    call.accounts.forEach((account, i) => {
-      const estimate = call.entries[i]?.estimate ?? 0;
-      const sums = account.whenLost === "charge" ? account.spent : account.lost;
-      if (account.kind === "window") add(sums, held.window, -estimate);
-      else if (account.whenLost === "release") add(account.lost, 0, -estimate);
-    });
-    this.#charge(call, held.window, { isReserved: true });
-    return this.#note("late");
-  }
-
-  #reserve(call: Call): boolean {
-    const { id, entries, accounts } = call;
-    if (numberOf(id) <= (this.#highest.get(holderOf(id)) ?? -1)) return false;
-    this.#raise(id);
-    const window = this.#window();
-    const fits = accounts.every((account, i) => {
-      const at = account.kind === "window" ? window : 0;
-      const used = of(account.spent, at) + of(account.reserved, at);
-      return used + (entries[i]?.estimate ?? 0) <= account.capacity;
-    });
-    this.counts[fits ? "admitted" : "refused"] += 1;
-    if (!fits) return false;
-    accounts.forEach((account, i) => {
-      const at = account.kind === "window" ? window : 0;
-      add(account.reserved, at, entries[i]?.estimate ?? 0);
-    });
-    this.#held.set(id, { window, call, lateUntilMs: undefined });
-    return true;
-  }
-
-  #raise(id: ReservationId): void {
-    const holder = holderOf(id);
-    this.#highest.set(holder, Math.max(this.#highest.get(holder) ?? -1, numberOf(id)));
-  }
-
-  #release({ window, call }: Held): void {
-    call.accounts.forEach((account, i) => {
-      const at = account.kind === "window" ? window : 0;
-      add(account.reserved, at, -(call.entries[i]?.estimate ?? 0));
-    });
-  }
-
-  #charge(call: Call, window: number, { isReserved }: { readonly isReserved: boolean }): void {
-    if (this.#charged.has(call.id)) this.violations.push(`${call.id} is charged twice`);
-    this.#charged.add(call.id);
-    call.accounts.forEach((account, i) => {
-      if (account.kind !== "window") return;
-      const cost = call.costs[i] ?? 0;
-      const estimate = call.entries[i]?.estimate ?? 0;
-      add(account.spent, window, cost);
-      add(account.cost, window, cost);
-      add(account.allowed, window, isReserved ? Math.max(0, cost - estimate) : cost);
-    });
-  }
-
-  async #renew(holder: string): Promise<void> {
-    const { expiredCount } = await this.#store.renew(holder, leaseMs, soon());
-    const nowMs = this.#nowMs();
-    this.#leases.set(holder, nowMs + leaseMs);
-    let expected = 0;
-    for (const [id, held] of this.#held) {
-      const isLost = (this.#leases.get(holderOf(id)) ?? 0) <= nowMs;
-      if (!isLost || held.lateUntilMs !== undefined) continue;
-      expected += 1;
-      held.lateUntilMs = nowMs + lateSettlementMsMax;
-      this.#release(held);
-      held.call.accounts.forEach((account, i) => {
-        const estimate = held.call.entries[i]?.estimate ?? 0;
-        const cost = held.call.costs[i] ?? 0;
-        const at = account.kind === "window" ? held.window : 0;
-        if (account.whenLost === "release") {
-          add(account.lost, at, estimate);
-          // What it makes room for may cost as much again.
-          add(account.allowed, at, Math.min(cost, estimate));
-        } else if (account.kind === "window") add(account.spent, at, estimate);
+    const count = 60 + dice.below(200);
+    for (let i = 0; i < count; i += 1) {
+      this.#time.after(dice.between(0, stormMs), () => {
+        // Some come together, so that they share a batch.
+        for (let j = dice.pick([1, 1, 1, 4]); j > 0; j -= 1) this.#ask();
       });
     }
-    this.counts.expired += expected;
-    if (expiredCount !== expected) this.violations.push(`${expiredCount} of ${expected} expired`);
   }
 
-  #join(): void {
-    this.#holderCount += 1;
-    this.#alive.push(`h${this.#holderCount}`);
-  }
-
-  /** Nobody hears of it again; its calls go on, and others may see their ends. */
-  #kill(): void {
-    const [dead] = this.#alive.splice(this.#dice.below(this.#alive.length), 1);
-    this.counts.killed += 1;
-    for (const call of this.#open) {
-      if (holderOf(call.id) !== dead) continue;
-      this.#open.delete(call);
-      if (this.#dice.chance(0.7)) this.#orphans.add({ ...call, isUnreserved: false });
+  #scheduleFaults(): void {
+    const dice = this.#dice;
+    for (let count = dice.below(5); count > 0; count -= 1) {
+      const atMs = dice.between(1_000, stormMs - 12_000);
+      const spanMs = dice.pick([100, 1_000, 4_000, 11_000]) * dice.between(0.3, 1);
+      const fault = dice.pick(["outage", "partition", "loss", "delay", "kill", "kill"] as const);
+      this.#time.after(atMs, () => this.#strike(fault, spanMs));
     }
-    this.#join();
+    if (this.#restMs > 0)
+      this.#time.after(stormMs, () => this.#during(this.#replicas, { isOut: true }));
   }
 
-  /** Compares what the store says of each account. */
-  async #compare(): Promise<void> {
-    const rows = await this.#store.read(
-      this.#accounts.map(({ key: account, kind }) => {
-        return { account, law: kind === "window" ? this.#windowLaw() : { kind } };
-      }),
-      soon(),
+  #strike(fault: "outage" | "partition" | "loss" | "delay" | "kill", spanMs: number): void {
+    const live = this.#live();
+    const one = live[this.#dice.below(live.length)];
+    if (one === undefined) return;
+    if (fault === "kill") {
+      this.#kill(one);
+      this.#time.after(spanMs, () => this.#start());
+      return;
+    }
+    const changes = {
+      outage: { isOut: true },
+      partition: { isOut: true },
+      loss: { lostRatio: 0.5 },
+      delay: { delayMs: 6 },
+    };
+    const struck = fault === "partition" ? [one] : live;
+    const restore = this.#during(struck, changes[fault]);
+    this.#time.after(spanMs, restore);
+  }
+
+  #during(replicas: readonly Replica[], change: Partial<LinkWeather>): () => void {
+    const before = replicas.map(({ weather }) => ({ ...weather }));
+    for (const { weather } of replicas) Object.assign(weather, change);
+    return () => {
+      for (const [i, { weather }] of replicas.entries()) Object.assign(weather, before[i]);
+    };
+  }
+
+  #calm(): void {
+    while (this.#live().length === 0) this.#start();
+    for (const { weather } of this.#replicas) {
+      Object.assign(weather, { delayMs: 0.5, lostRatio: 0, isOut: false });
+    }
+  }
+
+  #ask(): void {
+    const live = this.#live();
+    const owner = live[this.#dice.below(live.length)];
+    if (owner === undefined) return;
+    const entries = this.#entries(owner.clock.epochUs());
+    const askedMs = this.#time.nowMs;
+    const call: Call = {
+      ...{ owner, entries, askedMs, answer: undefined, costs: undefined, endedMs: undefined },
+      settledBy: [],
+    };
+    this.#calls.push(call);
+    const patienceMs = this.#dice.pick([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 2]);
+    owner.ledger.reserve(entries, owner.clock.monotonicMs() + patienceMs, (answer) =>
+      this.#answered(call, answer),
     );
-    const window = this.#window();
-    this.#accounts.forEach((account, i) => {
-      const at = account.kind === "window" ? window : 0;
-      const { spent = 0, reserved = 0, spentBefore = 0, lost = 0 } = rows[i] ?? {};
-      const expected = [
-        of(account.spent, at),
-        of(account.reserved, at),
-        account.kind === "window" ? of(account.spent, at - 1) : 0,
-        of(account.lost, at),
-      ];
-      const found = [spent, reserved, spentBefore, lost];
-      if (String(found) === String(expected)) return;
-      this.violations.push(`${account.key}: ${found}, not ${expected} in window ${at}`);
+  }
+
+  /** Some of the budgets, one account of each. */
+  #entries(nowUs: number): readonly ReservedEntry[] {
+    const dice = this.#dice;
+    const chosen = budgets.filter(() => dice.chance(0.6));
+    const [first] = budgets;
+    return (chosen.length === 0 && first !== undefined ? [first] : chosen).map((budget) => ({
+      account: accountKey(budget.name, [dice.pick(["a", "b"])], String),
+      law: this.#lawOf(budget.kind, nowUs),
+      capacity: budget.capacity,
+      estimate: 1 + dice.below(budget.estimateMax),
+      isEnforced: budget.isEnforced,
+      whenLost: this.#whenLost,
+      onStoreFailure: this.#onStoreFailure,
+    }));
+  }
+
+  #lawOf(kind: AccountLaw["kind"], nowUs: number): AccountLaw {
+    if (kind === "drain") return { kind, periodUs: drainPeriodUs };
+    if (kind === "inFlight") return { kind };
+    return { kind, windows: this.#windowsAt(nowUs) };
+  }
+
+  #windowsAt(nowUs: number): Windows {
+    const nowMs = (nowUs - this.#beginUs) / 1_000;
+    const next = this.#monthEndsMs.findIndex((end) => nowMs < end);
+    const endOf = (index: number): number =>
+      this.#beginUs + 1_000 * (this.#monthEndsMs[index] ?? -100_000);
+    return { startUs: endOf(next - 1), endUs: endOf(next), nextEndUs: endOf(next + 1) };
+  }
+
+  get #beginUs(): number {
+    return this.#storeClock.epochUs() - this.#time.nowUs;
+  }
+
+  /** The month of a time since the run began. */
+  #monthAt(ms: number): number {
+    return this.#monthEndsMs.findIndex((end) => ms < end);
+  }
+
+  #answered(call: Call, answer: ReserveAnswer): void {
+    if (!call.owner.isLive) return;
+    if (call.answer !== undefined) this.violations.push("a call was answered twice");
+    call.answer = answer;
+    const lateMs = this.#time.nowMs - call.askedMs - defaultReserveTimeoutMs;
+    if (lateMs > 3 * gridMs) this.violations.push(`an answer came ${lateMs} ms too late`);
+    if (answer.kind === "failed") {
+      if (answer.id === undefined) this.counts.failureRefused += 1;
+      else this.#checkLocal(call);
+    } else if (answer.id === undefined) this.counts.refused += 1;
+    else this.counts.reserved += 1;
+    if (answer.id === undefined) return;
+    const { id } = answer;
+    this.#time.after(this.#dice.between(0, callMsMax), () => this.#end(call, id));
+  }
+
+  /** Of one key, a replica alone has at most its part of the calls in flight. */
+  #checkLocal(call: Call): void {
+    this.counts.failureAdmitted += 1;
+    if (this.#onStoreFailure !== "local") return;
+    for (const { account, law, capacity } of call.entries) {
+      if (law.kind !== "inFlight") continue;
+      const own = this.#calls.filter(
+        ({ owner, answer, endedMs, entries }) =>
+          owner === call.owner &&
+          answer?.id !== undefined &&
+          endedMs === undefined &&
+          entries.some((entry) => entry.account === account),
+      );
+      const most = Math.max(1, Math.floor(capacity / this.#replicaCount));
+      if (own.length > most) this.violations.push(`${own.length} local calls of ${account}`);
+    }
+  }
+
+  #end(call: Call, id: ReservationId): void {
+    const dice = this.#dice;
+    call.endedMs = this.#time.nowMs;
+    const isAborted = dice.chance(0.15);
+    const factor = dice.chance(0.25) ? dice.between(1, 3) : dice.between(0, 1);
+    const usedRatio = isAborted ? dice.pick([0, 0, 0.3]) : 1;
+    const costs = call.entries.map(({ estimate, law }) =>
+      law.kind === "inFlight" ? 0 : Math.floor(estimate * factor * usedRatio),
+    );
+    if (call.entries.some(({ estimate }, i) => (costs[i] ?? 0) > estimate)) {
+      this.counts.underestimated += 1;
+    }
+    const others = this.#live().filter((replica) => replica !== call.owner);
+    const observer = others[dice.below(others.length)];
+    const isSeen = dice.chance(call.owner.isLive ? 0.3 : 0.5);
+    if (isSeen && observer !== undefined) this.#settle(call, observer, { id, costs });
+    if (!call.owner.isLive) return;
+    const settleOwn = (): void => {
+      if (call.owner.isLive) this.#settle(call, call.owner, { id, costs });
+    };
+    if (isSeen) this.#time.after(500, settleOwn);
+    else settleOwn();
+    if (dice.chance(0.1)) this.#time.after(dice.between(0, 3_000), settleOwn);
+  }
+
+  #settle(call: Call, by: Replica, settlement: Settlement): void {
+    call.costs = settlement.costs;
+    call.settledBy.push(by);
+    by.ledger.settle(settlement);
+  }
+
+  /** Called by the link when the store has applied a batch. */
+  #applied(batch: BudgetBatch, outcomes: readonly BudgetOutcome[]): void {
+    const atMs = this.#time.nowMs;
+    for (const [i, operation] of batch.operations.entries()) {
+      const outcome = outcomes[i];
+      const truth = this.#truth.get(operation.id) ?? { reserved: undefined, charged: undefined };
+      this.#truth.set(operation.id, truth);
+      if (operation.kind === "reserve") {
+        const isReserved = outcome?.kind === "reserved" && outcome.result.isReserved;
+        if (isReserved) truth.reserved ??= { atMs, entries: operation.entries };
+        continue;
+      }
+      if (outcome?.kind !== "settled" || outcome.result === "unknown") continue;
+      if (truth.charged !== undefined) this.violations.push(`${operation.id} was charged twice`);
+      const isLate = outcome.result === "late";
+      const entries = truth.reserved?.entries ?? operation.unreserved ?? [];
+      truth.charged = { atMs, costs: operation.costs, entries, isLate };
+      if (isLate) this.counts.late += 1;
+      if (truth.reserved === undefined) this.counts.unreserved += 1;
+    }
+  }
+
+  async #check(): Promise<void> {
+    this.#checkCharges();
+    this.#checkCapacity();
+    this.#checkInFlight();
+    await this.#checkAccounts();
+    for (const { ledger } of this.#live()) {
+      if (ledger.queuedCount > 0) this.violations.push("settlements were left");
+      if (ledger.openCount > 0) this.violations.push("calls were left open");
+    }
+  }
+
+  /** Who was let in is charged once, what it cost; who was not, nothing. */
+  #checkCharges(): void {
+    const admitted = this.#admitted();
+    for (const call of this.#calls) {
+      if (call.answer === undefined && call.owner.isLive) this.violations.push("no answer came");
+    }
+    for (const [id, { charged }] of this.#truth) {
+      if (charged === undefined) continue;
+      const expected = admitted.get(id)?.costs ?? charged.costs.map(() => 0);
+      if (charged.costs.some((cost, i) => cost !== expected[i])) {
+        this.violations.push(`${id} was charged ${charged.costs.join()}, cost ${expected.join()}`);
+      }
+    }
+    for (const [id, call] of admitted) {
+      const truth = this.#truth.get(id);
+      const isDue = call.settledBy.some(
+        (by) => by.isLive && (by === call.owner || truth?.reserved !== undefined),
+      );
+      if (isDue && truth?.charged === undefined) this.violations.push(`${id} was not charged`);
+    }
+  }
+
+  /**
+   * What the store let in costs at most the capacity, without what it cost beyond its estimates:
+   * in each month, and without what was lost with its replica.
+   */
+  #checkCapacity(): void {
+    const sums = new Map<string, { sum: number; readonly capacity: number }>();
+    for (const { entries, reservedMs, costs } of this.#byStore()) {
+      for (const [i, { account, law, estimate, capacity, isEnforced }] of entries.entries()) {
+        if (law.kind !== "window" || !isEnforced) continue;
+        const key = `${account} ${this.#monthAt(reservedMs)}`;
+        const known = sums.get(key) ?? { sum: 0, capacity };
+        known.sum += Math.min(estimate, costs[i] ?? 0);
+        sums.set(key, known);
+      }
+    }
+    for (const [key, { sum, capacity }] of sums) {
+      if (sum > capacity) this.violations.push(`${key}: ${sum} of ${capacity} were admitted`);
+    }
+  }
+
+  /** What the store let in is never more in flight than its maximum. */
+  #checkInFlight(): void {
+    const changes = new Map<string, { readonly atMs: number; readonly by: number }[]>();
+    for (const { entries, reservedMs, endedMs } of this.#byStore()) {
+      for (const { account, law, isEnforced } of entries) {
+        if (law.kind !== "inFlight" || !isEnforced || endedMs === undefined) continue;
+        const own = changes.get(account) ?? [];
+        own.push({ atMs: reservedMs, by: 1 }, { atMs: endedMs, by: -1 });
+        changes.set(account, own);
+      }
+    }
+    for (const [account, own] of changes) {
+      let count = 0;
+      for (const { by } of own.toSorted((a, b) => a.atMs - b.atMs || a.by - b.by)) {
+        count += by;
+        if (count > 3) this.violations.push(`${account}: ${count} are in flight`);
+      }
+    }
+  }
+
+  /** Calls that the store let in, and that were settled before their leases expired. */
+  #byStore(): readonly StoredCall[] {
+    const calls = this.#admitted();
+    return [...this.#truth].flatMap(([id, { reserved, charged }]) => {
+      if (reserved === undefined || charged === undefined || charged.isLate) return [];
+      const call = calls.get(id);
+      // The store was told of others after they had been let in, without being asked.
+      const { entries } = call?.answer?.kind === "decided" ? call : reserved;
+      const { costs } = charged;
+      return { entries, costs, reservedMs: reserved.atMs, endedMs: call?.endedMs };
     });
   }
 
-  /** The promise: calls cost no more than the capacity and what they cost beyond estimates. */
-  #judge({ key, capacity, cost, allowed }: Account): void {
-    for (const [window, sum] of cost) {
-      if (sum > capacity) this.counts.overshot += 1;
-      const most = capacity + of(allowed, window);
-      if (sum > most)
-        this.violations.push(`${key}: calls of window ${window} cost ${sum} of ${most}`);
+  #admitted(): ReadonlyMap<ReservationId, Call> {
+    return new Map(
+      this.#calls.flatMap((call) =>
+        call.answer?.id === undefined ? [] : [[call.answer.id, call]],
+      ),
+    );
+  }
+
+  /** The store's accounts are those of the exact ledger. */
+  async #checkAccounts(): Promise<void> {
+    const nowUs = this.#storeClock.epochUs();
+    const month = this.#monthAt(this.#time.nowMs);
+    const named = budgets.flatMap(({ name, kind }) =>
+      ["a", "b"].map((value) => ({
+        account: accountKey(name, [value], String),
+        law: this.#lawOf(kind, nowUs),
+      })),
+    );
+    const rows = await this.#store.read(named);
+    for (const [i, { account, law }] of named.entries()) {
+      const row = rows[i];
+      if (row === undefined) continue;
+      if (row.reserved !== 0) this.violations.push(`${account}: ${row.reserved} stay reserved`);
+      if (law.kind !== "window") continue;
+      const expected = [this.#spent(account, month), this.#spent(account, month - 1)];
+      if (row.spent !== expected[0] || row.spentBefore !== expected[1]) {
+        const found = `${row.spent} and ${row.spentBefore}`;
+        this.violations.push(`${account}: ${found} are spent, of ${expected.join(" and ")}`);
+      }
     }
   }
 
-  #note(result: "settled" | "late" | "unknown"): string {
-    this.counts[result] += 1;
-    return result;
+  #spent(account: string, month: number): number {
+    let sum = 0;
+    for (const { reserved, charged } of this.#truth.values()) {
+      const { atMs, entries } = reserved ?? charged ?? { atMs: 0, entries: [] };
+      if (this.#monthAt(atMs) !== month) continue;
+      for (const [i, entry] of entries.entries()) {
+        if (entry.account !== account) continue;
+        if (charged !== undefined) sum += charged.costs[i] ?? 0;
+        else if (entry.whenLost === "charge") sum += entry.estimate;
+      }
+    }
+    return sum;
   }
-
-  #nowMs(): number {
-    return Math.floor(this.#clock.epochUs() / 1_000);
-  }
-
-  #window(): number {
-    return Math.floor(this.#nowMs() / windowMs);
-  }
-}
-
-function of(sums: ReadonlyMap<number, number>, at: number): number {
-  return sums.get(at) ?? 0;
-}
-
-function add(sums: Map<number, number>, at: number, amount: number): void {
-  sums.set(at, of(sums, at) + amount);
 }

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { MemoryBudgets } from "../../src/store/coordination/memory-budgets.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { metCount, runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
-import { BudgetRun, type BudgetRunCounts } from "./budget-run.js";
+import { BudgetRun, type BudgetRunCounts } from "./budget-store-run.js";
 
 /** `npm run soak` runs 10,000. */
 const seeds = seedsFrom(1, 500);

@@ -16,7 +16,8 @@ import type {
   RoomTurnAnswer,
 } from "../../src/store/coordination/room-store.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { RoomLink, type RoomWatcher, type RoomWeather } from "../support/room-link.js";
+import type { LinkWeather } from "../support/lossy-link.js";
+import { RoomLink, type RoomWatcher } from "../support/room-link.js";
 import { SimulatedClock, SimulatedTime } from "../support/simulated-time.js";
 
 /** A fleet, a room, and who comes. */
@@ -85,7 +86,7 @@ export class RoomRun implements RoomWatcher {
   readonly shuffles: LineShuffle[] = [];
   /** Who was called, in that order, and in which second of the simulation. */
   readonly called: { readonly number: number; readonly second: number }[] = [];
-  readonly weather: RoomWeather = { delayMs: 2, lostRatio: 0, isOut: false };
+  readonly weather: LinkWeather = { delayMs: 2, lostRatio: 0, isOut: false };
   readonly #scenario: RoomScenario;
   readonly #random: FakeRandom;
   readonly #clock = new SimulatedClock(this.time, 0);
@@ -387,7 +388,7 @@ export class RoomRun implements RoomWatcher {
     } else this.#during(this.#random.next() * 20_000, { delayMs: this.#random.next() * 400 });
   }
 
-  #during(spanMs: number, change: Partial<RoomWeather>): void {
+  #during(spanMs: number, change: Partial<LinkWeather>): void {
     Object.assign(this.weather, change);
     this.#clock.schedule(spanMs, () => {
       Object.assign(this.weather, { delayMs: 2, lostRatio: 0, isOut: false });

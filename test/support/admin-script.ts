@@ -25,6 +25,67 @@ const ann = [
 /** A caller's value that would act on a terminal, and one that is long. */
 const wicked = [{ key: "user", value: `\u001b[2J\u202e${"mallory".repeat(20)}` }];
 
+const day = (text: string) => timestampFromMs(Date.parse(`${text}T00:00:00Z`));
+
+/** A budget of money, and an account that has spent much of it. */
+export const scriptedBudget = {
+  name: "team-month",
+  unit: "money",
+  currency: "USD",
+  decimals: 9,
+  amount: 500_000_000_000n,
+  services: ["llm"],
+  models: ["gpt-*"],
+  per: ["header x-team", "model"],
+  period: "month",
+  timeZone: "Europe/Berlin",
+  windowStart: day("2026-11-01"),
+  windowEnd: day("2026-12-01"),
+  over: "refuse",
+  warnAt: 0.8,
+  onStoreFailure: "local",
+  whenLost: "release",
+  domain: "shop",
+};
+
+const sums = {
+  accountCount: 1_234n,
+  spent: 1_250_005_750_000n,
+  reserved: 120_000_000_000n,
+  spentBefore: 900_000_000_000n,
+  lost: 1_000_000n,
+  capacity: 3_000_000_000_000n,
+  warnedCount: 2n,
+  overCount: 1n,
+  projectedOverCount: 3n,
+  usedRatioMax: 1.02,
+  projected: 1_875_008_625_000n,
+  readAt: scriptedTime,
+};
+
+const account = {
+  account: { budget: "team-month", values: ["research", "gpt-4o"] },
+  capacity: 600_000_000_000n,
+  toppedUp: 100_000_000_000n,
+  spent: 450_005_750_000n,
+  reserved: 12_000_000_000n,
+  spentBefore: 400_000_000_000n,
+  lost: 0n,
+  usedRatio: 0.77,
+  projected: 675_000_000_000n,
+  exhaustedAt: day("2026-11-27"),
+};
+
+const topUp = {
+  id: "t-1f2e3d4c",
+  account: account.account,
+  amount: 100_000_000_000n,
+  expiresAt: day("2026-12-01"),
+  reason: "launch week",
+  author: "ann",
+  version: 3n,
+};
+
 const override = {
   id: "o-1f2e3d4c",
   domain: "shop",
@@ -332,6 +393,66 @@ export const busyScript = {
       ahead: 56n,
       estimate: { low: seconds(90), middle: seconds(100), high: seconds(120) },
       time: scriptedTime,
+    }),
+  },
+  budgets: {
+    listBudgets: ({ budget, withoutSums }) => ({
+      budgets: [
+        { ...scriptedBudget, ...(withoutSums ? {} : { sums }) },
+        {
+          name: "everybody-minute",
+          unit: "tokens",
+          amount: 1_000_000n,
+          drainPeriod: seconds(60),
+          over: "annotate",
+          onStoreFailure: "allow",
+          whenLost: "charge",
+          isDryRun: true,
+          ...(withoutSums ? {} : { sums: { accountCount: 1n, spent: 12n, capacity: 1_000_000n } }),
+        },
+      ].filter(({ name }) => budget === "" || budget === name),
+      policyVersion: "v1",
+    }),
+    listBudgetAccounts: () => ({
+      budget: scriptedBudget,
+      accounts: [
+        account,
+        { ...account, account: { budget: "team-month", values: [wicked[0]?.value ?? "", ""] } },
+      ],
+    }),
+    getBudgetAccount: () => ({ budget: scriptedBudget, account, topUps: [topUp] }),
+    listTopUps: () => ({ topUps: [topUp] }),
+    topUpBudget: ({ amount, account: named, reason, id, expiresAt }) => ({
+      topUp: {
+        ...topUp,
+        ...(named === undefined ? {} : { account: named }),
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+        amount,
+        reason,
+        id: id === "" ? topUp.id : id,
+      },
+      account,
+    }),
+    deleteTopUp: () => ({}),
+    refundBudget: ({ amount }) => ({ refunded: amount - 1n, account }),
+    listUsage: ({ fromDay, groupBy }) => ({
+      currency: "USD",
+      decimals: 9,
+      rows: [
+        {
+          day: groupBy.length === 0 ? fromDay : "",
+          service: groupBy.length === 0 ? "llm" : "",
+          ...(groupBy.length === 0 ? { account: account.account } : {}),
+          model: "gpt-4o",
+          callCount: 1_200n,
+          inputTokens: 1_500_000n,
+          cachedTokens: 20n,
+          outputTokens: 90_000n,
+          cost: 5_750_000n,
+        },
+        { model: '=cmd|"x"', callCount: 3n, account: { budget: "team-month", values: ["@a"] } },
+        { isRest: true, callCount: 9n },
+      ],
     }),
   },
   fleet: {

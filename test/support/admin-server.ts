@@ -9,6 +9,7 @@ import type { AddressInfo } from "node:net";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
@@ -22,6 +23,7 @@ export interface AdminScript {
   readonly policies?: Partial<ServiceImpl<typeof PolicyService>>;
   readonly quotas?: Partial<ServiceImpl<typeof QuotaService>>;
   readonly rooms?: Partial<ServiceImpl<typeof RoomService>>;
+  readonly budgets?: Partial<ServiceImpl<typeof BudgetService>>;
   readonly fleet?: Partial<ServiceImpl<typeof FleetService>>;
   /** Serves TLS with these, in PEM. */
   readonly tls?: { readonly cert: string; readonly key: string };
@@ -45,13 +47,14 @@ export class AdminServer {
   }
 
   static async start({ tls, ...services }: AdminScript): Promise<AdminServer> {
-    const { limits, policies, quotas, rooms, fleet } = services;
+    const { limits, policies, quotas, rooms, budgets, fleet } = services;
     const handler = connectNodeAdapter({
       routes: (router) => {
         router.service(LimitService, limits ?? {});
         router.service(PolicyService, policies ?? {});
         router.service(QuotaService, quotas ?? {});
         router.service(RoomService, rooms ?? {});
+        router.service(BudgetService, budgets ?? {});
         router.service(FleetService, fleet ?? {});
       },
     });

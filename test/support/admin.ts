@@ -5,6 +5,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
@@ -27,6 +28,7 @@ export interface AdminClients {
   readonly policies: Client<typeof PolicyService>;
   readonly quotas: Client<typeof QuotaService>;
   readonly rooms: Client<typeof RoomService>;
+  readonly budgets: Client<typeof BudgetService>;
   readonly fleet: Client<typeof FleetService>;
 }
 
@@ -47,6 +49,7 @@ export function adminClients(
     policies: createClient(PolicyService, transport),
     quotas: createClient(QuotaService, transport),
     rooms: createClient(RoomService, transport),
+    budgets: createClient(BudgetService, transport),
     fleet: createClient(FleetService, transport),
   };
 }

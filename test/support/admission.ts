@@ -1,6 +1,7 @@
 import type { Refusal, ScalarValue } from "../../src/core/admission/exchange-messages.js";
 import type { SharesPermits } from "../../src/core/admission/permit-share.js";
 import type { Priority } from "../../src/core/admission/priority.js";
+import type { SharedKeyCounts } from "../../src/core/admission/shared-key-counts.js";
 import { Admission, type AdmissionEvent } from "../../src/decide/admission/admission.js";
 import type {
   AdmissionCall,
@@ -11,6 +12,7 @@ import type {
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
+import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
@@ -52,6 +54,7 @@ export function testService(
     },
     admission: admission && testAdmission(admission),
     concurrency: undefined,
+    usage: undefined,
     workloadLabels: { app: "orders" },
     ...defaultBlocks,
     direction: "inbound",
@@ -138,7 +141,9 @@ export interface RigParts {
   readonly decider?: Decider;
   readonly clock?: FakeClock;
   readonly gateSettings?: ReadGateSettings;
+  readonly budgetsOf?: BlockParts["budgetsOf"];
   readonly permitsPeerPercentMax?: number;
+  readonly sharedKeys?: SharedKeyCounts;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -166,6 +171,8 @@ export class AdmissionRig {
         parts.decider ?? createTestDecider({ clock, policies, counters: new DecisionCounters() }),
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
+      ...(parts.budgetsOf === undefined ? {} : { budgetsOf: parts.budgetsOf }),
+      ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,

@@ -71,7 +71,15 @@ export interface PeerDecoder {
 export const freeBytesDefault = 131_072;
 
 const wanted = new WantedNames(new Set([":path"]));
-const parts = { requestHeaders: wanted, responseHeaders: wanted, attributes: wanted };
+const plainPath = { path: ":path", paths: undefined };
+const parts = {
+  requestHeaders: wanted,
+  responseHeaders: wanted,
+  attributes: wanted,
+  attributesKey: wanted,
+  metadataKeys: wanted,
+  metadata: new Map([[":path", { names: wanted, inner: new Map([[":path", plainPath]]) }]]),
+};
 const metrics = new MetricsDecoder();
 
 /** The default of HEADGATE_REQUEST_BYTES_MAX. */
@@ -100,7 +108,7 @@ const messageRows: readonly MessageRow[] = [
     methods: ["/envoy.service.ext_proc.v3.ExternalProcessor/Process"],
     schema: extProc.ProcessingRequestSchema,
     bytesMax: requestBytesMax,
-    decode: (bytes) => decodeExchange(bytes, { ...parts, attributesKey: wanted }),
+    decode: (bytes) => decodeExchange(bytes, parts),
   },
   {
     name: "discovery",

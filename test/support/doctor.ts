@@ -34,11 +34,18 @@ spec:
         limits: {min: 5, initial: 20, max: 40}
         feedback: [circuitBreakers]
       admission: {maxInFlight: 50, queue: {maxWait: 500ms, size: 20}}
+      usage: {model: body, from: body}
+  budgets:
+    - name: user-day
+      per: [{header: x-user}]
+      amount: 1_000_000 tokens
+      period: day
+      over: {fallback: {header: {x-tier: slow}}}
 `;
 
 /** The generated edge proxy of the policy. */
-export function doctorBootstrap(): Dumped {
-  const made = policyOf([{ file: "policy.yaml", text: doctorPolicyText }]);
+export function doctorBootstrap(text = doctorPolicyText): Dumped {
+  const made = policyOf([{ file: "policy.yaml", text }]);
   const { documents } = generate(
     { target: "envoy", policy: made, options: defaultGenerateOptions },
     [],
@@ -50,8 +57,8 @@ export function doctorBootstrap(): Dumped {
 }
 
 /** What Envoy would answer to /config_dump for it. */
-export function generatedDump(): Dumped {
-  const bootstrap = doctorBootstrap();
+export function generatedDump(text = doctorPolicyText): Dumped {
+  const bootstrap = doctorBootstrap(text);
   const { static_resources: own } = bootstrap;
   const part = (name: string, fields: object): object => ({
     "@type": `type.googleapis.com/envoy.admin.v3.${name}`,
@@ -94,8 +101,8 @@ export const rightStats: Readonly<Record<string, number>> = {
 /** A policy as the doctor compares it. */
 export function doctorPolicyOf(text: string): DoctorPolicy {
   const made = policyOf([{ file: "policy.yaml", text }]);
-  const { hash: version, domains, rules, services, quotas, waitingRooms } = made;
-  return { version, domains: new Set(domains), rules, services, quotas, waitingRooms };
+  const { hash: version, domains, rules, services, quotas, waitingRooms, budgets } = made;
+  return { version, domains: new Set(domains), rules, services, quotas, waitingRooms, budgets };
 }
 
 /** What is read of a healthy pair; `wrong` changes it. */

@@ -23,6 +23,9 @@ export interface EnvoyOptions {
   readonly route?: Json;
   /** Routes that are tried before the one for everything. */
   readonly routesBefore?: readonly Json[];
+  /** More fields of the listener, and of its connection manager. */
+  readonly listener?: Json;
+  readonly connectionManager?: Json;
   /** HTTP filters that see a request before it, and after it. */
   readonly filtersBefore?: readonly Json[];
   /** HTTP filters that see a request before the ext_proc filter does. */
@@ -79,6 +82,7 @@ export function envoyConfig(
         {
           name: "ingress",
           address: loopback(ports.listenerPort),
+          ...options.listener,
           filter_chains: [{ filters: [connectionManager(options)] }],
         },
       ],
@@ -106,6 +110,7 @@ function connectionManager(options: EnvoyOptions): Json {
         "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
       ),
       stat_prefix: "ingress",
+      ...options.connectionManager,
       ...(options.accessLog === undefined ? {} : { access_log: [fileLog(options.accessLog)] }),
       route_config: {
         name: "routes",

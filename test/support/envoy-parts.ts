@@ -5,6 +5,7 @@ import type { GenerateProblem } from "../../src/generate/base/generator.js";
 import { plainTree } from "../../src/generate/base/plain-tree.js";
 import { checkMessage } from "../../src/generate/check/check-message.js";
 import type { EnvoyContext } from "../../src/generate/envoy/base/context.js";
+import type { BudgetPolicy } from "../../src/policy/budgets/budget-policy.js";
 import { defaultProxies } from "../../src/policy/proxies/default-proxies.js";
 import type { ProxyPolicy } from "../../src/policy/proxies/proxies.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
@@ -16,6 +17,7 @@ import { readEnvoyApi } from "./envoy-api.js";
 export interface TestProxy {
   readonly services?: readonly ServicePolicy[];
   readonly waitingRooms?: readonly RoomPolicy[];
+  readonly budgets?: readonly BudgetPolicy[];
   readonly proxies?: Partial<ProxyPolicy>;
   /** The minor version of Envoy. Default 40. */
   readonly minor?: number;
@@ -42,6 +44,7 @@ export function testContext(proxy: TestProxy = {}): TestContext {
       rules: [],
       quotas: [],
       waitingRooms: proxy.waitingRooms ?? [],
+      budgets: proxy.budgets ?? [],
       services,
       proxies: { ...defaultProxies, ...proxies },
     },

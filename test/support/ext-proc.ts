@@ -1,7 +1,9 @@
 import type { ClientHttp2Session } from "node:http2";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import type { BufferedBody } from "../../src/core/admission/exchange.js";
 import type { Refusal } from "../../src/core/admission/exchange-messages.js";
+import type { CallFacts } from "../../src/core/budgets/usage.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -12,10 +14,12 @@ import type {
   AdmissionVerdict,
   ResponseFacts,
 } from "../../src/decide/admission/admission-call.js";
+import { ProcessingMode_BodySendMode } from "../../src/gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.js";
 import {
   ProcessingRequestSchema,
   type ProcessingResponse,
   ProcessingResponseSchema,
+  ProtocolConfigurationSchema,
 } from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { identity, type RunningTransport } from "./transports.js";
 import { waitFor } from "./wait.js";
@@ -110,6 +114,17 @@ export function requestHeaders(
   return { request: { case: "requestHeaders", value: httpHeaders(fields) } };
 }
 
+/** A first message with request headers that Envoy holds back until their body is answered. */
+export function bufferedRequest(): MessageInitShape<typeof ProcessingRequestSchema> {
+  const value = { ...httpHeaders({ ":path": "/", ":method": "POST" }), endOfStream: false };
+  return {
+    request: { case: "requestHeaders", value },
+    protocolConfig: create(ProtocolConfigurationSchema, {
+      requestBodyMode: ProcessingMode_BodySendMode.BUFFERED,
+    }),
+  };
+}
+
 /** A message with response headers. */
 export function responseHeaders(
   fields: Readonly<Record<string, string>> = { ":status": "200" },
@@ -138,12 +153,29 @@ export class DoorKeeper implements AdmissionDecider {
   readonly requestHeaderNames = new Set([":path", ":method", "x-name"]);
   readonly responseHeaderNames = new Set([":status", "grpc-status", "endpoint-load-metrics"]);
   readonly attributeNames = new Set(["request.path", "source.address"]);
+  readonly metadataPaths: AdmissionDecider["metadataPaths"] = new Map([
+    ["io.usage", new Set(["tokens", "details.cached"])],
+  ]);
   readonly asked: AskedRequest[] = [];
+  /** Whether it decides requests with their bodies, and those that it was shown. */
+  readsBodies = false;
+  readonly bodies: { readonly text: string; readonly isWhole: boolean }[] = [];
   readonly #decide: (request: AdmissionRequest, call: Answering) => void;
 
   /** @param decide told of each request; may answer then, later or never */
   constructor(decide: (request: AdmissionRequest, call: Answering) => void) {
     this.#decide = decide;
+  }
+
+  readsBody(): boolean {
+    return this.readsBodies;
+  }
+
+  /** Takes the body's text for the model. */
+  readBody(_request: AdmissionRequest, { bytes, isWhole }: BufferedBody): CallFacts {
+    const text = Buffer.from(bytes).toString();
+    this.bodies.push({ text, isWhole });
+    return { model: text.slice(0, 128), requestBytes: bytes.length };
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {

@@ -130,6 +130,7 @@ function wantedFilters(given: GeneratedCase): ReadonlyMap<string, readonly strin
     services.flatMap(({ name, hosts, ...service }) => {
       const filters = [
         ...(service.localRateLimit ? ["local_ratelimit"] : []),
+        ...(service.usage?.source.kind === "body" ? ["ext_proc.usage"] : []),
         ...(service.adaptiveConcurrency ? ["adaptive_concurrency"] : []),
         ...(service.admissionControl ? ["admission_control"] : []),
         ...quotas

@@ -18,6 +18,8 @@ export async function parseHere(options: PolicyParsingOptions): Promise<PolicyPa
   builder.setProxies(parsed.proxies);
   builder.setQuotas(parsed.quotas);
   builder.addWaitingRooms(parsed.waitingRooms);
+  builder.addBudgets(parsed.budgets);
+  builder.setPrices(parsed.prices);
   builder.addServices(parsed.services);
   builder.add(parsed.rules);
   const { warnings } = parsed;

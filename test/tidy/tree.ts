@@ -33,7 +33,7 @@ const architectureLinesMax = 250;
 /** Folders of src that the map of the architecture does not have, and those that are gone. */
 export function checkFolderIndex(paths: readonly string[], architecture: string): Violation[] {
   const folders = foldersOf(paths);
-  const rows = architecture.matchAll(/^\| `(src\/[\w/-]+)(?:\{([\w,-]+)\})?\/` \|/gm);
+  const rows = architecture.matchAll(/^\| `(src\/[\w/-]+)(?:\{([\w,/-]+)\})?\/` \|/gm);
   // `src/cli/{simulate,recommend}/` is a row of two.
   const indexed = new Set(
     [...rows].flatMap(([, start = "", names]) =>

@@ -15,6 +15,8 @@ const nothing: ComparedPolicy = {
   services: [],
   quotas: [],
   waitingRooms: [],
+  budgets: [],
+  prices: undefined,
   proxies: defaultProxies,
 };
 
@@ -30,6 +32,5 @@ export function describeChanges(before: Policy | undefined, after: Policy): read
 }
 
 function comparedOf({ domains, ...policy }: Policy): ComparedPolicy {
-  const { rules, services, quotas, waitingRooms, proxies } = policy;
-  return { domains: [...domains.keys()], rules, services, quotas, waitingRooms, proxies };
+  return { ...policy, domains: [...domains.keys()] };
 }

@@ -102,6 +102,7 @@ class Assembly {
   #ruleCount = 0;
   #serviceCount = 0;
   #roomCount = 0;
+  #budgetCount = 0;
   #chunkCount = 0;
   #warnings: FoundProblems = { problems: [], unreportedCount: 0 };
 
@@ -120,10 +121,16 @@ class Assembly {
       this.#ruleCount = message.ruleCount;
       this.#serviceCount = message.serviceCount;
       this.#roomCount = message.roomCount;
+      this.#budgetCount = message.budgetCount;
+      this.#builder.setPrices(message.prices);
       this.#warnings = message.warnings;
     } else if (message.kind === "waitingRoom") {
       this.#builder.addWaitingRooms([message.room]);
       this.#roomCount -= 1;
+      this.#chunkCount += 1;
+    } else if (message.kind === "budget") {
+      this.#builder.addBudgets([message.budget]);
+      this.#budgetCount -= 1;
       this.#chunkCount += 1;
     } else if (message.kind === "services") {
       this.#builder.addServices(message.services);
@@ -134,7 +141,8 @@ class Assembly {
       this.#ruleCount -= message.rules.length;
       this.#chunkCount += 1;
     }
-    if (this.#ruleCount + this.#serviceCount + this.#roomCount > 0) return undefined;
+    const roomsAndBudgets = this.#roomCount + this.#budgetCount;
+    if (this.#ruleCount + this.#serviceCount + roomsAndBudgets > 0) return undefined;
     const policy = this.#builder.finish();
     return { kind: "policy", policy, warnings: this.#warnings, chunkCount: this.#chunkCount };
   }

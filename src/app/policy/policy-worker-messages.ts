@@ -1,4 +1,6 @@
+import type { PriceTable } from "../../core/budgets/price.js";
 import type { Rule } from "../../core/limits/limit.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { ParseOptions, PolicyText } from "../../policy/parse.js";
 import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
@@ -31,10 +33,16 @@ export type WorkerMessage =
       readonly ruleCount: number;
       readonly serviceCount: number;
       readonly roomCount: number;
+      readonly budgetCount: number;
+      readonly prices: PriceTable | undefined;
       readonly warnings: FoundProblems;
     }
-  /** First the waiting rooms one by one, each with its page, then the services, then the rules. */
+  /**
+   * First the waiting rooms one by one, each with its page, then the budgets one by one, each with
+   * its overrides, then the services, then the rules.
+   */
   | { readonly kind: "waitingRoom"; readonly room: RoomPolicy }
+  | { readonly kind: "budget"; readonly budget: BudgetPolicy }
   | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }
   | { readonly kind: "rules"; readonly rules: readonly Rule[] };
 

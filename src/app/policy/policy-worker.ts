@@ -28,15 +28,22 @@ optimizeAsUsual();
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
-  const { domains, proxies, quotas, waitingRooms, rules, services, warnings } = parsed;
+  const { domains, proxies, quotas, waitingRooms, budgets, prices, rules, services } = parsed;
   let sentRuleCount = 0;
   let sentServiceCount = 0;
   let sentRoomCount = 0;
+  let sentBudgetCount = 0;
   parentPort?.on("message", () => {
     const room = waitingRooms[sentRoomCount];
     if (room !== undefined) {
       send({ kind: "waitingRoom", room });
       sentRoomCount += 1;
+      return;
+    }
+    const budget = budgets[sentBudgetCount];
+    if (budget !== undefined) {
+      send({ kind: "budget", budget });
+      sentBudgetCount += 1;
       return;
     }
     if (sentServiceCount < services.length) {
@@ -48,9 +55,14 @@ if (parsed.kind !== "policy") {
     send({ kind: "rules", rules: rules.slice(sentRuleCount, sentRuleCount + chunkRulesMax) });
     sentRuleCount += chunkRulesMax;
   });
-  const [ruleCount, serviceCount] = [rules.length, services.length];
-  const counts = { ruleCount, serviceCount, roomCount: waitingRooms.length };
-  send({ kind: "parsed", domains, proxies, quotas, warnings, ...counts });
+  const counts = {
+    ruleCount: rules.length,
+    serviceCount: services.length,
+    roomCount: waitingRooms.length,
+    budgetCount: budgets.length,
+  };
+  const { warnings } = parsed;
+  send({ kind: "parsed", domains, proxies, quotas, prices, warnings, ...counts });
 }
 
 /** Files need no decoder of protobuf, which takes a while to load. */

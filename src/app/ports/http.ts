@@ -174,7 +174,8 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { status: policy } = policies;
-  const { version, domainCount, ruleCount, limitCount, serviceCount, roomCount } = policy;
+  const { version, domainCount, ruleCount, limitCount, serviceCount, roomCount, budgetCount } =
+    policy;
   const { lastProblem, loadedEpochUs, controlPlane } = policy;
   const isStoreOut = decider.isDegraded || isStoreAway();
   const isCutOff = controlPlane?.isConnected === false;
@@ -191,6 +192,7 @@ async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<An
       limits: limitCount,
       services: serviceCount,
       waitingRooms: roomCount,
+      budgets: budgetCount,
       loadedAt: loadedEpochUs === undefined ? undefined : isoTime(loadedEpochUs),
       lastReloadProblem: lastProblem,
       controlPlane,

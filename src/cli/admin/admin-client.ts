@@ -4,6 +4,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
@@ -55,6 +56,7 @@ export interface AdminClient extends AdminAsker {
   readonly quotas: Client<typeof QuotaService>;
   readonly fleet: Client<typeof FleetService>;
   readonly rooms: Client<typeof RoomService>;
+  readonly budgets: Client<typeof BudgetService>;
 }
 
 /**
@@ -98,6 +100,7 @@ export function createAdminClient(
     quotas: createClient(QuotaService, transport),
     fleet: createClient(FleetService, transport),
     rooms: createClient(RoomService, transport),
+    budgets: createClient(BudgetService, transport),
   };
 }
 

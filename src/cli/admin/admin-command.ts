@@ -24,7 +24,8 @@ export interface AdminCommandParts {
   readonly context: CommandContext;
 }
 
-const adminExitCodes =
+/** Exit codes of commands that read no policy, for the end of their help. */
+export const adminExitCodes =
   "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 Headgate cannot be reached.";
 
 /** Exit codes of commands that also read policies, for the end of their help. */

@@ -1,3 +1,4 @@
+import { addBudgets } from "./budgets.js";
 import { addFleet } from "./fleet.js";
 import { addGate } from "./gate.js";
 import { addKeys } from "./keys.js";
@@ -19,4 +20,5 @@ export const liveCommands = {
   keys: addKeys,
   gate: addGate,
   rooms: addRooms,
+  budgets: addBudgets,
 };

@@ -21,6 +21,7 @@ import { readPolicyArgument } from "../input/policy-argument.js";
 import { readFilesOrInput } from "../input/policy-texts.js";
 import { reportFormatOption } from "../input/report-format.js";
 import type { CommandContext } from "../terminal/context.js";
+import { renderBudgets, summarizeBudgets } from "./budget-report.js";
 import { renderQuotas, summarizeQuotas } from "./quota-report.js";
 import { renderComparison } from "./ratelimit-report.js";
 import { renderRooms, summarizeRooms } from "./room-report.js";
@@ -192,7 +193,8 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     const quotas = parsed.kind === "policy" ? renderQuotas(parsed.quotas) : "";
     const rooms = parsed.kind === "policy" ? renderRooms(parsed.waitingRooms) : "";
     const warnings = parsed.kind === "policy" ? formatLocated(warningsOf(parsed)) : "";
-    const parts = [asText(sources, parsed), services, quotas, rooms, warnings, ...report];
+    const budgets = parsed.kind === "policy" ? renderBudgets(parsed) : "";
+    const parts = [asText(sources, parsed), services, quotas, rooms, budgets, warnings, ...report];
     output.out(parts.filter((part) => part !== "").join("\n\n"));
   }
   return parsed.kind === "policy" ? exitCodes.ok : exitCodes.invalidPolicy;
@@ -225,15 +227,16 @@ function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly
 
 function asText(sources: readonly PolicyText[], parsed: ParsedPolicy): string {
   if (parsed.kind === "policy") {
-    const { domainCount, ruleCount, limitCount, serviceCount, roomCount } = measurePolicy(parsed);
+    const { domainCount, ruleCount, limitCount, ...size } = measurePolicy(parsed);
     const parts = [
       many(sources.length, "file"),
       many(domainCount, "domain"),
       many(ruleCount, "rule"),
       many(limitCount, "limit"),
     ];
-    if (serviceCount > 0) parts.push(many(serviceCount, "service"));
-    if (roomCount > 0) parts.push(many(roomCount, "waiting room"));
+    if (size.serviceCount > 0) parts.push(many(size.serviceCount, "service"));
+    if (size.roomCount > 0) parts.push(many(size.roomCount, "waiting room"));
+    if (size.budgetCount > 0) parts.push(many(size.budgetCount, "budget"));
     return `OK: ${parts.join(", ")}.`;
   }
   const count = parsed.problems.length + parsed.unreportedCount;
@@ -247,7 +250,8 @@ function asJson(sources: readonly PolicyText[], parsed: ParsedPolicy): object {
     const quotas = summarizeQuotas(parsed.quotas);
     const warnings = warningsOf(parsed);
     const waitingRooms = summarizeRooms(parsed.waitingRooms);
-    const found = { services, quotas, waitingRooms, problems: [], warnings };
+    const budgets = summarizeBudgets(parsed);
+    const found = { services, quotas, waitingRooms, budgets, problems: [], warnings };
     const { domainCount: domains, ruleCount: rules, limitCount: limits } = measurePolicy(parsed);
     return { ok: true, files: sources.length, domains, rules, limits, ...found };
   }

@@ -4,3 +4,13 @@ export function drawBar(ratio: number, columns: number): string {
   const full = part === 0 ? 0 : Math.max(1, Math.round(part * columns));
   return "█".repeat(full) + "░".repeat(columns - full);
 }
+
+/** A bar of two parts, the second one lighter: what is spent, and what is reserved. */
+export function drawSplitBar(
+  { first, second }: { readonly first: number; readonly second: number },
+  columns: number,
+): string {
+  const full = drawBar(first, columns).replaceAll("░", "").length;
+  const both = Math.max(drawBar(first + second, columns).replaceAll("░", "").length, full);
+  return "█".repeat(full) + "▒".repeat(both - full) + "░".repeat(columns - both);
+}

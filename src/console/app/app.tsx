@@ -31,9 +31,14 @@ import { navigation } from "./navigation.js";
 import { SearchBox } from "./search-box.jsx";
 import { SignIn, SignInAgain } from "./sign-in.jsx";
 
+const budgetViews = async () => (await import("../budgets/budget-views.js")).budgetViews;
+
 const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>([
   ["overview", Overview],
   ["audit", Audit],
+  ["account", lazyView(async () => (await budgetViews()).BudgetAccountPage, "Account")],
+  ["budget", lazyView(async () => (await budgetViews()).BudgetPage, "Budget")],
+  ["budgets", lazyView(async () => (await budgetViews()).Budgets, "Budgets")],
   ["fleet", FleetPage],
   ["key", KeyPage],
   ["limits", Limits],
@@ -145,6 +150,8 @@ function isWithin(name: string, entry: string): boolean {
     key: "limits",
     service: "services",
     room: "rooms",
+    budget: "budgets",
+    account: "budgets",
   };
   return (homes[name] ?? name) === entry;
 }

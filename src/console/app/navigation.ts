@@ -31,6 +31,12 @@ export const navigation: readonly NavigationEntry[] = [
     path: "M5 4h14v17M5 4v17M3 21h18M9 21v-5h6v5M9 8h.1M15 8h.1M9 12h.1M15 12h.1",
   },
   { name: "quotas", title: "Quotas", key: "q", path: "M12 3v9l7 5M12 3a9 9 0 1 0 9 9" },
+  {
+    name: "budgets",
+    title: "Budgets",
+    key: "b",
+    path: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 7v10M15 9.5c-.8-1.3-6-1.6-6 .8s6 1.4 6 3.6-5.2 2-6 .6",
+  },
   { name: "policy", title: "Policy", key: "p", path: "M6 3h9l4 4v14H6zM9 12h7M9 16h7" },
   { name: "simulate", title: "Simulate", key: "m", path: "M7 4v16l13-8zM3 4v16" },
   { name: "tail", title: "Live tail", key: "t", path: "M4 17h7M4 12h12M4 7h9M19 9v9m-3-3 3 3 3-3" },

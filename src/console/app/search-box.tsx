@@ -29,6 +29,9 @@ export function SearchBox() {
   const rooms = usePoll((signal) => api.rooms.listRooms({ thisReplica: true }, { signal }), {
     everyMs: 30_000,
   });
+  const budgets = usePoll((signal) => api.budgets.listBudgets({ withoutSums: true }, { signal }), {
+    everyMs: 30_000,
+  });
   useEffect(() => dialog.current?.showModal(), []);
   const domains = [...new Set(rules.value.data?.rules.map(({ domain }) => domain))];
   const all: readonly Hit[] = [
@@ -40,6 +43,9 @@ export function SearchBox() {
     }),
     ...(rooms.value.data?.rooms ?? []).map(({ name }) => {
       return { kind: "room", title: name, href: formatRoute(["room", name]) };
+    }),
+    ...(budgets.value.data?.budgets ?? []).map(({ name }) => {
+      return { kind: "budget", title: name, href: formatRoute(["budget", name]) };
     }),
     ...unique(
       rules.value.data?.rules.map(({ domain, label }) => formatRoute(["rule", domain, label])) ??

@@ -128,12 +128,26 @@ export function SilentNotice({ count }: { readonly count: number }) {
   );
 }
 
-/** A part of something, as a bar with its text beside it. */
-export function Meter({ ratio, tone = "good" }: { readonly ratio: number; readonly tone?: Tone }) {
+/**
+ * A part of something, as a bar with its text beside it.
+ *
+ * @property more a second part that follows the first, and is lighter
+ */
+export function Meter({
+  ratio,
+  more = 0,
+  tone = "good",
+}: {
+  readonly ratio: number;
+  readonly more?: number;
+  readonly tone?: Tone;
+}) {
   const part = Math.max(0, Math.min(1, ratio));
+  const both = Math.max(part, Math.min(1, ratio + more));
   return (
     <svg class={`meter ${tone}`} viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
       <rect class="meter-ground" width="100" height="10" />
+      {both > part ? <rect class="meter-more" width={100 * both} height="10" /> : undefined}
       <rect class="meter-part" width={100 * part} height="10" />
     </svg>
   );

@@ -2,6 +2,7 @@ import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { signal } from "@preact/signals";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
@@ -47,6 +48,7 @@ export const api = {
   policies: createClient(PolicyService, transport),
   quotas: createClient(QuotaService, transport),
   rooms: createClient(RoomService, transport),
+  budgets: createClient(BudgetService, transport),
   fleet: createClient(FleetService, transport),
 };
 

@@ -33,6 +33,12 @@ export interface BodyModes {
   readonly response: BodyMode;
 }
 
+/**
+ * Values of dynamic metadata by namespace, and by the path in it: names joined by dots, such as
+ * `usage.prompt_tokens`.
+ */
+export type MetadataValues = ReadonlyMap<string, ReadonlyMap<string, ScalarValue>>;
+
 /** One message of Envoy's. */
 export type ExchangeMessage =
   | {
@@ -45,6 +51,10 @@ export type ExchangeMessage =
       readonly headers: ReadonlyMap<string, string>;
       /** Wanted attributes by name. */
       readonly attributes: ReadonlyMap<string, ScalarValue>;
+      /** A piece of a body; a view that holds as long as the message's bytes. */
+      readonly body?: Uint8Array | undefined;
+      /** Wanted dynamic metadata of other filters. Absent: none. */
+      readonly metadata?: MetadataValues | undefined;
       /** No body follows headers, or this was its last piece; true of trailers. */
       readonly isEndOfStream: boolean;
       /** Envoy waits for no answer. Source: ProcessingRequest.observability_mode. */
@@ -78,6 +88,8 @@ export interface ContinueReply {
   readonly metadata: ReplyMetadata | undefined;
   /** Whether Envoy sends response headers for this exchange; undefined leaves its configuration. */
   readonly responseHeaders: "send" | "skip" | undefined;
+  /** Whether Envoy chooses the route again, by the headers that are set. Absent: it does not. */
+  readonly clearsRoute?: true;
 }
 
 /** An answer of our own instead of the upstream's. */

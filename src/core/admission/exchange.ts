@@ -1,6 +1,8 @@
 import { assertNever } from "../base/errors.js";
 import type { HeaderField } from "../base/header-field.js";
+import { httpStatuses } from "../base/http-status.js";
 import {
+  type BodyMode,
   type ExchangeMessage,
   type ExchangePart,
   type ExchangeReply,
@@ -13,8 +15,16 @@ import {
 export type ExchangeState =
   /** Nothing came yet. */
   | { readonly kind: "new" }
+  /** Is decided with its body, which has not come. */
+  | { readonly kind: "awaitingBody"; readonly headers: PartMessage }
   /** Asked for a place; no verdict yet. */
-  | { readonly kind: "deciding"; readonly isObserved: boolean; readonly hasWaited: boolean }
+  | {
+      readonly kind: "deciding";
+      readonly isObserved: boolean;
+      readonly hasWaited: boolean;
+      /** What the verdict answers. */
+      readonly part: "requestHeaders" | "requestBody";
+    }
   /** Let in: it holds a place until it ends. */
   | {
       readonly kind: "admitted";
@@ -35,7 +45,12 @@ export type ExchangeState =
 
 /** What happens to an exchange. */
 export type ExchangeEvent =
-  | { readonly kind: "message"; readonly message: ExchangeMessage }
+  | {
+      readonly kind: "message";
+      readonly message: ExchangeMessage;
+      /** Of request headers: whether the request is decided with its body; see `mayAwaitBody`. */
+      readonly awaitsBody?: boolean;
+    }
   /** The verdict of admission. */
   | { readonly kind: "admitted"; readonly terms: ForwardingTerms }
   | { readonly kind: "refused"; readonly refusal: Refusal }
@@ -61,17 +76,31 @@ export interface ForwardingTerms {
   readonly isFollowed: boolean;
   /** Set on the response, whose headers are then asked for. Absent: none. */
   readonly responseSetHeaders?: readonly HeaderField[];
+  /** Whether Envoy chooses the route again, by the headers that are set. Absent: it does not. */
+  readonly clearsRoute?: true;
 }
 
 /** A message with a part of the exchange. */
 export type PartMessage = Extract<ExchangeMessage, { kind: "part" }>;
 
+/** The body of a request as Envoy has buffered it. */
+export interface BufferedBody {
+  /** A view that holds as long as the bytes of its message. */
+  readonly bytes: Uint8Array;
+  /** False: the rest is sent to the upstream alone, after the answer. */
+  readonly isWhole: boolean;
+}
+
 /** What to do outside. */
 export type ExchangeEffect =
-  /** Ask for a place. */
-  | { readonly kind: "begin"; readonly message: PartMessage }
-  /** Tell what the upstream answered. */
-  | { readonly kind: "responded"; readonly headers: ReadonlyMap<string, string> }
+  /** Ask for a place, of request headers and the body that was awaited. */
+  | {
+      readonly kind: "begin";
+      readonly message: PartMessage;
+      readonly body?: BufferedBody | undefined;
+    }
+  /** Tell what the upstream answered: in its headers, or trailers. */
+  | { readonly kind: "responded"; readonly message: PartMessage }
   /**
    * The place is not needed any more. "completed": the response went through; "left": the caller
    * gave up before there was one; "broken": Envoy broke the protocol.
@@ -107,9 +136,22 @@ interface ExchangeStep {
 export const newExchange: ExchangeState = { kind: "new" };
 
 /**
+ * Whether a request can be decided with its body: it has one, and Envoy holds the headers back
+ * until the body is answered. An override of the mode cannot ask for that: where it is not allowed,
+ * Envoy ignores it, and no body would ever come.
+ */
+export function mayAwaitBody({ part, bodyModes, isEndOfStream, isObserved }: PartMessage): boolean {
+  if (bodyModes === undefined || isEndOfStream || isObserved) return false;
+  return part === "requestHeaders" && isBuffered(bodyModes.request);
+}
+
+/**
  * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for
  * at most once; `end` follows it exactly once, unless it was refused; every part is answered at
  * most once, an exchange that Envoy only lets us observe never, and nothing after a refusal.
+ *
+ * A request that is decided with its body has its headers answered plainly: what the verdict says
+ * goes with the answer to the body, except the mode of response headers, which Envoy ignores there.
  *
  * Source: envoy/service/ext_proc/v3/external_processor.proto.
  */
@@ -118,7 +160,7 @@ export function stepExchange(state: ExchangeState, event: ExchangeEvent): Exchan
   switch (event.kind) {
     case "message":
       return event.message.kind === "part"
-        ? onPart(state, event.message)
+        ? onPart(state, event.message, event.awaitsBody === true)
         : fail(state, event.message.kind);
     case "admitted":
       return state.kind === "deciding" ? admit(state, event.terms) : stay(state);
@@ -149,32 +191,59 @@ function stay(state: ExchangeState): ExchangeStep {
   return { state, replies: none, effects: none };
 }
 
-function onPart(state: OpenState, message: PartMessage): ExchangeStep {
+function onPart(state: OpenState, message: PartMessage, awaitsBody: boolean): ExchangeStep {
   const { part } = message;
-  if (state.kind === "new") {
-    const { isObserved } = message;
-    const isAnswered = part === "responseHeaders";
-    if (part !== "requestHeaders" && !isAnswered) return fail(state, "noRequestHeaders");
-    if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
-    if (isAnswered) return passAnswer(isObserved);
-    const deciding: ExchangeState = { kind: "deciding", isObserved, hasWaited: false };
-    return { state: deciding, replies: none, effects: [{ kind: "begin", message }] };
-  }
+  if (state.kind === "new") return open(state, message, awaitsBody);
   if (part === "requestHeaders") return fail(state, "outOfOrder");
+  if (state.kind === "awaitingBody") return onAwaited(state, message);
   if (state.kind === "deciding") return onPartTooEarly(state, part);
   if (part === "responseHeaders" && state.kind === "admitted") return respond(state, message);
   const replies = state.isObserved ? none : [plainReply(part)];
   if (state.kind === "finishing") return { state, replies, effects: none };
   if (part !== "responseTrailers") return { state, replies, effects: none };
-  return { state, replies, effects: [{ kind: "responded", headers: message.headers }] };
+  return { state, replies, effects: [{ kind: "responded", message }] };
 }
 
-function respond(state: StateOf<"admitted">, { headers }: PartMessage): ExchangeStep {
+function open(state: StateOf<"new">, message: PartMessage, awaitsBody: boolean): ExchangeStep {
+  const { part, isObserved } = message;
+  const isAnswered = part === "responseHeaders";
+  if (part !== "requestHeaders" && !isAnswered) return fail(state, "noRequestHeaders");
+  if (isLostUnlessSentBack(message)) return fail(state, "bodiesStreamed");
+  if (isAnswered) return passAnswer(isObserved);
+  if (awaitsBody && mayAwaitBody(message)) {
+    const awaiting: ExchangeState = { kind: "awaitingBody", headers: message };
+    return { state: awaiting, replies: [plainReply(part)], effects: none };
+  }
+  const deciding: ExchangeState = { kind: "deciding", isObserved, hasWaited: false, part };
+  return { state: deciding, replies: none, effects: [{ kind: "begin", message }] };
+}
+
+/**
+ * Instead of the body may come what Envoy answers by itself, as it does to bodies that are too
+ * large; or trailers, where the body is empty. Nothing could be set on such a request any more.
+ */
+function onAwaited(state: StateOf<"awaitingBody">, message: PartMessage): ExchangeStep {
+  const { headers } = state;
+  const { part } = message;
+  if (part === "responseHeaders") return passAnswer(false);
+  if (part === "requestTrailers") {
+    const refusal: ExchangeReply = { kind: "immediate", refusal: emptyBodyRefusal };
+    return { state: over, replies: [refusal], effects: [endStream] };
+  }
+  if (part !== "requestBody") return fail(state, "outOfOrder");
+  const { body: bytes = new Uint8Array(), isEndOfStream } = message;
+  const isWhole = isEndOfStream || headers.bodyModes?.request === "buffered";
+  const deciding: ExchangeState = { kind: "deciding", isObserved: false, hasWaited: false, part };
+  const begin: ExchangeEffect = { kind: "begin", message: headers, body: { bytes, isWhole } };
+  return { state: deciding, replies: none, effects: [begin] };
+}
+
+function respond(state: StateOf<"admitted">, message: PartMessage): ExchangeStep {
   const { isObserved, hasResponse, isFollowed, responseSetHeaders: setHeaders } = state;
   if (hasResponse) return fail(state, "outOfOrder");
   const replies = isObserved ? none : [{ ...plainReply("responseHeaders"), setHeaders }];
   if (!isFollowed) return { state: over, replies, effects: [completed, endStream] };
-  const effects: readonly ExchangeEffect[] = [{ kind: "responded", headers }];
+  const effects: readonly ExchangeEffect[] = [{ kind: "responded", message }];
   return { state: { ...state, hasResponse: true }, replies, effects };
 }
 
@@ -207,19 +276,25 @@ function isLostUnlessSentBack({ bodyModes, isObserved }: PartMessage): boolean {
   return request === "fullDuplexStreamed" || response === "fullDuplexStreamed";
 }
 
+function isBuffered(mode: BodyMode): boolean {
+  return mode === "buffered" || mode === "bufferedPartial";
+}
+
 function admit(state: StateOf<"deciding">, terms: ForwardingTerms): ExchangeStep {
-  const { isObserved } = state;
+  const { isObserved, part } = state;
   const { setHeaders, removeHeaders, metadata, isFollowed, responseSetHeaders = none } = terms;
   const setsResponse = !isObserved && responseSetHeaders.length > 0;
-  const responseHeaders = setsResponse ? "send" : isFollowed ? terms.responseHeaders : undefined;
+  const asked = setsResponse ? "send" : isFollowed ? terms.responseHeaders : undefined;
+  const responseHeaders = part === "requestHeaders" ? asked : undefined;
   const reply: ExchangeReply = {
     kind: "continue",
-    part: "requestHeaders",
+    part,
     setHeaders,
     removeHeaders,
     metadata:
       metadata === undefined ? undefined : { namespace: metadataNamespace, fields: metadata },
     responseHeaders,
+    ...(terms.clearsRoute === true ? { clearsRoute: true } : {}),
   };
   const replies = isObserved ? none : [reply];
   if (!isFollowed && !setsResponse)
@@ -246,7 +321,8 @@ function refuse({ isObserved }: StateOf<"deciding">, refusal: Refusal): Exchange
  * itself: a stream that ends well is no failure.
  */
 function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
-  const isRefused = state.kind === "new" || (state.kind === "deciding" && !state.isObserved);
+  const isUndecided = state.kind === "new" || state.kind === "awaitingBody";
+  const isRefused = isUndecided || (state.kind === "deciding" && !state.isObserved);
   const replies: readonly ExchangeReply[] = isRefused ? [{ kind: "immediate", refusal }] : none;
   return { state: over, replies, effects: [...givingBack(state), endStream] };
 }
@@ -285,3 +361,12 @@ function plainReply(part: ExchangePart): ExchangeReply {
     responseHeaders: undefined,
   };
 }
+
+/** Answers a request with trailers and no body, to a service whose requests are read. */
+const emptyBodyRefusal: Refusal = {
+  status: httpStatuses.badRequest,
+  grpcStatus: undefined,
+  headers: [{ name: "content-type", value: "text/plain" }],
+  body: "The request has trailers and no body.",
+  details: "headgate_empty_body",
+};

@@ -25,6 +25,8 @@ export interface RefusalDetail {
   readonly wait: RetryWait;
   /** The rule whose limit it is; absent for other causes, and where nobody knows. */
   readonly reportedRule?: ReportedRule | undefined;
+  /** The budget that has no room; absent for other causes. */
+  readonly budget?: string | undefined;
 }
 
 /**
@@ -46,18 +48,27 @@ export class ImmediateResponseCache {
 
   refusal(cause: RefusalCause, { headers }: RefusedHeaders, why: RefusalDetail): Refusal {
     const { service, settings, draw } = this.#parts;
-    const { reportedRule } = why;
+    const { reportedRule, budget } = why;
     const retrySeconds = retryAfterSeconds(settings, why.wait, draw());
     const contentType = headers.get("content-type");
     const method = headers.get(":method");
     const kind = isGrpcRequest(contentType) ? "grpc" : method === "HEAD" ? "head" : "http";
     const rule =
-      reportedRule === undefined ? "" : ` ${reportedRule.rule} ${reportedRule.limit ?? ""}`;
-    const name = `${cause} ${kind} ${retrySeconds}${rule}`;
+      reportedRule === undefined
+        ? (budget ?? "")
+        : ` ${reportedRule.rule} ${reportedRule.limit ?? ""}`;
+    const name = `${cause} ${kind} ${retrySeconds} ${rule}`;
     const known = this.#kept.get(name);
     if (known !== undefined) return known;
     const request = { method, contentType };
-    const refusal = refusalOf(settings, { service, cause, reportedRule, request, retrySeconds });
+    const refusal = refusalOf(settings, {
+      service,
+      cause,
+      reportedRule,
+      budget,
+      request,
+      retrySeconds,
+    });
     if (this.#kept.size >= keptRefusalsMax) this.#kept.clear();
     this.#kept.set(name, refusal);
     return refusal;

@@ -36,6 +36,7 @@ export interface RejectSettings {
 /** Why a request is refused; also a metric's label. */
 export const refusalCauses = [
   "rateLimit",
+  "budget",
   "priority",
   "queueFull",
   "queueTimeout",
@@ -82,6 +83,7 @@ const tooLate = {
  */
 export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
   rateLimit: { ...tooMany, reason: "The rate limit is reached." },
+  budget: { ...tooMany, reason: "A budget has no room for the request." },
   priority: {
     ...tooMany,
     reason: "The service is busy, and requests of this priority are refused first.",
@@ -138,6 +140,8 @@ interface RefusalQuestion {
   readonly cause: RefusalCause;
   /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
   readonly reportedRule?: ReportedRule | undefined;
+  /** The budget that has no room; absent for other causes. */
+  readonly budget?: string | undefined;
   readonly request: RefusedRequest;
   /** What `retryAfterSeconds` says. */
   readonly retrySeconds: number;
@@ -167,7 +171,7 @@ export function refusalOf(
   settings: Pick<RejectSettings, "statusByCause" | "disclosure">,
   question: RefusalQuestion,
 ): Refusal {
-  const { cause, request, retrySeconds } = question;
+  const { cause, request, retrySeconds, budget } = question;
   const row = refusalRows[cause];
   const status = settings.statusByCause[cause] ?? row.status;
   const headers: readonly HeaderField[] = [
@@ -191,29 +195,35 @@ export function refusalOf(
   const contentType: HeaderField = { name: "content-type", value: problemJsonType };
   const isHead = request.method === "HEAD";
   const detail = row.reason;
-  const body = isHead ? "" : problemJson({ status, detail, cause, retrySeconds });
+  // To whoever asks it is told where a header tells it, too.
+  const isNamed = (settings.disclosure ?? defaultDisclosure).header;
+  const naming = isNamed && budget !== undefined ? { budget } : {};
+  const body = isHead ? "" : problemJson({ status, detail, cause, retrySeconds, ...naming });
   return { status, grpcStatus: undefined, headers: [...headers, contentType], body, ...named };
 }
 
-/** Example: `x-headgate-rule: orders/queueTimeout`, or the rule of a rate limit. */
+/**
+ * Example: `x-headgate-rule: orders/queueTimeout`, `x-headgate-rule: llm/budget/team-month`, or the
+ * rule of a rate limit.
+ */
 function namingHeaders(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, reportedRule }: RefusalQuestion,
+  { service, cause, reportedRule, budget }: RefusalQuestion,
 ): readonly HeaderField[] {
   if (!(reportedRule?.disclosure ?? disclosure).header) return [];
+  const names = budget === undefined ? [service, cause] : [service, cause, budget];
   const value =
-    reportedRule === undefined
-      ? asciiHeaderText(`${service}/${cause}`)
-      : reportedRuleText(reportedRule);
+    reportedRule === undefined ? asciiHeaderText(names.join("/")) : reportedRuleText(reportedRule);
   return [{ name: ruleHeader, value }];
 }
 
 function namingMetadata(
   { disclosure = defaultDisclosure }: Pick<RejectSettings, "disclosure">,
-  { service, cause, reportedRule }: RefusalQuestion,
+  { service, cause, reportedRule, budget }: RefusalQuestion,
 ): ReplyMetadata | undefined {
   const fields = new Map<string, ScalarValue>();
   if (disclosure.metadata) fields.set("service", service).set("cause", cause);
+  if (disclosure.metadata && budget !== undefined) fields.set("budget", budget);
   if (reportedRule?.disclosure.metadata === true) {
     for (const [name, value] of reportedRuleFields(reportedRule)) fields.set(name, value);
   }

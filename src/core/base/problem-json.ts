@@ -25,6 +25,8 @@ interface RefusalProblem {
   readonly detail: string;
   /** A stable name for programs, where there is one. */
   readonly cause?: string;
+  /** The budget that has no room, where there is one and it may be told. */
+  readonly budget?: string;
   /** When to try again, in whole seconds. */
   readonly retrySeconds: number;
 }
@@ -34,7 +36,8 @@ interface RefusalProblem {
  *
  * Source: RFC 9457; a type of its own needs a page of its own, so it is `about:blank`.
  */
-export function problemJson({ status, detail, cause, retrySeconds }: RefusalProblem): string {
+export function problemJson(problem: RefusalProblem): string {
+  const { status, detail, cause, budget, retrySeconds } = problem;
   const title = statusNames.get(status);
   return JSON.stringify({
     type: "about:blank",
@@ -42,6 +45,7 @@ export function problemJson({ status, detail, cause, retrySeconds }: RefusalProb
     status,
     detail,
     ...(cause === undefined ? {} : { cause }),
+    ...(budget === undefined ? {} : { budget }),
     "retry-after": retrySeconds,
   });
 }

@@ -47,12 +47,17 @@ export function readAccountKey(key: AccountKey): AccountName {
 }
 
 /**
- * An account's values as people read them: `research, gpt-4o`; empty for a budget's only account.
- * Control characters stay escaped, such as `%0A`.
+ * The key of an account that somebody names, also by a long value as `readAccountKey` reads it: its
+ * beginning and its digest. For operators; a caller could name another one's account so.
  */
-export function accountText(key: AccountKey): string {
-  const parts = partsOf(key, (text) => text.replaceAll(/%2[F35]/g, decodeURIComponent));
-  return parts.slice(1).join(", ");
+export function namedAccountKey(
+  { budget, values }: AccountName,
+  digest: (text: string) => string,
+): AccountKey {
+  const key = accountKey(budget, values, digest);
+  // The mark and the digest of such a value are escaped as any text is.
+  const named = key.replaceAll(/…%23([0-9a-f]{64})(?=\/|$)/g, "#$1");
+  return isAccountKey(named) ? named : key;
 }
 
 function partsOf(key: AccountKey, read: (text: string) => string): readonly string[] {

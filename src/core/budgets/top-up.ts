@@ -2,10 +2,10 @@ import { amountMax } from "./account.js";
 
 /** More for one budget until a time, because an operator said so. */
 export interface TopUp {
-  /** As `recordIdPattern` wants it. */
+  /** Names its record, in all budgets. */
   readonly id: string;
   readonly budget: string;
-  /** The values of the budget's `per`, in order; `*` matches any, as in its `overrides`. */
+  /** The values of the budget's `per`, in order; one that is `*` stands for any. */
   readonly values: readonly string[];
   /** In the budget's unit, 1 to `amountMax`. */
   readonly amount: number;
@@ -29,8 +29,8 @@ export class TopUpTable implements TopUps {
   constructor(topUps: Iterable<TopUp>) {
     const budgets = new Map<string, BudgetTopUps>();
     for (const topUp of topUps) {
-      let own = budgets.get(topUp.budget);
-      if (own === undefined) budgets.set(topUp.budget, (own = { exact: new Map(), patterns: [] }));
+      const own: BudgetTopUps = budgets.get(topUp.budget) ?? { exact: new Map(), patterns: [] };
+      budgets.set(topUp.budget, own);
       if (topUp.values.includes("*")) own.patterns.push(topUp);
       else {
         const key = exactKey(topUp.values);

@@ -1,9 +1,9 @@
 import type { HeaderField } from "../base/header-field.js";
-import type { FallbackRoute } from "./limit.js";
+import type { FallbackRoute, Limit } from "./limit.js";
 
 /**
- * Names the cluster that a request falls back to. Generated routes look at it; callers' own are
- * removed.
+ * Tells the upstream the cluster that a request falls back to; callers' own are removed. Generated
+ * routes look at the same in dynamic metadata.
  */
 export const fallbackHeader = "x-headgate-fallback";
 
@@ -13,6 +13,11 @@ export interface RequestMarks {
   readonly setHeaders: readonly HeaderField[];
   /** Where it goes instead. Absent: on. */
   readonly fallback?: FallbackRoute;
+}
+
+/** Whether a limit may change a request that passes. */
+export function isMarking({ over, warn }: Limit): boolean {
+  return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
 }
 
 /** The header that a fallback sets. */

@@ -1,6 +1,12 @@
-import type { Refusal, ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { BufferedBody } from "../../core/admission/exchange.js";
+import type {
+  MetadataValues,
+  Refusal,
+  ScalarValue,
+} from "../../core/admission/exchange-messages.js";
 import type { Priority } from "../../core/admission/priority.js";
 import type { HeaderField } from "../../core/base/header-field.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { RequestEnding, ResponseStatus } from "../../core/calls/request-outcome.js";
 
 /** One request that asks to be let in, as its headers and Envoy's attributes tell. */
@@ -15,6 +21,8 @@ export interface AdmissionRequest {
   readonly attributes: ReadonlyMap<string, ScalarValue>;
   /** Envoy waits for no answer: counted and learnt from, never refused and never held. */
   readonly isObserved: boolean;
+  /** What its body says; see `AdmissionDecider.readBody`. Absent: it was not read. */
+  readonly facts?: CallFacts;
 }
 
 /** What goes on with an admitted request. */
@@ -56,6 +64,12 @@ export type AdmissionAnswer =
   /** The rate limit is asked. */
   | { readonly kind: "asking"; readonly ticket: AdmissionTicket };
 
+/**
+ * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
+ * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
+ */
+export const waitTimeoutMarginMs = 200;
+
 /** What became of a request. */
 export type AdmissionVerdict = Exclude<AdmissionAnswer, { readonly kind: "asking" }>;
 
@@ -72,6 +86,10 @@ export interface AdmissionCall {
 export interface ResponseFacts extends ResponseStatus {
   /** The header `endpoint-load-metrics`, as it came. */
   readonly loadMetrics: string | undefined;
+  /** Wanted headers, or trailers, by lower-case name. Absent: they are of no interest. */
+  readonly headers?: ReadonlyMap<string, string>;
+  /** Wanted dynamic metadata of other filters, as it was then. Absent: none. */
+  readonly metadata?: MetadataValues | undefined;
 }
 
 /** A request's hold on its place, from `AdmissionDecider.begin` on. */
@@ -96,6 +114,12 @@ export interface AdmissionDecider {
   readonly responseHeaderNames: ReadonlySet<string>;
   /** Attribute names that it wants to see. */
   readonly attributeNames: ReadonlySet<string>;
+  /** Paths in dynamic metadata of other filters that it wants to see, by namespace. */
+  readonly metadataPaths: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Whether a request is decided with its body. Asked only where Envoy buffers one. */
+  readsBody(request: AdmissionRequest): boolean;
+  /** What the body says of a request, which `begin` is then given. The bytes are not kept. */
+  readBody(request: AdmissionRequest, body: BufferedBody): CallFacts;
   /** @param call told what is not decided yet; never before this returns */
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer;
 }

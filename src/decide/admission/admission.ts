@@ -1,11 +1,17 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../core/admission/deadline.js";
+import type { BufferedBody } from "../../core/admission/exchange.js";
 import type { HostReadings } from "../../core/admission/host-reading.js";
 import { orcaHeader } from "../../core/admission/orca.js";
 import type { Cancel } from "../../core/base/clock.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { readCallFacts } from "../../core/usage/call-facts.js";
+import { parseCount } from "../../core/usage/usage-fields.js";
+import { isBudgeted, readsRequestBody } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
-import { addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
-import { markingHeaders } from "../../policy/services/marking-headers.js";
+import { addBudgetNeeds, addRequestNeeds, type RequestNeeds } from "../../policy/request-needs.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
+import { addUsageNeeds } from "../budget/call-facts.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type {
   AdmissionAnswer,
@@ -53,7 +59,9 @@ export class Admission implements AdmissionDecider {
   #policy: Policy | undefined;
   #services: ReadonlyMap<string, ServiceAdmission> = new Map();
   #requestHeaderNames: ReadonlySet<string> = new Set();
+  #responseHeaderNames: ReadonlySet<string> = new Set();
   #attributeNames: ReadonlySet<string> = new Set();
+  #metadataPaths: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   #cancelTick: Cancel;
   /** Requests for services that the policy does not have; they pass. */
   unknownCount = 0;
@@ -65,7 +73,10 @@ export class Admission implements AdmissionDecider {
     this.#follow();
   }
 
-  readonly responseHeaderNames: ReadonlySet<string> = responseHeaderNames;
+  get responseHeaderNames(): ReadonlySet<string> {
+    this.#follow();
+    return this.#responseHeaderNames;
+  }
 
   get requestHeaderNames(): ReadonlySet<string> {
     this.#follow();
@@ -77,10 +88,26 @@ export class Admission implements AdmissionDecider {
     return this.#attributeNames;
   }
 
+  get metadataPaths(): ReadonlyMap<string, ReadonlySet<string>> {
+    this.#follow();
+    return this.#metadataPaths;
+  }
+
   /** The services of the active policy. */
   services(): Iterable<ServiceAdmission> {
     this.#follow();
     return this.#services.values();
+  }
+
+  readsBody(request: AdmissionRequest): boolean {
+    this.#follow();
+    const usage = this.#find(request)?.policy.usage;
+    return usage !== undefined && readsRequestBody(usage);
+  }
+
+  readBody({ headers }: AdmissionRequest, { bytes, isWhole }: BufferedBody): CallFacts {
+    if (isWhole) return readCallFacts(bytes);
+    return readCallFacts(bytes, parseCount(headers.get("content-length") ?? ""));
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
@@ -132,12 +159,20 @@ export class Admission implements AdmissionDecider {
       headers: new Set(commonHeaderNames),
       attributes: new Set(),
     };
-    const ownHeadersOf = markingHeaders(policy?.rules ?? []);
+    const responseHeaders = new Set(responseHeaderNames);
+    const metadataPaths = new Map<string, Set<string>>();
+    const usageNeeds = { responseHeaders, metadataPaths };
+    const answersOf = softAnswers(policy ?? { budgets: [], rules: [] });
     for (const { name } of policy?.services ?? []) {
       const found = policy?.serviceIndex.named(name);
       if (found === undefined) continue;
-      const indexed = { ...found, ownHeaders: ownHeadersOf(found.service) };
+      const indexed = { ...found, ownHeaders: answersOf(found.service).headers };
       addRequestNeeds(indexed.service, indexed.classifier, needs);
+      const { usage } = indexed.service;
+      if (usage !== undefined) addUsageNeeds(usage, usageNeeds);
+      for (const budget of policy?.budgets ?? []) {
+        if (isBudgeted(found.service, budget)) addBudgetNeeds(budget, needs);
+      }
       const known = before.get(name);
       known?.configure(indexed);
       services.set(name, known ?? new ServiceAdmission(this.#parts, indexed));
@@ -145,6 +180,8 @@ export class Admission implements AdmissionDecider {
     for (const [name, service] of before) if (!services.has(name)) service.close();
     this.#services = services;
     this.#requestHeaderNames = needs.headers;
+    this.#responseHeaderNames = responseHeaders;
+    this.#metadataPaths = metadataPaths;
     this.#attributeNames = needs.attributes;
   }
 

@@ -7,6 +7,7 @@ import type { QueuePlace } from "../../core/admission/request-queue.js";
 import type { Cancel } from "../../core/base/clock.js";
 import type { Expiring } from "../../core/collections/expiry-heap.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
+import type { BudgetedCall } from "../budget/budget-call.js";
 import type {
   AdmissionAnswer,
   AdmissionCall,
@@ -29,6 +30,8 @@ type AdmittedRequestStage =
   | "waiting"
   /** Holds a permit. */
   | "admitted"
+  /** Needs no permit, but budgets follow it to its end. */
+  | "followed"
   /** Has lost its permit with the end of its lease; its exchange is still open. */
   | "overdue"
   /** Refused, gone or done. */
@@ -76,6 +79,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   heapPlace: number | undefined;
   /** What limits change about it. Undefined: nothing. */
   marks: RequestMarks | undefined;
+  /** The call that budgets have let in, until it has ended. Undefined: they follow none. */
+  budgeted: BudgetedCall | undefined;
   /** How long a rate limit has held it, in milliseconds. */
   delayedMs = 0;
   /** Lets go of it while it is held. */
@@ -84,6 +89,8 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   holdsWhole = false;
   /** Its caller's or route's permit, where those are counted; held from before it waits. */
   keyCount: KeyCount | undefined;
+  /** Gives back the same in the fleet's count; undefined where it has none. */
+  giveBackShared: (() => void) | undefined;
   /** The last that is known of the response. */
   response: ResponseFacts | undefined;
   /** Who is told; undefined while `begin` runs, which returns what it is told. */
@@ -133,6 +140,7 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   }
 
   responded(facts: ResponseFacts): void {
+    this.budgeted?.responded(facts);
     if (facts.loadMetrics !== undefined) this.#host.reported(facts.loadMetrics);
     const { status, grpcStatus, isOverloaded } = facts;
     this.response = {

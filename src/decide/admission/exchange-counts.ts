@@ -1,8 +1,11 @@
 import type { ExchangeFault } from "../../core/admission/exchange.js";
 import type { ExchangePart } from "../../core/admission/exchange-messages.js";
 
-/** Why a stream ended early: a fault of the protocol, or a message larger than is read. */
-type CountedFault = ExchangeFault | "tooLarge";
+/**
+ * Why a stream ended early: a fault of the protocol, a message larger than is read, or a response
+ * that was to wait for an answer and not only to be shown.
+ */
+type CountedFault = ExchangeFault | "tooLarge" | "notObserved";
 
 /** What ext_proc streams have seen, as plain integers that metrics read. */
 export class ExchangeCounts {

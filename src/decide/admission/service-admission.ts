@@ -13,21 +13,23 @@ import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
-import type { RetryWait } from "../../core/admission/retry-after.js";
+import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type {
-  AdmissionAnswer,
-  AdmissionCall,
-  AdmissionRequest,
-  AdmissionTicket,
+import { unansweredEnd } from "../budget/budget-call.js";
+import {
+  type AdmissionAnswer,
+  type AdmissionCall,
+  type AdmissionRequest,
+  type AdmissionTicket,
+  waitTimeoutMarginMs,
 } from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
-import type { RateLimitAnswer } from "./admission-rate-limit.js";
+import { AdmissionQuestions } from "./admission-questions.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
@@ -41,6 +43,8 @@ export interface ServiceAdmissionParts extends BlockParts {
   readonly clock: Clock;
   /** Absent where this process is alone. */
   readonly shares: SharesPermits | undefined;
+  /** Calls in flight by key over all replicas; absent where this process is alone. */
+  readonly sharedKeys?: SharedKeyCounts;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
@@ -51,12 +55,6 @@ export interface ServiceAdmissionParts extends BlockParts {
   /** What the fleet's leader says of gates; absent where this process is alone. */
   readonly fleetGate?: ReadFleetGate;
 }
-
-/**
- * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
- * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
- */
-export const waitTimeoutMarginMs = 200;
 
 /**
  * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
@@ -75,6 +73,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
   readonly #leases = new ExpiryHeap<AdmittedRequest>();
+  readonly #questions: AdmissionQuestions;
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
@@ -89,6 +88,14 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const nowMs = (): number => clock.monotonicMs();
     const common = { shares, digest, peerPercentMax, onGrown, nowMs };
     this.#pools = new ServicePools({ policy: service, ...common });
+    this.#questions = new AdmissionQuestions({
+      ...{ clock, counts: this.counts, delayed: parts.delayed, sharedKeys: parts.sharedKeys },
+      blocks: () => this.#blocks,
+      isDry: (visit, block) => this.#isDry(visit, block),
+      refuseIfFull: (visit, nowMs) => this.#refuseIfFull(visit, nowMs),
+      refuse: (visit, cause, grounds) => this.#refuse(visit, cause, grounds),
+      enter: (visit, nowMs) => this.#enter(visit, nowMs),
+    });
     this.#queue = new AdmissionQueue({
       clock,
       whole: this.#pools.whole,
@@ -193,7 +200,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   }
 
   begin(request: AdmissionRequest, call: AdmissionCall): AdmissionAnswer {
-    const { terms, admission, rateLimit } = this.#blocks;
+    const { terms, admission, rateLimit, budgets } = this.#blocks;
     const priority = this.#indexed.classifier.classify(request);
     if (priority === "bypass") {
       this.counts.bypassedCount += 1;
@@ -201,7 +208,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
     const isPassed = admission?.passesUndecided() === true;
     if (isPassed) this.counts.failureModeAllowedCount += 1;
-    if (isPassed || (admission === undefined && rateLimit === undefined)) {
+    if (isPassed || (admission ?? rateLimit ?? budgets) === undefined) {
       this.counts.admitted[priority] += 1;
       return terms.unfollowed[priority];
     }
@@ -222,7 +229,9 @@ export class ServiceAdmission implements AdmittedRequestHost {
   ended(visit: AdmittedRequest, end: Ending): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const { stage } = visit;
+    endBudgeted(visit, end);
     this.#close(visit);
+    if (stage === "followed") return;
     if (stage === "overdue") {
       for (const pool of this.#poolsOf(visit)) pool.forgetOverdue(visit.request.peer);
       this.#queue.serve(nowMs);
@@ -275,20 +284,20 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #decide(visit: AdmittedRequest): void {
     const nowMs = visit.arrivedMs;
-    const { rateLimit } = this.#blocks;
     const cause = this.#firstRefusal(visit, nowMs);
     if (cause !== undefined) {
       this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
-    } else if (rateLimit === undefined || visit.request.isObserved) {
-      this.#enter(visit, nowMs);
-    } else if (!this.#mayEnter(visit, nowMs)) {
-      // Who would be refused for want of room is not charged first.
-      const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
-      this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
     } else {
-      const deadlineMs = nowMs + (visit.deadline?.remainingMs ?? Number.POSITIVE_INFINITY);
-      rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
+      this.#questions.ask(visit, nowMs);
     }
+  }
+
+  /** Who would be refused for want of room is not charged first. */
+  #refuseIfFull(visit: AdmittedRequest, nowMs: number): boolean {
+    if (this.#mayEnter(visit, nowMs)) return false;
+    const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
+    this.#refuse(visit, full, { wait: visit.pool.retryWait(nowMs) });
+    return true;
   }
 
   #firstRefusal(visit: AdmittedRequest, nowMs: number): RefusalCause | undefined {
@@ -309,53 +318,6 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
   }
 
-  #rateLimited(visit: AdmittedRequest, answer: RateLimitAnswer): void {
-    // Its caller may have left meanwhile.
-    if (visit.stage !== "asking") {
-      if (answer.kind === "delayed") this.#parts.delayed.release();
-      return;
-    }
-    if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
-    if (answer.kind === "passes" || answer.kind === "delayed") visit.marks = answer.marks;
-    if (answer.kind === "delayed") {
-      this.#delay(visit, answer.delayMs);
-    } else if (answer.kind !== "denied") {
-      this.#enter(visit, this.#parts.clock.monotonicMs());
-    } else if (this.#isDry(visit, "rateLimit")) {
-      this.counts.dryRefused.add(visit.priority, "rateLimit");
-      this.#enter(visit, this.#parts.clock.monotonicMs());
-    } else {
-      const wait: RetryWait = { kind: "known", ms: answer.retryMs };
-      this.#refuse(visit, "rateLimit", { wait, reportedRule: answer.reportedRule });
-    }
-  }
-
-  /** Holds a charged request until it fits. If its caller leaves, others do not move up. */
-  #delay(visit: AdmittedRequest, delayMs: number): void {
-    if (this.#isDry(visit, "rateLimit")) {
-      this.#parts.delayed.release();
-      this.counts.dryDelayedCount += 1;
-      this.#enter(visit, this.#parts.clock.monotonicMs());
-      return;
-    }
-    visit.stage = "delayed";
-    this.counts.delayedNow += 1;
-    visit.cancelDelay = this.#parts.delayed.hold(delayMs, () => this.#endDelay(visit));
-    visit.delayedMs = delayMs;
-    // Envoy takes one extension of its timeout, so this one covers the queue as well.
-    const queueMs = this.#blocks.admission?.policy.queue?.waitMsMax ?? 0;
-    const timeoutMs = Math.ceil(delayMs + queueMs) + waitTimeoutMarginMs;
-    visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
-  }
-
-  #endDelay(visit: AdmittedRequest): void {
-    visit.cancelDelay = undefined;
-    visit.stage = "asking";
-    this.counts.delayedNow -= 1;
-    this.counts.delays.add(visit.delayedMs);
-    this.#enter(visit, this.#parts.clock.monotonicMs());
-  }
-
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
   #mayEnter(visit: AdmittedRequest, nowMs: number): boolean {
     if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
@@ -367,13 +329,17 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #enter(visit: AdmittedRequest, nowMs: number): void {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
-      visit.stage = "over";
+      const isFollowed = visit.budgeted !== undefined;
+      if (isFollowed) visit.stage = "followed";
+      // Another policy may have come since it was counted.
+      else this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
-      visit.tell(terms.unfollowedBy(visit));
+      if (!isFollowed) visit.tell(terms.unfollowedBy(visit));
+      else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });
       return;
     }
     const { maxInFlightPer } = admission.policy;
-    if (maxInFlightPer !== undefined) {
+    if (maxInFlightPer !== undefined && visit.keyCount === undefined) {
       visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
     }
     if (this.#queue.hasRoom(visit, nowMs)) {
@@ -450,6 +416,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
   #refuse(visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalDetail): void {
     const nowMs = this.#parts.clock.monotonicMs();
+    visit.budgeted?.end(unansweredEnd);
+    visit.budgeted = undefined;
     this.#close(visit);
     this.counts.refused.add(visit.priority, cause);
     visit.pool.noteRefused(cause, visit.priority);
@@ -479,10 +447,21 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const { keyCount } = visit;
     keyCount?.owner.giveBack(keyCount);
     visit.keyCount = undefined;
+    visit.giveBackShared?.();
+    visit.giveBackShared = undefined;
   }
 }
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
+
+/** Tells budgets how their call has ended: one that got no place has not reached the upstream. */
+function endBudgeted(visit: AdmittedRequest, end: Ending): void {
+  const { stage, response, budgeted } = visit;
+  visit.budgeted = undefined;
+  const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
+  const hasResponse = isIn && (response !== undefined || end === "completed");
+  budgeted?.end(hasResponse ? { hasResponse, status: response?.status } : unansweredEnd);
+}
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */
 function deadlineOf(

@@ -16,6 +16,7 @@ import { fallbackField, type RequestMarks } from "../../core/limits/request-mark
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { BudgetAsker } from "../budget/budget-call.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
 import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
@@ -40,6 +41,8 @@ export interface BlockParts {
   readonly gateSettings?: ReadGateSettings;
   /** Whoever tells of refusals; absent: nobody, ever. */
   readonly refusalLog?: RefusalLog | undefined;
+  /** Who asks a service's budgets, by the active policy; absent: there are none. */
+  readonly budgetsOf?: (service: ServicePolicy) => BudgetAsker | undefined;
 }
 
 /** A service of a policy, and what limits may do to its requests. */
@@ -67,6 +70,8 @@ export class ServiceBlocks {
   readonly admission: AdmissionBlocks | undefined;
   /** Undefined where the policy asks for none here. */
   readonly rateLimit: RateLimitAsker | undefined;
+  /** Undefined where nothing of its calls is measured. */
+  readonly budgets: BudgetAsker | undefined;
   /** Undefined where nobody is told. */
   readonly #refusalLog: RefusalLog | undefined;
   readonly #refusing = new Map<RefusalCause, RefusingCause>();
@@ -93,6 +98,7 @@ export class ServiceBlocks {
         policy: admission,
         before: before?.admission,
       });
+    this.budgets = parts.budgetsOf?.(service);
     // Its queries are known by the policy that matched them, so there is nothing to take over.
     this.rateLimit =
       rateLimit?.inExtProc === true
@@ -244,12 +250,21 @@ class AdmissionTerms {
 
   /** For a request that holds a permit; `waitedMs` is how long it was here. */
   followed(visit: AdmittedRequest, waitedMs: number): AdmissionGrant {
-    const terms = marked(this.#sample()[visit.priority], visit.marks);
+    const terms = this.measured(visit);
     const deadline = this.#policy.admission?.deadline;
     if (deadline === undefined || visit.deadline === undefined) return terms;
     const isGrpc = isGrpcRequest(visit.request.headers.get("content-type"));
     const budget = budgetHeaders(deadline, { deadline: visit.deadline, waitedMs, isGrpc });
     return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
+  }
+
+  /** For a request whose end is of interest: a call that budgets follow has its response seen. */
+  measured({ priority, marks, budgeted }: AdmittedRequest): AdmissionGrant {
+    if (budgeted === undefined) return marked(this.#sample()[priority], marks);
+    const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
+    const terms = marked((sampleRatio >= 1 ? this.#full : this.#sampled)[priority], marks);
+    const { metadata } = budgeted;
+    return { ...terms, metadata: new Map([...(terms.metadata ?? []), ...metadata]) };
   }
 
   /** For a request that needs no permit. */
@@ -266,13 +281,24 @@ class AdmissionTerms {
   }
 }
 
-/** The terms of a request that limits change. */
+/**
+ * The terms of a request that limits change. Generated routes look at the metadata `fallback`, which
+ * no caller can set.
+ */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
   if (marks === undefined) return terms;
   const { setHeaders, fallback } = marks;
   const all = [...terms.setHeaders, ...setHeaders];
   if (fallback === undefined) return { ...terms, setHeaders: all };
-  return { ...terms, setHeaders: [...all, fallbackField(fallback)], clearsRoute: true };
+  const sent = {
+    ...terms,
+    setHeaders: [...all, fallbackField(fallback)],
+    clearsRoute: true,
+  } as const;
+  if (fallback.kind === "header") return sent;
+  // Generated routes look at it: unlike a header, no caller can say it.
+  const metadata = new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster]] as const);
+  return { ...sent, metadata };
 }
 
 function passed(terms: AdmissionGrant): AdmissionVerdict {

@@ -1,19 +1,15 @@
-import type { HeaderField } from "../../core/base/header-field.js";
-import type { ReservationId } from "../../core/budgets/budget-ledger.js";
-import type { CallFacts, Usage } from "../../core/budgets/usage.js";
-import type { FallbackRoute } from "../../core/limits/limit.js";
-import type { AdmissionRequest } from "../admission/admission-call.js";
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
+import type { AdmissionRequest, ResponseFacts } from "../admission/admission-call.js";
 
 /** What budgets say to a request. */
 export type BudgetAnswer =
   | {
       readonly kind: "passes";
-      /** To be ended exactly once; undefined where no budget applies. */
-      readonly call: BudgetedCall | undefined;
-      /** For the upstream: warnings and annotations. */
-      readonly setHeaders: readonly HeaderField[];
-      /** Where the request goes instead; undefined: on. */
-      readonly fallback: FallbackRoute | undefined;
+      /** To be ended exactly once. */
+      readonly call: BudgetedCall;
+      /** Warnings, annotations, and where it goes instead; undefined: nothing. */
+      readonly marks: RequestMarks | undefined;
     }
   | {
       readonly kind: "denied";
@@ -25,35 +21,36 @@ export type BudgetAnswer =
 
 /** One call that budgets have let in. */
 export interface BudgetedCall {
-  /** For the filter that observes the response: goes with it as metadata. */
-  readonly id: ReservationId;
+  /** For the filter that observes the response: goes with it in the namespace `headgate`. */
+  readonly metadata: ReadonlyMap<string, ScalarValue>;
+  /** Response headers or trailers came: they may report the usage. */
+  responded(facts: Pick<ResponseFacts, "headers" | "metadata">): void;
   /**
-   * The response has ended. Charges the usage; where it is undefined and another filter observes
-   * the body, waits for that one first, and charges what is known otherwise. Exactly once.
+   * The call has ended. Charges its usage; where that is not known and another filter observes the
+   * body, waits for that one first, and charges what is known otherwise. Exactly once.
    */
   end(end: CallEnd): void;
 }
 
 /** How a call ended. */
 export interface CallEnd {
-  /** As far as this stream knows. */
-  readonly usage: Usage | undefined;
   /** Whether the upstream began to answer; a call that it never saw costs nothing. */
   readonly hasResponse: boolean;
   /** HTTP status of the response; undefined without one. */
   readonly status: number | undefined;
 }
 
+/** The end of a call that the upstream has not seen. */
+export const unansweredEnd: CallEnd = { hasResponse: false, status: undefined };
+
 /** Asks budgets in the call that admits a request, and ends what they let in. */
 export interface BudgetAsker {
   /**
-   * @param facts what headers, or the body where the policy reads it, say of the call
    * @param deadlineMs when its caller stops waiting, on the monotonic clock; Infinity when unknown
    * @param answered told exactly once, maybe before this returns
    */
   ask(
     request: AdmissionRequest,
-    facts: CallFacts,
     deadlineMs: number,
     answered: (answer: BudgetAnswer) => void,
   ): void;
@@ -69,4 +66,19 @@ export interface UsageObserver {
   trailers(headers: ReadonlyMap<string, string>): void;
   /** The response is complete, or the stream is over. Exactly once. */
   end(isComplete: boolean): void;
+}
+
+/** Takes streams that show responses. */
+export interface UsageObservers {
+  /** Names of response headers and trailers that it wants to see, in lower case. */
+  readonly responseHeaderNames: ReadonlySet<string>;
+  /** Names of the fields that `BudgetedCall` gives to the response, all of them scalars. */
+  readonly fieldNames: ReadonlySet<string>;
+  /**
+   * Begins with a response; undefined where it is of no interest.
+   *
+   * @param fields what the stream that asked has said of the call; empty where it refused it
+   * @param peer who shows it; see `Peer.identity`
+   */
+  open(fields: ReadonlyMap<string, ScalarValue>, peer: string): UsageObserver | undefined;
 }

@@ -19,6 +19,7 @@ import {
   unitSeconds,
 } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
+import { isMarking } from "../../core/limits/request-marks.js";
 import type { Window } from "../../core/limits/window.js";
 import type { Policy } from "../../policy/policy.js";
 import { requestChargesMax } from "../../store/limit-store.js";
@@ -27,7 +28,6 @@ import type { DecisionCounters, HitCounters, RuleCounters } from "./counters.js"
 import type { KeyRecord, KeyRecords } from "./key-records.js";
 import type { NewKeyGuard } from "./new-keys.js";
 import type { DescriptorQuery, LimitOverride, RateLimitQuery } from "./query.js";
-import { isMarking } from "./request-marks.js";
 import { type LimitSwitches, switchedRole } from "./switches.js";
 import { commonWindow, type WindowSource } from "./window-source.js";
 

@@ -1,14 +1,9 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import { levelAt, unitsPerHit } from "../../core/limits/bucket.js";
-import type { FallbackRoute, Limit } from "../../core/limits/limit.js";
+import type { FallbackRoute } from "../../core/limits/limit.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
-
-/** Whether a limit may change a request that passes. */
-export function isMarking({ over, warn }: Limit): boolean {
-  return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
-}
 
 /** What the limits of a query change about a request that passes; undefined: nothing. */
 export function marksOf(
@@ -23,8 +18,9 @@ export function marksOf(
     if (charge === undefined || result === undefined) continue;
     const { warn, over } = limit;
     if (warn !== undefined) {
-      const levelUnits = levelAt(charge, result.bucket, nowUs);
-      const isNear = levelUnits >= warn.atRatio * charge.burst * unitsPerHit;
+      // In whole hits, as limits are written: what has drained since the last one is less than one.
+      const usedHits = Math.ceil(levelAt(charge, result.bucket, nowUs) / unitsPerHit);
+      const isNear = usedHits >= warn.atRatio * charge.burst;
       if (isNear || result.isOver) setHeaders.push(...warn.headers);
     }
     if (!result.isOver) continue;

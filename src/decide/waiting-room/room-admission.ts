@@ -1,4 +1,6 @@
+import type { BufferedBody } from "../../core/admission/exchange.js";
 import type { HeaderField } from "../../core/base/header-field.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { Policy } from "../../policy/policy.js";
 import { addRoomNeeds } from "../../policy/request-needs.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
@@ -56,6 +58,18 @@ export class RoomAdmission implements AdmissionDecider {
   get attributeNames(): ReadonlySet<string> {
     this.#follow();
     return this.#doors?.attributeNames ?? this.#parts.inner.attributeNames;
+  }
+
+  get metadataPaths(): ReadonlyMap<string, ReadonlySet<string>> {
+    return this.#parts.inner.metadataPaths;
+  }
+
+  readsBody(request: AdmissionRequest): boolean {
+    return this.#parts.inner.readsBody(request);
+  }
+
+  readBody(request: AdmissionRequest, body: BufferedBody): CallFacts {
+    return this.#parts.inner.readBody(request, body);
   }
 
   /** The doors of the active policy, by the names of their rooms. */

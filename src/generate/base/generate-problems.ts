@@ -65,6 +65,13 @@ const targetProblemRows = {
       "and name fewer paths. Until then, the gate acts in Headgate alone.",
     severity: "warning",
   },
+  HG326: {
+    title: "A sidecar has no cluster to which requests should fall back.",
+    remedy:
+      "Generate an edge proxy, or fragments next to your own clusters. Or use " +
+      "`fallback: {header: ...}`, and let the service choose.",
+    severity: "warning",
+  },
   HG340: {
     title: "A service has no name that a mesh knows.",
     remedy: "Set `upstream.address` to the service's full host name, and set its port.",
@@ -138,6 +145,13 @@ const targetProblemRows = {
   HG354: {
     title: "Headgate has no name that Envoy Gateway knows.",
     remedy: "Set `proxies.headgate.address` to the name of a Service in the cluster.",
+  },
+  HG355: {
+    title: "An HTTPRoute has to lead requests that fall back to another cluster.",
+    remedy:
+      "Add the rule in the message to the HTTPRoute, before its others. A patched route would go " +
+      "past the authentication of your routes.",
+    severity: "warning",
   },
   HG356: {
     title: "Envoy Gateway limits the connections of a process itself.",

@@ -1,4 +1,5 @@
 import type { Rule } from "../../core/limits/limit.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { PolicyLocation } from "../../policy/policy-places.js";
 import type { ProxyPolicy } from "../../policy/proxies/proxies.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
@@ -21,6 +22,7 @@ export interface GeneratedPolicy {
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
   readonly waitingRooms: readonly RoomPolicy[];
+  readonly budgets: readonly BudgetPolicy[];
   readonly proxies: ProxyPolicy;
 }
 

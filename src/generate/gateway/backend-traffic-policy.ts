@@ -8,6 +8,7 @@ import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
+import { requestMsMax } from "../envoy/http/usage.js";
 import { envoyGatewayVersion, gatewayDuration, gatewayGroup, routePlace } from "./gateway-names.js";
 import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
 import { globalRateLimit } from "./rate-limit-rules.js";
@@ -190,7 +191,7 @@ function passive(
 }
 
 function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
-  const { requestMs, connectMs, idleMs, maxStreamMs, maxConnectionMs } = service.timeouts;
+  const { connectMs, idleMs, maxStreamMs, maxConnectionMs } = service.timeouts;
   const isIdleKnown = hasGatewayFeature(context, "streamIdleTimeout");
   if (idleMs !== undefined && !isIdleKnown) {
     reportOldGateway(context, {
@@ -204,7 +205,7 @@ function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
   return {
     tcp: { connectTimeout: gatewayDuration(connectMs) },
     http: {
-      requestTimeout: gatewayDuration(requestMs),
+      requestTimeout: gatewayDuration(requestMsMax(service)),
       maxConnectionDuration: maxConnectionMs && gatewayDuration(maxConnectionMs),
       maxStreamDuration: maxStreamMs && gatewayDuration(maxStreamMs),
       streamIdleTimeout: idleMs === undefined || !isIdleKnown ? undefined : gatewayDuration(idleMs),

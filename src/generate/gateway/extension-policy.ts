@@ -6,7 +6,7 @@ import { isPlainList, mapIn } from "../base/plain-tree.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { replicaEjection, streamsMax } from "../envoy/base/headgate-clusters.js";
-import { extProcFilter, usesExtProc } from "../envoy/http/ext-proc.js";
+import { extProcFilter, processingMode, readsBodies, usesExtProc } from "../envoy/http/ext-proc.js";
 import { existingFor } from "../merge/merge-into.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -57,7 +57,12 @@ export function extensionPolicy(
         },
         messageTimeout: gatewayDuration(messageTimeoutMs),
         failOpen: !deniesWithoutAnswer,
-        processingMode: noted("Headers only.", { request: {}, response: {} }),
+        processingMode: readsBodies(service)
+          ? noted("The body of a request says what it may cost.", {
+              request: { body: "Buffered" },
+              response: {},
+            })
+          : noted("Headers only.", { request: {}, response: {} }),
       },
     ],
   });
@@ -193,6 +198,10 @@ export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree |
   return {
     name: filter,
     disabled: true,
-    typed_config: withMember(config, "grpc_service", reported),
+    typed_config: withMember(
+      withMember(config, "grpc_service", reported),
+      "processing_mode",
+      processingMode(service),
+    ),
   };
 }

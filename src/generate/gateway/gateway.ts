@@ -1,4 +1,7 @@
+import { fallbackHeader } from "../../core/limits/request-marks.js";
+import { quoteText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import { filledDocuments, objectName, objectsDocument } from "../base/custom-object.js";
 import type { Document, Tree } from "../base/document.js";
 import type {
@@ -36,7 +39,10 @@ const bundler: EnvoyBundler = { flag: "--gateway-version", minorsAhead: envoyMin
 export const generateGateway: Generator = (policy, options) => {
   const problems: GenerateProblem[] = [];
   const context = gatewayContext(policy, options, problems);
-  for (const service of policy.services) reportCluster(service, context);
+  for (const service of policy.services) {
+    reportCluster(service, context);
+    reportFallbacks(service, context);
+  }
   reportOptions("gateway", context);
   reportTcpOptions("gateway", context);
   const merged = (document: Document, service: string | undefined): Document => {
@@ -99,6 +105,18 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
       "Headgate cannot drive the breaker of the service, because Envoy Gateway " +
       "gives its cluster another name",
     hint: `add clusters: ["${first}"], and the clusters of further rules of the HTTPRoute`,
+  });
+}
+
+/** A route of ours would go past the authentication of those that it precedes. */
+function reportFallbacks(service: ServicePolicy, { policy, report }: EnvoyContext): void {
+  const [cluster] = softAnswers(policy)(service).clusters;
+  if (cluster === undefined) return;
+  report({
+    id: "HG355",
+    spot: { service: service.name, path: [] },
+    message: `a rule of the HTTPRoute has to lead requests that fall back to ${quoteText(cluster)}`,
+    hint: `first of its rules: matches: [{headers: [{name: ${fallbackHeader}, value: "${cluster}"}]}]`,
   });
 }
 

@@ -13,6 +13,13 @@ import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/prio
 import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
 import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
+import {
+  measuredHost,
+  observesBodies,
+  usageFilter,
+  usageFilterName,
+  usagePerRoute,
+} from "../envoy/http/usage.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -164,6 +171,7 @@ function servicePatches(service: ServicePolicy, context: EnvoyContext): readonly
     ...priorityPatches(service, context),
     ...bucketPatches(service, context),
     ...quotaPatches(service, context),
+    ...usagePatches(service, context),
     ...protectionPatches(service, context),
     ...routePatches(service, context),
   ];
@@ -233,6 +241,21 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
   );
 }
 
+/** What the virtual hosts of a service have whose calls are measured. */
+function usagePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
+  const fields = Object.entries(measuredHost(service, context)).flatMap(([name, value]) =>
+    value === undefined ? [] : [{ path: `/${name}`, value }],
+  );
+  const filter = { path: `/typed_per_filter_config/${usageFilterName}` };
+  const patches = observesBodies(service)
+    ? [...fields, { ...filter, value: usagePerRoute(service) }]
+    : fields;
+  if (patches.length === 0) return [];
+  return hostsOf(service, context, "usage").flatMap((host) =>
+    patches.flatMap((patch) => hostPatches(host, context, patch)),
+  );
+}
+
 /** Source: envoy.config.route.v3.FilterConfig. */
 function protectionPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const value = typed("envoy.config.route.v3.FilterConfig", { config: {} });
@@ -297,8 +320,18 @@ function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext)
   return [
     localRateLimitFilter(services, context),
     ...quotaFilters(services, context).map(({ filter }) => filter),
+    ...offAtFirst(observer(services, context)),
     ...protections.flatMap(({ filterOf }) => offAtFirst(filterOf(services, context))),
   ].filter((filter) => filter !== undefined);
+}
+
+/** It calls Headgate by the cluster that Envoy Gateway makes for the first service's admission. */
+function observer(services: readonly ServicePolicy[], context: EnvoyContext): Tree | undefined {
+  const first = services.find(observesBodies);
+  if (first === undefined) return undefined;
+  const decisions = serviceExtProc(first, context).cluster;
+  const headgateClusters = { ...context.headgateClusters, decisions };
+  return usageFilter(services, { ...context, headgateClusters });
 }
 
 /** What has one setting for all of its services. */

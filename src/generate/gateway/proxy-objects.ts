@@ -1,10 +1,13 @@
+import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { asksForCertificate, type ListenerTls } from "../../policy/proxies/listener-tls.js";
+import { softAnswers } from "../../policy/services/soft-answers.js";
 import { objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { sanType } from "../envoy/base/tls-socket.js";
 import { isEmptyBootstrap, mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
+import { listenerBodyBytes } from "../envoy/http/usage.js";
 import { clientSecret, showsCertificate } from "./extension-policy.js";
 import {
   envoyGatewayVersion,
@@ -94,11 +97,24 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
   const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
   const gateway = gatewayName(context);
+  const bodyBytes = listenerBodyBytes(context);
+  const { policy } = context;
+  const mayFallBack = policy.services.some(
+    (service) => softAnswers(policy)(service).clusters.length > 0,
+  );
   const type = { apiVersion: envoyGatewayVersion, kind: "ClientTrafficPolicy" };
   return specObject(type, gateway, {
     targetRefs: [{ group: gatewayGroup, kind: "Gateway", name: gateway.name }],
-    connection: { connectionLimit: { value: connectionsMax } },
+    connection: {
+      connectionLimit: { value: connectionsMax },
+      bufferLimit: bodyBytes === 0 ? undefined : noted("Request bodies are read.", bodyBytes),
+    },
     http2: { maxConcurrentStreams: concurrentStreamsMax },
+    headers: mayFallBack
+      ? noted("Headgate's own: routes look at it.", {
+          earlyRequestHeaders: { remove: [fallbackHeader] },
+        })
+      : undefined,
     tls: tls && callerTls(tls),
     http3: http3 && callersOverQuic(context),
     path:

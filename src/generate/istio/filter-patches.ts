@@ -6,6 +6,7 @@ import { askingFilters, learningFilters, type NamedFilter } from "../envoy/http/
 import { escapedSlashesWords, headerBounds } from "../envoy/http/listener.js";
 import { localReplies } from "../envoy/http/local-replies.js";
 import { priorityHeaderFilters } from "../envoy/http/priority-header.js";
+import { usageFilterName } from "../envoy/http/usage.js";
 import { connectionPatch, firstFilterPatches, httpFilterPatch } from "./envoy-filter.js";
 import { meshName } from "./mesh-name.js";
 import { type IstioPlace, virtualHostsAt } from "./place.js";
@@ -98,7 +99,8 @@ function filtersOf(services: readonly ServicePolicy[], place: IstioPlace): reado
  * What a virtual host says to the filter turns it on.
  */
 function offByDefault(filter: Tree, { context }: IstioPlace): Tree {
-  const isAsking = memberOf(filter, "name") === "envoy.filters.http.ext_proc";
+  const name = memberOf(filter, "name");
+  const isAsking = name === "envoy.filters.http.ext_proc" || name === usageFilterName;
   if (context !== "GATEWAY" || !isAsking) return filter;
   return withMember(filter, "disabled", noted("Enabled by virtual hosts below.", true));
 }

@@ -3,10 +3,12 @@ import { defaultBlocks } from "../../policy/upstream/default-upstream.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import { durationText } from "../envoy/base/values.js";
+import { fallbackRoutes } from "../envoy/http/fallback-routes.js";
 import { hedgePolicy } from "../envoy/http/retries.js";
 import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
-import { virtualHost } from "../envoy/http/virtual-host.js";
+import { measuredHost, reportBodyLimit } from "../envoy/http/usage.js";
+import { routeAction, virtualHost } from "../envoy/http/virtual-host.js";
 import { firstRoutePatches, routeMergePatch, virtualHostPatch } from "./envoy-filter.js";
 import { type FilterNames, filterNamesAt } from "./filter-patches.js";
 import { inboundCluster } from "./mesh-name.js";
@@ -17,6 +19,7 @@ import { retryWaits } from "./virtual-service.js";
 /** What the routes of a service at a place have beside those that Istio makes. */
 export function routePatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const names = filterNamesAt(service, place);
+  reportBodyLimit(service, place.envoy);
   const reported = reportedTo(service, place, names);
   const extras = routeExtras(service, place);
   const first = firstRoutes(service, place, names);
@@ -42,13 +45,16 @@ function firstRoutes(
   names: FilterNames,
 ): readonly Tree[] {
   const filters = [...names.shared, ...names.own];
-  const rooms = roomRoutes(service, place.envoy, { filters });
+  const leading = [
+    ...roomRoutes(service, place.envoy, { filters }),
+    ...fallbackRoutes(service, place.envoy, routeAction(service)),
+  ];
   if (place.context !== "SIDECAR_INBOUND") {
-    return [...rooms, ...shedRoutes(service, place.envoy, filters)];
+    return [...leading, ...shedRoutes(service, place.envoy, filters)];
   }
   const routes = itemsOf(memberOf(virtualHostAt(service, place, names), "routes"));
-  // Those of rooms come first, and need no routes before them.
-  return [...rooms, ...ownRoutes(routes.slice(rooms.length), service, place)];
+  // These come first, and need no routes before them.
+  return [...leading, ...ownRoutes(routes.slice(leading.length), service, place)];
 }
 
 /** Whether some of them run at Envoy's priority HIGH. */
@@ -66,13 +72,19 @@ function reportedTo(
 ): TreeMap | undefined {
   const whole = virtualHostAt(service, place, names);
   const limits = memberOf(whole, "rate_limits");
+  const measured = measuredHost(service, place.envoy);
   const filters: TreeMap = {
     ...asMap(memberOf(whole, "typed_per_filter_config")),
     ...Object.fromEntries(names.own.map((name) => [name, notSkipped()])),
   };
   const isReported = Object.keys(filters).length > 0;
-  if (limits === undefined && !isReported) return undefined;
-  return { rate_limits: limits, typed_per_filter_config: isReported ? filters : undefined };
+  const isMeasured = Object.values(measured).some((value) => value !== undefined);
+  if (limits === undefined && !isReported && !isMeasured) return undefined;
+  return {
+    rate_limits: limits,
+    ...measured,
+    typed_per_filter_config: isReported ? filters : undefined,
+  };
 }
 
 function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace): void {

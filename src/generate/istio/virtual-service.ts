@@ -8,6 +8,7 @@ import { isTreeList, plainTree } from "../base/plain-tree.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { durationText } from "../envoy/base/values.js";
 import { retryPolicy } from "../envoy/http/retries.js";
+import { requestMsMax } from "../envoy/http/usage.js";
 import type { MeshName } from "./mesh-name.js";
 
 /**
@@ -33,12 +34,11 @@ export function virtualService(
 }
 
 /** What an HTTP route says of times and retries. */
-export function routeTimes(
-  { timeouts, retries }: ServicePolicy,
-  envoyVersion: MinorVersion,
-): TreeMap {
+export function routeTimes(service: ServicePolicy, envoyVersion: MinorVersion): TreeMap {
+  const requestMs = requestMsMax(service);
+  const { retries } = service;
   return {
-    timeout: timeouts.requestMs === 0 ? undefined : durationText(timeouts.requestMs),
+    timeout: requestMs === 0 ? undefined : durationText(requestMs),
     retries:
       retries === undefined
         ? noted("Without this line, refused requests (503) are retried twice.", { attempts: 0 })
@@ -58,10 +58,10 @@ export function reportGatewayTimes(
   reported: ReadonlySet<string>,
 ): void {
   for (const service of services) {
-    const { name, timeouts, retries } = service;
+    const { name, retries } = service;
     const hosts = service.hosts.filter((host) => !reported.has(host));
     const isDefault =
-      timeouts.requestMs === defaultBlocks.timeouts.requestMs && retries === undefined;
+      requestMsMax(service) === defaultBlocks.timeouts.requestMs && retries === undefined;
     if (isDefault || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));

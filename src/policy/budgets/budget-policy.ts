@@ -2,6 +2,7 @@ import type { HeaderField } from "../../core/base/header-field.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 import type { OverLimit } from "../../core/limits/limit.js";
+import type { UsageFormat } from "../../core/usage/usage-forms.js";
 
 export type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 export type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
@@ -51,9 +52,6 @@ export interface BudgetPolicy {
   /** Decides and counts, but never refuses. */
   readonly isDryRun: boolean;
 }
-
-/** Forms of responses that Headgate reads usage from. */
-export type UsageFormat = "auto" | "openai" | "anthropic" | "gemini" | "bedrock" | "json";
 
 /** Where the usage of a call is reported. */
 export type UsageSource =
@@ -107,4 +105,12 @@ export interface ServiceUsage {
 /** Whether a service's requests are decided after their bodies have been read. */
 export function readsRequestBody({ model, declaredMax }: ServiceUsage): boolean {
   return model.kind === "body" || declaredMax?.kind === "body";
+}
+
+/** Whether calls of a service are charged to a budget, if their model is. */
+export function isBudgeted(
+  { name, usage }: { readonly name: string; readonly usage: ServiceUsage | undefined },
+  { services }: Pick<BudgetPolicy, "services">,
+): boolean {
+  return usage !== undefined && (services === undefined || services.includes(name));
 }

@@ -14,7 +14,15 @@ import { descriptorForms } from "../limits/descriptors.js";
 import { rateLimitForms } from "../limits/rate-limit.js";
 import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
-import { hitsPerSecond, limitWords, rateWords, windowWords } from "./limit-words.js";
+import {
+  fieldWords,
+  hitsPerSecond,
+  limitWords,
+  overEffect,
+  overWords,
+  rateWords,
+  windowWords,
+} from "./limit-words.js";
 import { opposite, type PolicyChange } from "./policy-change.js";
 
 /** Domains that come and go. */
@@ -180,6 +188,11 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     const over = now.peek === "debt" ? "only when in debt" : "also when nothing remains";
     changes.push({ effect: "different", place, words: `a call of zero hits is denied ${over}` });
   }
+  if (!isDelayAtMost(old) || !isDelayAtMost(now)) {
+    const [was, is] = [old, now].map(({ over }) => (over ? overWords(over) : "refuses"));
+    const words = `over the limit, it now ${is} where it ${was}`;
+    if (was !== is) changes.push({ effect: overEffect(old.over, now.over), place, words });
+  }
   const others = {
     before: plainSettings(old),
     after: plainSettings(now),
@@ -193,8 +206,19 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
 /** What of a limit has no words of its own here: told by its name in the policy. */
 function plainSettings(limit: Limit): object {
   const { name, hits, unit, unitMultiplier, periodUs, burst, algorithm, ...rest } = limit;
-  const { role, peek, onStoreFailure, ...plain } = rest;
-  return { overrideMax: defaultOverrideMax, ...plain };
+  const { role, peek, onStoreFailure, over, warn, ...plain } = rest;
+  return {
+    overrideMax: defaultOverrideMax,
+    ...plain,
+    over: isDelayAtMost(limit) ? over : undefined,
+    warnAt: warn?.atRatio,
+    warnHeaders: warn?.headers.map(fieldWords),
+  };
+}
+
+/** Whether its answer is a refusal or a delay, which is a number. */
+function isDelayAtMost({ over }: Limit): boolean {
+  return over === undefined || over.kind === "delay";
 }
 
 /** Why buckets begin empty. */

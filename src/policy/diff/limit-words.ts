@@ -1,5 +1,8 @@
-import { type Limit, unitSeconds } from "../../core/limits/limit.js";
+import type { HeaderField } from "../../core/base/header-field.js";
+import { type Limit, type OverLimit, unitSeconds } from "../../core/limits/limit.js";
+import type { BudgetPeriod } from "../budgets/budget-policy.js";
 import { formatDuration } from "../text/duration.js";
+import type { ChangeEffect } from "../text/form.js";
 
 /** How fast a limit drains, in words. Example: `1,800 per minute`, `5 per 10 s`, `none`. */
 export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
@@ -16,9 +19,43 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
 /** A limit in words. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
 export function limitWords(limit: Limit): string {
   const { over } = limit;
-  const delay = over?.kind !== "delay" ? "" : `, delays up to ${formatDuration(over.maxMs)}`;
-  return `${amountWords(limit)}${delay}`;
+  return `${amountWords(limit)}${over === undefined ? "" : `, ${overWords(over)}`}`;
 }
+
+/** What becomes of requests that do not fit, in words. Example: `delays up to 200ms`. */
+export function overWords(over: OverLimit): string {
+  switch (over.kind) {
+    case "delay":
+      return `delays up to ${formatDuration(over.maxMs)}`;
+    case "annotate":
+      return `annotates with ${over.headers.map(fieldWords).join(", ")}`;
+    case "fallback": {
+      const { to } = over;
+      const where = to.kind === "cluster" ? `cluster ${to.cluster}` : fieldWords(to.header);
+      return `falls back to ${where}`;
+    }
+  }
+}
+
+/** When what a budget has spent is forgotten, in words. */
+export function periodWords(period: BudgetPeriod): string {
+  if (period.kind === "calendar") return `each ${period.unit} in ${period.timeZone}`;
+  return `draining in ${formatDuration(period.periodUs / 1_000)}`;
+}
+
+/** A header in words. */
+export function fieldWords({ name, value }: HeaderField): string {
+  return `${name}: ${value}`;
+}
+
+/** What another answer does to requests that do not fit; undefined: a refusal. */
+export function overEffect(was: OverLimit | undefined, is: OverLimit | undefined): ChangeEffect {
+  const order = overOrder[was?.kind ?? "refuse"] - overOrder[is?.kind ?? "refuse"];
+  return order === 0 ? "different" : order > 0 ? "stricter" : "looser";
+}
+
+/** How many requests pass that do not fit. */
+const overOrder = { refuse: 0, delay: 1, annotate: 2, fallback: 2 } as const;
 
 function amountWords(limit: Limit): string {
   const { hits, burst, algorithm } = limit;

@@ -1,4 +1,6 @@
+import type { PriceTable } from "../../core/budgets/price.js";
 import type { Rule } from "../../core/limits/limit.js";
+import type { BudgetPolicy } from "../budgets/budget-policy.js";
 import { type ProxyPolicy, proxies } from "../proxies/proxies.js";
 import type { QuotaPart } from "../quotas/quota-parts.js";
 import { type ExpiredQuota, type QuotaPolicy, quota as quotaForm } from "../quotas/quota-policy.js";
@@ -7,6 +9,7 @@ import type { ServicePolicy } from "../services/service-policy.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
 import type { RoomPolicy } from "../waiting-rooms/room-policy.js";
+import { compareBudgets } from "./budget-changes.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { compareDomains, compareRules } from "./limit-changes.js";
 import { changeEffects, generateAnew, type PolicyChange } from "./policy-change.js";
@@ -19,6 +22,8 @@ export interface ComparedPolicy {
   readonly services: readonly ServicePolicy[];
   readonly quotas: readonly QuotaPolicy[];
   readonly waitingRooms: readonly RoomPolicy[];
+  readonly budgets: readonly BudgetPolicy[];
+  readonly prices: PriceTable | undefined;
   readonly proxies: ProxyPolicy;
 }
 
@@ -37,6 +42,7 @@ export function comparePolicies(
     ...compareServices(before.services, after.services),
     ...compareQuotas(before.quotas, after.quotas),
     ...compareRooms(before.waitingRooms, after.waitingRooms),
+    ...compareBudgets(before, after),
     ...compareProxies(before.proxies, after.proxies),
   ];
   return changeEffects.flatMap((effect) => changes.filter((one) => one.effect === effect));

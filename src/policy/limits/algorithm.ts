@@ -12,15 +12,19 @@ const timeZoneRule: TextRule = {
   expected: "a name of the IANA time zone database, such as Europe/Stockholm or UTC",
 };
 
-const timeZone = readBy(text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/), (reader, place) => {
-  const written = reader.readText(place, timeZoneRule);
-  if (written === undefined || isTimeZone(written)) return written;
-  const { expected } = timeZoneRule;
-  const suggestion = findNearestName(written, Intl.supportedValuesOf("timeZone"));
-  const message = `${quoteText(written)} is not a known time zone`;
-  const node = place.value ?? place.key;
-  return reader.reportContent(node, { id: "HG145", message, expected, suggestion });
-});
+/** A time zone that this process knows. */
+export const timeZone = readBy(
+  text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/),
+  (reader, place) => {
+    const written = reader.readText(place, timeZoneRule);
+    if (written === undefined || isTimeZone(written)) return written;
+    const { expected } = timeZoneRule;
+    const suggestion = findNearestName(written, Intl.supportedValuesOf("timeZone"));
+    const message = `${quoteText(written)} is not a known time zone`;
+    const node = place.value ?? place.key;
+    return reader.reportContent(node, { id: "HG145", message, expected, suggestion });
+  },
+);
 
 /** How a limit counts, as a limit says it. */
 export const algorithmFields = {

@@ -1,11 +1,12 @@
 /**
  * What limits have to do with the rest of a policy, held against it when all files are read: their
- * names, by domain, and who replaces them; and those that delay requests, which services must ask.
+ * names, by domain, and who replaces them; and those that only ext_proc can serve.
  */
 export class LimitNames {
   readonly #names = new Map<string, Set<string>>();
   readonly #references: Reference[] = [];
-  readonly #delays: { readonly domain: string; readonly warn: () => void }[] = [];
+  readonly #extProcLimits: { readonly domain: string; readonly warn: () => void }[] = [];
+  readonly #clusters: { readonly cluster: string; readonly warn: () => void }[] = [];
 
   /** A limit of that name was read, right or wrong. */
   define(domain: string, name: string): void {
@@ -18,14 +19,24 @@ export class LimitNames {
     this.#references.push(reference);
   }
 
-  /** A limit delays requests; `warn` is called at the end if none of them can be delayed. */
-  delay(domain: string, warn: () => void): void {
-    this.#delays.push({ domain, warn });
+  /** A limit needs ext_proc; `warn` is called at the end if no service asks for it there. */
+  needExtProc(domain: string, warn: () => void): void {
+    this.#extProcLimits.push({ domain, warn });
   }
 
-  /** Warns of each limit that cannot delay. @param delaying domains whose requests can wait */
-  warnOfIdleDelays(delaying: ReadonlySet<string>): void {
-    for (const { domain, warn } of this.#delays) if (!delaying.has(domain)) warn();
+  /** Warns of each limit that nobody serves. @param served domains that ext_proc asks for */
+  warnOfIdleOver(served: ReadonlySet<string>): void {
+    for (const { domain, warn } of this.#extProcLimits) if (!served.has(domain)) warn();
+  }
+
+  /** A limit sends requests to a cluster; `warn` is called at the end if no service has it. */
+  needCluster(cluster: string, warn: () => void): void {
+    this.#clusters.push({ cluster, warn });
+  }
+
+  /** Warns of each cluster that is nobody's. @param known clusters of services */
+  warnOfStrangers(known: ReadonlySet<string>): void {
+    for (const { cluster, warn } of this.#clusters) if (!known.has(cluster)) warn();
   }
 
   /** Reports each name that is nobody's. */

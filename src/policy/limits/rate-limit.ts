@@ -1,5 +1,4 @@
 import { isScalar, type ParsedNode } from "yaml";
-import { delayUsMax } from "../../core/limits/bucket.js";
 import {
   type Algorithm,
   type Denial,
@@ -18,7 +17,6 @@ import { Block } from "../text/block.js";
 import {
   any,
   choice,
-  duration,
   type Form,
   flag,
   readBy,
@@ -30,10 +28,10 @@ import {
 import type { NodeReader } from "../text/node-reader.js";
 import { field, inner, object, readField, wordOr } from "../text/object.js";
 import { parsePeriod, periodSecondsMax, unitOfPeriod } from "../text/period.js";
-import type { DurationBounds } from "../text/quantities.js";
 import type { Dialect } from "../text/shapes.js";
 import { nameRule } from "../text/text-rules.js";
 import { algorithmFields, readAlgorithm, refuseOffCalendar } from "./algorithm.js";
+import { limitOver, warnAt, warnHeaders, warnOfCluster } from "./over.js";
 import { type ReplacedName, replaces } from "./replaces.js";
 
 /** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
@@ -53,15 +51,14 @@ interface LimitContext {
   readonly defaults: LimitDefaults;
   /** Told the name of each limit, also where the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
-  /** Told of each limit that delays requests. @param warn called if no request can be delayed */
-  readonly delays: (warn: () => void) => void;
+  /** Told of each limit that needs ext_proc. @param warn called if nobody asks for it there */
+  readonly needsExtProc: (warn: () => void) => void;
+  /** Told of each limit that sends requests to a cluster. @param warn called if nobody has it */
+  readonly needsCluster: (cluster: string, warn: () => void) => void;
 }
 
 /** Periods that have a name. */
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
-
-/** How long a limit may hold a request. */
-const delayBounds: DurationBounds = { minMs: 1, maxMs: delayUsMax / 1_000 };
 
 /** A period, as a limit has it. */
 export type LimitPeriod = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
@@ -108,32 +105,6 @@ export function dialectFlag(dialect: Dialect) {
   return readBy(form, (reader, place) => reader.readFlag(place, dialect));
 }
 
-const delay = object(
-  { title: "a delay", docs: "Spreads bursts." },
-  {
-    max: field(
-      duration(delayBounds),
-      "The longest delay. Requests that would wait longer are refused.",
-      { needs: "the longest delay, such as 200ms", larger: "looser", as: "maxMs" },
-    ),
-  },
-);
-
-const overForm = object(
-  { title: "an over", docs: "What happens to requests over the limit." },
-  {
-    delay: field(
-      inner(delay),
-      "Holds requests until they fit, with `inExtProc`; others are refused.",
-      { needs: "delay: {max: 200ms}" },
-    ),
-  },
-  {
-    data: ({ delay: held }): OverLimit | undefined =>
-      held?.maxMs === undefined ? undefined : { kind: "delay", maxMs: held.maxMs },
-  },
-);
-
 /** Names that say something about a limit, which `unlimited: true` has not. */
 const limitOnlyFields = {
   period: field(period, "A period of any length, instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
@@ -161,9 +132,19 @@ const limitOnlyFields = {
     { dependentDefault: "debt" },
   ),
   over: field(
-    wordOr(["refuse"], inner(overForm), "refuse, or a map: {delay: {max: 200ms}}"),
+    wordOr(["refuse"], inner(limitOver), "refuse, or a map: {delay: {max: 200ms}}"),
     "What happens to requests over the limit.",
     { dependentDefault: "refuse", added: "looser" },
+  ),
+  warnAt: field(
+    warnAt,
+    "The used ratio of the limit from which requests that pass have `warnHeaders`. Default: never.",
+    { larger: "different" },
+  ),
+  warnHeaders: field(
+    warnHeaders,
+    "Headers of requests to the upstream from `warnAt` on. Default: `x-headgate-limit-warning` " +
+      "with the limit's name, or `yes`.",
   ),
   overrideMax: overrideMaxField,
 };
@@ -283,42 +264,76 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   const charge = readCharge(block, form, mode);
   const peek = readField(form, block, "peek") ?? "debt";
   const over = readOver(block, form, { setting, charge, algorithm });
+  const warn = readWarning(block, form, hits);
   const overrideMax = readField(form, block, "overrideMax") ?? defaults.overrideMax;
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || algorithm === undefined) return undefined;
-  const role = charge === "settle" ? settledRole(mode) : mode;
+  // One that annotates or falls back refuses nobody.
+  const isSoft = over !== undefined && over.kind !== "delay";
+  const role = charge === "settle" ? settledRole(mode) : isSoft ? "shadow" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
-  const held = over === undefined ? {} : { over };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...held, ...most };
+  const soft = { ...(over !== undefined && { over }), ...(warn !== undefined && { warn }) };
+  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...soft, ...most };
 }
 
-/** Only a limit that drains, and denies by itself what it does not charge, knows when one fits. */
+/**
+ * `over` stands for a refusal, so only a limit that refuses by itself has one. Only one that drains
+ * knows when a request fits.
+ */
 function readOver(
   block: Block,
   form: LimitForm,
-  { setting: { mode, delays }, charge, algorithm }: OverContext,
+  { setting: { mode, needsExtProc, needsCluster }, charge, algorithm }: OverContext,
 ): OverLimit | undefined {
   const written = block.field("over");
   const over = readField(form, block, "over");
   if (written === undefined || over === undefined || over === "refuse") return undefined;
   if (mode === "quota") return block.refusePair("over", "quota_mode");
   if (charge === "settle") return block.refusePair("over", "charge");
-  if (algorithm?.kind === "fixed_window")
+  if (over.kind !== "delay" && mode === "shadow") return block.refusePair("over", "shadow_mode");
+  if (over.kind === "delay" && algorithm?.kind === "fixed_window")
     return block.refusePair("over", "algorithm: fixed_window");
-  delays(() => {
-    const message = "the delay has no effect, because no service asks for this limit in ext_proc";
-    block.reader.warn(written.key, { id: "HG173", message });
+  if (over.kind === "annotate") return over;
+  if (over.kind === "fallback" && over.to.kind === "cluster") {
+    const { cluster } = over.to;
+    needsCluster(cluster, () => warnOfCluster(block.reader, written.key, cluster));
+  }
+  needsExtProc(() => {
+    const why = "because no service asks for this limit in ext_proc";
+    const message = `the ${over.kind} has no effect, ${why}`;
+    block.reader.warn(written.key, { id: over.kind === "delay" ? "HG173" : "HG174", message });
   });
   return over;
+}
+
+/** A limit that denies everything lets nothing pass that could be warned about. */
+function readWarning(block: Block, form: LimitForm, hits: number | undefined): Limit["warn"] {
+  const atRatio = readField(form, block, "warnAt");
+  const headers = readField(form, block, "warnHeaders");
+  if (block.field("warnAt") === undefined) {
+    if (block.field("warnHeaders") !== undefined && block.isLeftOut("warnAt"))
+      refuseIdleWarning(block);
+    return undefined;
+  }
+  if (hits === 0) return block.refusePair("warnAt", "requests_per_unit: 0");
+  if (atRatio === undefined) return undefined;
+  const name = readField(form, block, "name") ?? "yes";
+  return { atRatio, headers: headers ?? [{ name: "x-headgate-limit-warning", value: name }] };
 }
 
 interface OverContext {
   readonly setting: LimitContext;
   readonly charge: "settle" | "ask" | undefined;
   readonly algorithm: Algorithm | undefined;
+}
+
+/** Reports `warnHeaders` where no `warnAt` says when they are set. */
+export function refuseIdleWarning(block: Block): undefined {
+  const message = '"warnHeaders" has no threshold from which they are set';
+  return block.report("warnHeaders", { id: "HG207", message, expected: "warnAt: 0.8 next to it" });
 }
 
 function readPace(block: Block, form: LimitForm): LimitPeriod | undefined {

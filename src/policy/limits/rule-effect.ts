@@ -39,8 +39,11 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
     own.add(name);
     setting.names.define(setting.domain, name);
   };
-  const delays = (warn: () => void): void => setting.names.delay(setting.domain, warn);
-  const limitSetting = { dialect, mode: settings.mode, defaults, defineName, delays };
+  const needsExtProc = (warn: () => void): void => setting.names.needExtProc(setting.domain, warn);
+  const needsCluster = (cluster: string, warn: () => void): void =>
+    setting.names.needCluster(cluster, warn);
+  const callbacks = { defineName, needsExtProc, needsCluster };
+  const limitSetting = { dialect, mode: settings.mode, defaults, ...callbacks };
   const readOne = (node: ParsedNode): RateLimit | undefined =>
     readRateLimit(reader, node, limitSetting);
   const one = oneField && readSingle(reader, oneField, readOne);

@@ -1,3 +1,4 @@
+import { budgetProblemRows } from "./budget-problems.js";
 import type { ProblemRow } from "./problem-row.js";
 import { quotaProblemRows } from "./quota-problems.js";
 import { roomProblemRows } from "./room-problems.js";
@@ -194,6 +195,13 @@ const fileProblemRows = {
       "Calls of Envoy's rate limit filter are refused at once.",
     severity: "warning",
   },
+  HG174: {
+    title: "A limit sends requests elsewhere, and no service asks for it in ext_proc.",
+    remedy:
+      "Set `rateLimit.inExtProc: true` on the services of this domain, or use `annotate`. " +
+      "Envoy's rate limit filter sets headers, and does not choose the route again.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
@@ -202,6 +210,7 @@ export const problemRows = {
   ...serviceProblemRows,
   ...quotaProblemRows,
   ...roomProblemRows,
+  ...budgetProblemRows,
 } as const;
 
 /** A row's name. */

@@ -117,6 +117,18 @@ export const serviceProblemRows = {
     title: "A password for Kafka would be sent unencrypted.",
     remedy: "Set `tls: true`, or use SCRAM-SHA-256 or SCRAM-SHA-512, which do not send it.",
   },
+  HG236: {
+    title: "A request costs more hits than a limit can hold at once, so it never fits.",
+    remedy: "Raise the `burst` of the limit to the cost, or lower `hits`.",
+    severity: "warning",
+  },
+  HG237: {
+    title: "A request typically costs more hits than a limit can hold at once.",
+    remedy:
+      "Raise the `burst` of the limit above the largest cost. A charge above it is refused, " +
+      "and one after the response is not counted.",
+    severity: "warning",
+  },
   HG240: {
     title: "Two values are in the wrong order.",
     remedy: "Set them as expected. One of them bounds the other.",

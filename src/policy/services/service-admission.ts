@@ -58,7 +58,10 @@ export interface KeyedPermits {
   readonly max: number;
   /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
   readonly keysMax: number;
-  /** Whether replicas count together, where they have a shared store. Default fleet. */
+  /**
+   * Which requests count together: those of all replicas, or of each one. Default fleet. Without a
+   * shared store it is each replica in any case.
+   */
   readonly scope: "fleet" | "replica";
 }
 
@@ -93,7 +96,8 @@ const permitsPer = object(
     ),
     scope: field(
       words("fleet", "replica"),
-      "Whether `max` is of all replicas together, or of each.",
+      "`fleet`: replicas count together in the shared store. `replica`: each counts for itself. " +
+        "Without a shared store, each does.",
       { default: "fleet" },
     ),
   },
@@ -272,9 +276,9 @@ function keyedPermits(
   caller: CallerKey,
 ): KeyedPermits | undefined {
   if (read?.max === undefined) return undefined;
-  const { per: from, max, keysMax, scope } = read;
-  const per = from === "route" ? { kind: "route" as const } : from === "caller" ? caller : from;
-  return { per, max, keysMax, scope };
+  const { per, max, ...rest } = read;
+  if (typeof per !== "string") return { per, max, ...rest };
+  return { per: per === "route" ? { kind: "route" } : caller, max, ...rest };
 }
 
 /** What stands beside `admission` and matters to it. */

@@ -1,3 +1,4 @@
+import { serviceUsage } from "../budgets/usage-form.js";
 import { quoteText } from "../problems/problem.js";
 import { choice, readBy, ruledText, text, whole, words } from "../text/form.js";
 import {
@@ -179,6 +180,11 @@ export const service = object(
       innerBy(concurrency, readConcurrency),
       "The law that sets the service's limit. Without `admission`, only permits " +
         "enforce the limit.",
+    ),
+    usage: field(
+      placed(inner(serviceUsage)),
+      "How calls are measured that `budgets` charge. Default: they are not.",
+      { isGenerated: true },
     ),
     circuitBreakers: field(
       innerBlock(circuitBreakers),

@@ -1,9 +1,11 @@
 import type { ParsedNode } from "yaml";
 import type { Rule } from "../../core/limits/limit.js";
+import type { MeasuredService } from "../budgets/budget-draft.js";
 import { quoteText, visibleText } from "../problems/problem.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
+import { warnOfCosts } from "./limit-costs.js";
 import { LimitPaths } from "./limit-paths.js";
 import { indexClusters } from "./service-clusters.js";
 import type { ServicePolicy } from "./service-policy.js";
@@ -27,6 +29,7 @@ interface ClusterClaim {
 export class ServiceList {
   readonly #drafts: ServiceDraft[] = [];
   readonly #clusterClaims: ClusterClaim[] = [];
+  readonly #measured: MeasuredService[] = [];
   readonly #claims: RateLimitClaim[] = [];
   readonly #namePlaces = new Map<string, string>();
   readonly #hostPlaces = new Map<string, string>();
@@ -38,8 +41,8 @@ export class ServiceList {
     return [...this.#namePlaces.keys()];
   }
 
-  /** Domains whose limits some service asks in ext_proc, where requests can wait. */
-  get delayingDomains(): ReadonlySet<string> {
+  /** Domains whose limits some service asks for in ext_proc. */
+  get extProcDomains(): ReadonlySet<string> {
     return new Set(this.#claims.flatMap((one) => (one.inExtProc ? [one.domain] : [])));
   }
 
@@ -60,6 +63,16 @@ export class ServiceList {
   /** A cluster is a service's, and must be no other's when all files are read. */
   claimCluster(claim: ClusterClaim): void {
     this.#clusterClaims.push(claim);
+  }
+
+  /** A service's calls are measured. */
+  measure(service: MeasuredService): void {
+    this.#measured.push(service);
+  }
+
+  /** Services whose calls are measured, in the order of the files. */
+  get measured(): readonly MeasuredService[] {
+    return this.#measured;
   }
 
   /** A name is taken at a place; reports one that is taken already. */
@@ -118,7 +131,12 @@ export class ServiceList {
     const paths = new Map(domains.map((domain) => [domain, new LimitPaths()]));
     for (const rule of rules) paths.get(rule.domain)?.add(rule);
     for (const claim of this.#claims) {
-      if (!this.#doubted.has(claim.domain)) checkClaim(claim, paths);
+      if (this.#doubted.has(claim.domain)) continue;
+      checkClaim(claim, paths);
+      warnOfCosts(
+        claim,
+        rules.filter(({ domain }) => domain === claim.domain),
+      );
     }
   }
 }

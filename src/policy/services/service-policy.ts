@@ -1,3 +1,4 @@
+import type { ServiceUsage } from "../budgets/budget-policy.js";
 import type { AdmissionPolicy } from "./service-admission.js";
 import type { ServiceConcurrency } from "./service-concurrency.js";
 import type { service } from "./service-form.js";
@@ -12,6 +13,8 @@ interface Finished {
   /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
   readonly hosts: readonly string[];
   readonly clusters: readonly string[];
+  /** Undefined: its calls are not measured, and no budget charges them. */
+  readonly usage: ServiceUsage | undefined;
   /** Undefined: none are asked for. */
   readonly rateLimit: ServiceRateLimit | undefined;
   /** Undefined: admission is off, and every request passes. */

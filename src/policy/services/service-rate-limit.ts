@@ -41,6 +41,9 @@ export interface RateLimitClaim {
   readonly inExtProc: boolean;
   readonly descriptors: readonly {
     readonly parts: readonly DescriptorPart[];
+    /** Absent: one hit. */
+    readonly hits?: DescriptorHits;
+    readonly isRefund?: boolean;
     readonly node: ParsedNode;
   }[];
 }
@@ -204,7 +207,7 @@ export const serviceRateLimit = object(
         rateLimit: { domain: domain.value, descriptors: asked, inExtProc },
         isDryRun,
         domainNode: domain.node,
-        descriptors: whole.map(({ descriptor: one, node }) => ({ parts: one.parts, node })),
+        descriptors: whole.map(({ descriptor: one, node }) => ({ ...one, node })),
       };
     },
     check(block, _, { descriptors = [], inExtProc }) {

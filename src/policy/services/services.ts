@@ -34,6 +34,9 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
   const read = service.read(block);
   const name = read.name?.value;
   claimNames(block, read, list);
+  if (name !== undefined && read.usage !== undefined) {
+    list.measure({ name, usage: read.usage.value, node: read.usage.node, reader: block.reader });
+  }
   const guards = readGuards(block, read);
   const { admission: draft, concurrency: law } = guards;
   const isLimited = law !== undefined || draft?.maxInFlight !== undefined;
@@ -50,6 +53,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     circuitBreakers: read.circuitBreakers?.data ?? circuitBreakers.defaults,
     outlierDetection: ejection === "off" ? undefined : ejection,
     upgrades: [...new Set(read.upgrades)],
+    usage: read.usage?.value,
     retries: read.retries?.data,
   };
   const isWrong = !block.isLeftOut("adaptiveConcurrency") && !read.adaptiveConcurrency;

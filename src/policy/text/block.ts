@@ -1,4 +1,4 @@
-import type { ParsedNode } from "yaml";
+import { isMap, type ParsedNode } from "yaml";
 import { listWords, quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
@@ -41,6 +41,12 @@ export class Block {
   isLeftOut(name: string): boolean {
     const { byName, isComplete, misspelt } = this.fields;
     return !byName.has(name) && isComplete && !misspelt.has(name);
+  }
+
+  /** Whether nothing at all is written in the map. */
+  get isEmpty(): boolean {
+    const { node } = this.fields;
+    return isMap(node) && node.items.length === 0;
   }
 
   /** The map under a name; undefined where it is left out, or wrong and reported. */

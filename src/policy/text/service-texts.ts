@@ -50,6 +50,8 @@ export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
 
+const budgetNameForm: TextForm = { ...labelForm, what: "a name of a budget" };
+
 const roomNameForm: TextForm = { ...labelForm, what: "a name of a waiting room or event" };
 
 /** Source: RFC 9110 section 5.1; lower case as in HTTP/2. */
@@ -216,6 +218,9 @@ export const secretName = fieldOf(secretForm, secretPattern);
 
 /** The name of a quota: a label, too. */
 export const quotaName = fieldOf(quotaNameForm, labelPattern);
+
+/** The name of a budget: a label, too. */
+export const budgetName = fieldOf(budgetNameForm, labelPattern);
 
 /** The name of a waiting room or of one of its events: a label, too. */
 export const roomName = fieldOf(roomNameForm, labelPattern);

@@ -6,12 +6,14 @@ import {
 } from "@connectrpc/connect";
 import type { Compression, UniversalHandler } from "@connectrpc/connect/protocol";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
   QuotaService,
   RoomService,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { budgetService } from "./budgets/budget-service.js";
 import { adminCallKey } from "./call.js";
 import { explainMethod } from "./explain-method.js";
 import { codeName, toConnectError } from "./failures.js";
@@ -68,6 +70,7 @@ export function createAdminHandlers(
   router.service(PolicyService, policies);
   router.service(QuotaService, quotaService(parts));
   router.service(RoomService, roomService(parts));
+  router.service(BudgetService, budgetService(parts));
   router.service(FleetService, fleetService(parts));
   // Those whose requests hold policies take longer ones; the later handler of a path counts.
   const long = { readMaxBytes: policyMessageBytesMax };

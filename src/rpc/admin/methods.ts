@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { AdminRole } from "../../core/base/access-list.js";
 import {
+  BudgetService,
   FleetService,
   LimitService,
   PolicyService,
@@ -14,6 +15,7 @@ const adminServices = [
   PolicyService,
   QuotaService,
   RoomService,
+  BudgetService,
   FleetService,
 ] as const;
 
@@ -46,6 +48,9 @@ const operatorMethods: ReadonlySet<string> = new Set([
   "RollBackPolicy",
   "SetRoomOverride",
   "LetIn",
+  "TopUpBudget",
+  "DeleteTopUp",
+  "RefundBudget",
   "SetGateThresholds",
 ]);
 
@@ -67,6 +72,10 @@ const callerMethods: ReadonlySet<string> = new Set([
   "Explain",
   "ListQuotaPools",
   "ExplainTicket",
+  "ListBudgetAccounts",
+  "GetBudgetAccount",
+  "ListTopUps",
+  "ListUsage",
   "ListAudit",
 ]);
 

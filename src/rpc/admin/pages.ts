@@ -91,3 +91,26 @@ function placeOf(sorted: readonly string[], text: string): number {
   }
   return low;
 }
+
+/**
+ * A page token with a cursor of the store, which may be any text; empty at the end.
+ *
+ * @param place where the list is that the cursor is of; letters, digits, `-` and `.`
+ */
+export function cursorToken(place: string, cursor: string): string {
+  const isEnd = cursor === "" && place === "";
+  return isEnd ? "" : pageToken(`${place}_${Buffer.from(cursor).toString("hex")}`);
+}
+
+/**
+ * What a token of `cursorToken` says; both are empty without one.
+ *
+ * @throws AdminFailure invalid for a token that no page ended with
+ */
+export function readCursor(token: string): { readonly place: string; readonly cursor: string } {
+  const text = readPageToken(token);
+  if (text === undefined) return { place: "", cursor: "" };
+  const [, place, hex] = /^([0-9A-Za-z.-]*)_((?:[0-9a-f]{2})*)$/.exec(text) ?? [];
+  if (place === undefined || hex === undefined) throw badToken();
+  return { place, cursor: Buffer.from(hex, "hex").toString() };
+}

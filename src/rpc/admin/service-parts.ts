@@ -8,6 +8,7 @@ import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
   AdminFinding,
+  BudgetAdministration,
   FleetView,
   GateAdministration,
   HistorySight,
@@ -53,6 +54,7 @@ export interface AdminServiceParts {
   readonly gates?: GateAdministration;
   readonly quotas?: QuotaSight;
   readonly rooms?: RoomAdministration;
+  readonly budgets?: BudgetAdministration;
   readonly replicas?: ReplicaAsks;
   readonly history?: HistorySight;
   readonly trials?: PolicyTrials;

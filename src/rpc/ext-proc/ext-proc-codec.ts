@@ -1,16 +1,18 @@
 import type { ExchangeMessage, ExchangeReply } from "../../core/admission/exchange-messages.js";
-import { decodeExchange, type WantedParts } from "./ext-proc-decoder.js";
+import { decodeExchange, type WantedParts, type WantedPaths } from "./ext-proc-decoder.js";
 import { ExchangeReplyEncoder } from "./ext-proc-encoder.js";
 import { WantedNames } from "./ext-proc-names.js";
 
 /** What is wanted of messages; the rest is only seen to be well-formed. */
-interface WantedExchange {
+export interface WantedExchange {
   /** Names of headers and trailers of requests, in lower case as Envoy sends them. */
   readonly requestHeaderNames: ReadonlySet<string>;
   /** Names of headers and trailers of responses, in lower case. */
   readonly responseHeaderNames: ReadonlySet<string>;
   /** Names of attributes, for example `source.address`. */
   readonly attributeNames: ReadonlySet<string>;
+  /** Namespaces of dynamic metadata, with paths such as `usage.prompt_tokens`. */
+  readonly metadataPaths: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** The key under which Envoy sends attributes. Source: FilterName of the ext_proc filter. */
@@ -57,9 +59,16 @@ class CompiledNames implements WantedParts {
   readonly responseHeaders: WantedNames;
   readonly attributes: WantedNames;
   readonly attributesKey = new WantedNames(new Set([attributesKey]));
+  readonly metadataKeys: WantedNames;
+  readonly metadata: ReadonlyMap<string, WantedPaths>;
 
-  constructor({ requestHeaderNames, responseHeaderNames, attributeNames }: WantedExchange) {
-    this.#source = { requestHeaderNames, responseHeaderNames, attributeNames };
+  constructor(wanted: WantedExchange) {
+    const { requestHeaderNames, responseHeaderNames, attributeNames, metadataPaths } = wanted;
+    this.#source = { requestHeaderNames, responseHeaderNames, attributeNames, metadataPaths };
+    this.metadataKeys = new WantedNames(new Set(metadataPaths.keys()));
+    this.metadata = new Map(
+      Array.from(metadataPaths, ([namespace, paths]) => [namespace, wantedPaths([...paths])]),
+    );
     this.requestHeaders = new WantedNames(requestHeaderNames);
     this.responseHeaders = new WantedNames(responseHeaderNames);
     this.attributes = new WantedNames(attributeNames);
@@ -69,7 +78,29 @@ class CompiledNames implements WantedParts {
     return (
       wanted.requestHeaderNames === this.#source.requestHeaderNames &&
       wanted.responseHeaderNames === this.#source.responseHeaderNames &&
-      wanted.attributeNames === this.#source.attributeNames
+      wanted.attributeNames === this.#source.attributeNames &&
+      wanted.metadataPaths === this.#source.metadataPaths
     );
   }
+}
+
+/** Paths by their first names. */
+function wantedPaths(paths: readonly string[], before = ""): WantedPaths {
+  const byName = new Map<string, string[]>();
+  for (const path of paths) {
+    const [name = "", ...rest] = path.split(".");
+    const inner = byName.get(name) ?? [];
+    inner.push(rest.join("."));
+    byName.set(name, inner);
+  }
+  const inner = new Map<string, { path: string | undefined; paths: WantedPaths | undefined }>();
+  for (const [name, rests] of byName) {
+    const path = before === "" ? name : `${before}.${name}`;
+    const deeper = rests.filter((rest) => rest !== "");
+    inner.set(name, {
+      path: rests.includes("") ? path : undefined,
+      paths: deeper.length === 0 ? undefined : wantedPaths(deeper, path),
+    });
+  }
+  return { names: new WantedNames(new Set(byName.keys())), inner };
 }

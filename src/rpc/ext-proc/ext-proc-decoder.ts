@@ -18,6 +18,20 @@ export interface WantedParts {
   readonly attributes: WantedNames;
   /** The one entry of attributes that is Envoy's own. */
   readonly attributesKey: WantedNames;
+  /** Namespaces of dynamic metadata. */
+  readonly metadataKeys: WantedNames;
+  /** What is wanted of each. */
+  readonly metadata: ReadonlyMap<string, WantedPaths>;
+}
+
+/** Names to look for in a Struct, and what is wanted inside of what they name. */
+export interface WantedPaths {
+  readonly names: WantedNames;
+  /** By name: the path where its value is wanted, and what is wanted in it. */
+  readonly inner: ReadonlyMap<
+    string,
+    { readonly path: string | undefined; readonly paths: WantedPaths | undefined }
+  >;
 }
 
 /**
@@ -40,6 +54,7 @@ const { Varint, Bit64, LengthDelimited } = WireType;
 
 /** Source: ProcessingRequest. */
 const requestTags = {
+  metadataContext: fieldTag(8, LengthDelimited),
   attributes: fieldTag(9, LengthDelimited),
   observabilityMode: fieldTag(10, Varint),
   protocolConfig: fieldTag(11, LengthDelimited),
@@ -64,6 +79,7 @@ const endOfStreamTag = fieldTag(3, Varint);
 
 /** Source: HttpBody. */
 const bodyTags = {
+  body: fieldTag(1, LengthDelimited),
   endOfStream: fieldTag(2, Varint),
   endOfStreamWithoutMessage: fieldTag(3, Varint),
 } as const;
@@ -83,6 +99,12 @@ const protocolTags = {
 
 /** Source: protobuf.dev/programming-guides/encoding, "Maps". */
 const mapTags = { key: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) } as const;
+
+/** Source: envoy.config.core.v3.Metadata. */
+const filterMetadataTag = fieldTag(1, LengthDelimited);
+
+/** The most bytes of a text in dynamic metadata that are read. */
+const metadataTextBytesMax = 16_384;
 
 /** Source: google.protobuf.Struct. */
 const structFieldsTag = fieldTag(1, LengthDelimited);
@@ -122,6 +144,8 @@ class ExchangeDecoder {
   #part: ExchangePart | undefined;
   #headers: Map<string, string> | undefined;
   #attributes: Map<string, ScalarValue> | undefined;
+  #body: Uint8Array | undefined;
+  #metadata: Map<string, Map<string, ScalarValue>> | undefined;
   #isEndOfStream = false;
   #isObserved = false;
   #bodyModes: BodyModes | undefined;
@@ -139,6 +163,7 @@ class ExchangeDecoder {
         (reader.tag & 7) === LengthDelimited ? partsByField[reader.tag >>> 3] : undefined;
       if (part !== undefined) this.#onPart(part);
       else if (reader.tag === requestTags.attributes) this.#attributesEntry();
+      else if (reader.tag === requestTags.metadataContext) this.#metadataContext();
       else if (reader.tag === requestTags.observabilityMode) {
         this.#isObserved = reader.whole() !== 0;
       } else if (reader.tag === requestTags.protocolConfig) this.#protocol();
@@ -150,6 +175,8 @@ class ExchangeDecoder {
       part: this.#part,
       headers: this.#headers ?? nothing,
       attributes: this.#attributes ?? nothing,
+      body: this.#body,
+      metadata: this.#metadata,
       isEndOfStream: this.#isEndOfStream,
       isObserved: this.#isObserved,
       bodyModes: this.#bodyModes,
@@ -159,13 +186,14 @@ class ExchangeDecoder {
   #onPart(part: ExchangePart): void {
     this.#part = part;
     this.#headers = undefined;
+    this.#body = undefined;
     this.#isEndOfStream = false;
     const outerEnd = this.#reader.enter();
     if (part === "requestHeaders") this.#headersPart(this.#wanted.requestHeaders);
     else if (part === "responseHeaders") this.#headersPart(this.#wanted.responseHeaders);
     else if (part === "requestTrailers") this.#trailers(this.#wanted.requestHeaders);
     else if (part === "responseTrailers") this.#trailers(this.#wanted.responseHeaders);
-    else this.#body();
+    else this.#bodyPart();
     this.#reader.leave(outerEnd);
   }
 
@@ -187,12 +215,14 @@ class ExchangeDecoder {
     }
   }
 
-  #body(): void {
+  #bodyPart(): void {
     const reader = this.#reader;
+    this.#body = this.#bytes.subarray(0, 0);
     let isEnd = false;
     let isEndWithoutMessage = false;
     while (reader.next()) {
-      if (reader.tag === bodyTags.endOfStream) isEnd = reader.whole() !== 0;
+      if (reader.tag === bodyTags.body) this.#body = reader.part();
+      else if (reader.tag === bodyTags.endOfStream) isEnd = reader.whole() !== 0;
       else if (reader.tag === bodyTags.endOfStreamWithoutMessage) {
         isEndWithoutMessage = reader.whole() !== 0;
       } else reader.skip();
@@ -271,6 +301,68 @@ class ExchangeDecoder {
       reader.leave(entryEnd);
     }
     reader.leave(outerEnd);
+  }
+
+  #metadataContext(): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    while (reader.next()) {
+      if (reader.tag === filterMetadataTag) this.#metadataEntry();
+      else reader.skip();
+    }
+    reader.leave(outerEnd);
+  }
+
+  #metadataEntry(): void {
+    const reader = this.#reader;
+    const outerEnd = reader.enter();
+    const entryEnd = this.#mapValue(this.#wanted.metadataKeys);
+    if (entryEnd !== undefined) {
+      const namespace = this.#mapName;
+      // The same namespace again: the last one counts, whole.
+      const wanted = this.#wanted.metadata.get(namespace);
+      const values = new Map<string, ScalarValue>();
+      if (wanted !== undefined) this.#wantedStruct(wanted, values);
+      this.#metadata ??= new Map();
+      this.#metadata.set(namespace, values);
+      reader.leave(entryEnd);
+    }
+    reader.leave(outerEnd);
+  }
+
+  /** The fields of a Struct, and of those inside it, as deep as somebody wants them. */
+  #wantedStruct(wanted: WantedPaths, values: Map<string, ScalarValue>): void {
+    const reader = this.#reader;
+    while (reader.next()) {
+      if (reader.tag !== structFieldsTag) {
+        reader.skip();
+        continue;
+      }
+      const outerEnd = reader.enter();
+      const entryEnd = this.#mapValue(wanted.names);
+      const inner = entryEnd === undefined ? undefined : wanted.inner.get(this.#mapName);
+      if (inner !== undefined) this.#wantedValue(inner, values);
+      if (entryEnd !== undefined) reader.leave(entryEnd);
+      reader.leave(outerEnd);
+    }
+  }
+
+  #wantedValue(
+    { path, paths }: { readonly path: string | undefined; readonly paths: WantedPaths | undefined },
+    values: Map<string, ScalarValue>,
+  ): void {
+    const reader = this.#reader;
+    while (reader.next()) {
+      if (reader.tag === valueTags.struct && paths !== undefined) {
+        const outerEnd = reader.enter();
+        this.#wantedStruct(paths, values);
+        reader.leave(outerEnd);
+      } else if (path === undefined) reader.skip();
+      else if (reader.tag === valueTags.string) values.set(path, reader.text(metadataTextBytesMax));
+      else if (reader.tag === valueTags.number) values.set(path, reader.double());
+      else if (reader.tag === valueTags.bool) values.set(path, reader.whole() !== 0);
+      else reader.skip();
+    }
   }
 
   /** The key of the map's entry whose value was entered last. */

@@ -43,9 +43,9 @@ export class ExchangeReplyEncoder {
   }
 
   #continue(reply: ContinueReply): Uint8Array {
-    const { part, setHeaders, removeHeaders, metadata, responseHeaders } = reply;
-    const hasMutation = setHeaders.length > 0 || removeHeaders.length > 0;
-    if (!hasMutation && metadata === undefined && responseHeaders === undefined) {
+    const { part, setHeaders, removeHeaders, metadata, responseHeaders, clearsRoute } = reply;
+    const isPlain = setHeaders.length === 0 && removeHeaders.length === 0 && clearsRoute !== true;
+    if (isPlain && metadata === undefined && responseHeaders === undefined) {
       return plainReplies[part];
     }
     const writer = this.#writer;
@@ -81,6 +81,7 @@ const tags = {
   overrideMessageTimeout: 0x52,
   common: 0x0a,
   commonHeaderMutation: 0x12,
+  clearRouteCache: 0x28,
   trailersHeaderMutation: 0x0a,
   setHeaders: 0x0a,
   removeHeaders: 0x12,
@@ -136,17 +137,20 @@ function modeOverride(mode: number): Uint8Array {
 }
 
 function writePart(writer: BackwardWriter, reply: ContinueReply): void {
-  const { part, setHeaders, removeHeaders } = reply;
+  const { part, setHeaders, removeHeaders, clearsRoute } = reply;
+  const hasMutation = setHeaders.length > 0 || removeHeaders.length > 0;
+  const isTrailers = part === "requestTrailers" || part === "responseTrailers";
   const end = writer.at;
-  if (setHeaders.length > 0 || removeHeaders.length > 0) {
+  if (clearsRoute === true && !isTrailers) writer.number(tags.clearRouteCache, 1);
+  if (hasMutation) {
+    const mutationEnd = writer.at;
     writeMutation(writer, setHeaders, removeHeaders);
-    if (part === "requestTrailers" || part === "responseTrailers") {
-      writer.message(tags.trailersHeaderMutation, end);
-    } else {
-      writer.message(tags.commonHeaderMutation, end);
-      writer.message(tags.common, end);
-    }
+    writer.message(
+      isTrailers ? tags.trailersHeaderMutation : tags.commonHeaderMutation,
+      mutationEnd,
+    );
   }
+  if (!isTrailers && writer.at !== end) writer.message(tags.common, end);
   writer.message(tags[part], end);
 }
 

@@ -1,8 +1,10 @@
 import {
+  type BufferedBody,
   type ExchangeEffect,
   type ExchangeEvent,
   type ExchangeFault,
   type ExchangeState,
+  mayAwaitBody,
   newExchange,
   type PartMessage,
   stepExchange,
@@ -18,24 +20,40 @@ import { httpStatuses } from "../../core/base/http-status.js";
 import type {
   AdmissionCall,
   AdmissionDecider,
+  AdmissionRequest,
   AdmissionTicket,
   AdmissionVerdict,
   ResponseFacts,
 } from "../../decide/admission/admission-call.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
-import type {
-  BidiAnswers,
-  BidiContext,
-  BidiReader,
-  ServiceHandlers,
+import {
+  type BidiAnswers,
+  type BidiContext,
+  type BidiReader,
+  messageBytesMax,
+  type ServiceHandlers,
 } from "../../wire/grpc/service.js";
 import { GrpcFailure } from "../grpc/status.js";
+import { bytesBesidesBody } from "./body-message.js";
+import { observeUsage, type UsageObserving } from "./observed-response.js";
 
 /** The service's full name. Source: envoy/service/ext_proc/v3/external_processor.proto. */
 const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 
 /** Stream metadata that names the service, as the route's `grpc_initial_metadata` sets it. */
 const serviceNameField = "x-headgate-service";
+
+/** Stream metadata that says what the stream is for. Absent: it asks. */
+const roleField = "x-headgate-role";
+
+/** The role of streams that show responses. */
+const usageRole = "usage";
+
+/**
+ * The largest message, in bytes: the largest body that Envoy is set up to buffer for us, and what
+ * goes with it.
+ */
+const processBytesMax = 17_039_360;
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
 interface ExchangeCodec {
@@ -49,18 +67,25 @@ export interface ExternalProcessorParts {
   readonly admission: AdmissionDecider;
   readonly codec: ExchangeCodec;
   readonly counts: ExchangeCounts;
+  /** The most bytes of a message besides a body. Default `messageBytesMax`. */
+  readonly requestBytesMax?: number;
+  /** Who is shown responses; absent: nobody. */
+  readonly usage?: UsageObserving;
 }
 
 /**
- * Envoy's ExternalProcessor: one stream an HTTP request, headers only. A stream that breaks the
- * protocol ends with a status that says what to change, and a request larger than is read is
- * refused: a caller can send one, and Envoy could let it pass after an error. Envoy's resets are no
- * failures.
+ * Envoy's ExternalProcessor: one stream an HTTP request, which asks for it, and one more for a
+ * response whose usage is read, which is only shown. A stream that breaks the protocol ends with a
+ * status that says what to change, and a request larger than is read is refused: a caller can send
+ * one, and Envoy could let it pass after an error. Envoy's resets are no failures.
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
   const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
-    new Exchange(parts, call, answers);
-  return { name: externalProcessorName, methods: [{ kind: "bidi", name: "Process", open }] };
+    call.metadata(roleField) === usageRole
+      ? observeUsage(parts.usage, call, answers)
+      : new Exchange(parts, call, answers);
+  const method = { kind: "bidi", name: "Process", bytesMax: processBytesMax, open } as const;
+  return { name: externalProcessorName, methods: [method] };
 }
 
 /** One exchange: carries events to the protocol's state machine and does what follows from them. */
@@ -83,9 +108,18 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 
   onMessage(bytes: Uint8Array): void {
-    const message = this.#parts.codec.decode(bytes);
-    if (message.kind === "part") this.#parts.counts.countPart(message.part);
-    this.#step({ kind: "message", message });
+    const { codec, counts, requestBytesMax = messageBytesMax } = this.#parts;
+    if (bytes.length > requestBytesMax && bytesBesidesBody(bytes) > requestBytesMax) {
+      this.onTooLarge();
+      return;
+    }
+    const message = codec.decode(bytes);
+    if (message.kind === "part") counts.countPart(message.part);
+    try {
+      this.#step({ kind: "message", message, awaitsBody: this.#awaitsBody(message) });
+    } catch (thrown) {
+      this.#failFor(thrown);
+    }
     // At once, not with the verdict: a caller that leaves the queue says so by what comes next.
     if (!this.#isStalled) this.#answers.next();
   }
@@ -101,7 +135,8 @@ class Exchange implements BidiReader, AdmissionCall {
   onTooLarge(): void {
     if (this.#state.kind === "over") return;
     this.#parts.counts.countFault("tooLarge");
-    this.#step({ kind: "tooLarge", refusal: tooLargeRefusal });
+    const isBody = this.#state.kind === "awaitingBody";
+    this.#step({ kind: "tooLarge", refusal: isBody ? largeBodyRefusal : tooLargeRefusal });
   }
 
   onDrain(): void {
@@ -124,27 +159,38 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 
   #do(effect: ExchangeEffect): void {
-    if (effect.kind === "begin") this.#begin(effect.message);
-    else if (effect.kind === "responded") this.#ticket?.responded(responseOf(effect.headers));
+    if (effect.kind === "begin") this.#begin(effect.message, effect.body);
+    else if (effect.kind === "responded") this.#ticket?.responded(responseOf(effect.message));
     else if (effect.kind === "end") this.#ticket?.end(effect.end);
     else if (effect.kind === "answeredBefore") this.#parts.counts.countAnsweredBefore();
     else if (effect.kind === "endStream") this.#close();
     else this.#fail(effect.fault);
   }
 
-  #begin({ headers, attributes, isObserved }: PartMessage): void {
-    const serviceName = this.#serviceName;
-    const peer = this.#peer;
-    const request = { serviceName, peer, headers, attributes, isObserved };
-    try {
-      const answer = this.#parts.admission.begin(request, this);
-      if (answer.kind !== "refused") this.#ticket = answer.ticket;
-      if (answer.kind !== "asking") this.#step(answer);
-    } catch (thrown) {
-      this.#state = { kind: "over" };
-      this.#parts.counts.closed();
-      this.#answers.fail(thrown);
-    }
+  #awaitsBody(message: ExchangeMessage): boolean {
+    if (message.kind !== "part" || this.#state.kind !== "new" || !mayAwaitBody(message))
+      return false;
+    return this.#parts.admission.readsBody(this.#requestOf(message));
+  }
+
+  #begin(message: PartMessage, body: BufferedBody | undefined): void {
+    const { admission } = this.#parts;
+    const request = this.#requestOf(message);
+    const facts = body === undefined ? undefined : admission.readBody(request, body);
+    const answer = admission.begin(facts === undefined ? request : { ...request, facts }, this);
+    if (answer.kind !== "refused") this.#ticket = answer.ticket;
+    if (answer.kind !== "asking") this.#step(answer);
+  }
+
+  #requestOf({ headers, attributes, isObserved }: PartMessage): AdmissionRequest {
+    return { serviceName: this.#serviceName, peer: this.#peer, headers, attributes, isObserved };
+  }
+
+  /** A bug in who decides. */
+  #failFor(thrown: unknown): void {
+    this.#state = { kind: "over" };
+    this.#parts.counts.closed();
+    this.#answers.fail(thrown);
   }
 
   #close(): void {
@@ -179,6 +225,20 @@ const tooLargeRefusal: Refusal = {
   details: "headgate_request_too_large",
 };
 
+const largeBodyReason = "The request's body exceeds the maximum size.";
+
+/** Answers a request whose body is larger than is read. Source: RFC 9110, section 15.5.14. */
+const largeBodyRefusal: Refusal = {
+  status: httpStatuses.contentTooLarge,
+  grpcStatus: grpcStatuses.resourceExhausted,
+  headers: [
+    { name: reasonHeader, value: largeBodyReason },
+    { name: "content-type", value: "text/plain" },
+  ],
+  body: largeBodyReason,
+  details: "headgate_body_too_large",
+};
+
 /** What Envoy is told of a fault; it logs this, and a person reads it. */
 const faultRows: Readonly<
   Record<ExchangeFault, { readonly grpcStatus: number; readonly message: string }>
@@ -193,7 +253,9 @@ const faultRows: Readonly<
   },
   outOfOrder: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "A part arrived twice or too early; set the body modes of processing_mode to NONE.",
+    message:
+      "A part arrived twice or too early; set the body modes of processing_mode to NONE, BUFFERED " +
+      "or BUFFERED_PARTIAL.",
   },
   noRequestHeaders: {
     grpcStatus: grpcStatuses.failedPrecondition,
@@ -201,19 +263,23 @@ const faultRows: Readonly<
   },
   bodiesStreamed: {
     grpcStatus: grpcStatuses.failedPrecondition,
-    message: "Headgate does not read bodies; set the body modes of processing_mode to NONE.",
+    message:
+      "Headgate does not send bodies back; set the body modes of processing_mode to NONE, BUFFERED " +
+      "or BUFFERED_PARTIAL.",
   },
 };
 
 /** Statuses have three digits, gRPC's at most two. Source: RFC 9110 section 15. */
 const wholeStatus = /^[0-9]{1,3}$/;
 
-function responseOf(headers: ReadonlyMap<string, string>): ResponseFacts {
+function responseOf({ headers, metadata }: PartMessage): ResponseFacts {
   return {
     status: statusIn(headers.get(":status")),
     grpcStatus: statusIn(headers.get("grpc-status")),
     isOverloaded: headers.has("x-envoy-overloaded"),
     loadMetrics: headers.get("endpoint-load-metrics"),
+    headers,
+    metadata,
   };
 }
 

@@ -134,7 +134,7 @@ export class ResponseExtras {
   }
 }
 
-/** Envoy chooses no other route after it: what a fallback's header does is its reader's business. */
+/** Envoy does not choose the route again: a fallback's header is for whoever reads it later. */
 function markHeaders({ marks }: Verdict): readonly Header[] {
   if (marks === undefined) return [];
   const { setHeaders, fallback } = marks;

@@ -53,7 +53,7 @@ export interface AccountRow extends AccountState {
 /** One row of a usage report: sums of a day, for an account and a model. */
 export interface UsageRow {
   readonly service: string;
-  /** As `UsageEntry.accounts` has it. */
+  /** An account's key; empty: no budget counted the calls. */
   readonly account: string;
   readonly model: string;
   readonly callCount: number;

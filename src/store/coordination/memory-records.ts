@@ -39,6 +39,7 @@ export class MemoryRecords implements RecordStore {
     gate: noRecords(),
     policy: noRecords(),
     session: noRecords(),
+    topUp: noRecords(),
   };
   /** The newest last. */
   readonly #audit: AuditText[] = [];

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../core/base/json.js";
 
 /** What replicas know together because a user said so, by kind; sessions are those that ended. */
-export const recordKinds = ["override", "gate", "policy", "session"] as const;
+export const recordKinds = ["override", "gate", "policy", "session", "topUp"] as const;
 
 /** One of them. */
 export type RecordKind = (typeof recordKinds)[number];
@@ -12,6 +12,7 @@ export const recordsMax: Readonly<Record<RecordKind, number>> = {
   gate: 1_000,
   policy: 50,
   session: 2_000,
+  topUp: 2_000,
 };
 
 /** The longest record of each kind, as JSON in bytes of UTF-8. */
@@ -21,6 +22,7 @@ export const recordBytesMax: Readonly<Record<RecordKind, number>> = {
   // A policy with all its texts: more of them would take the event loop for too long.
   policy: 1_572_864,
   session: 256,
+  topUp: 16_384,
 };
 
 /** Entries of the audit log; the oldest ones leave. */

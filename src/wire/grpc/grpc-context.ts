@@ -84,8 +84,7 @@ export interface CallParts {
 
 /** The largest message that the call's method takes, in bytes. */
 export function bytesMaxOf({ head, connection }: CallParts): number {
-  const { receivedBytesMax } = connection;
-  return Math.min(head.method.bytesMax ?? receivedBytesMax, receivedBytesMax);
+  return head.method.bytesMax ?? connection.receivedBytesMax;
 }
 
 /** When the caller stops waiting, on the monotonic clock; Infinity where it does not say. */

@@ -22,7 +22,7 @@ export type MethodHandler =
 /** What methods of any kind have. */
 interface NamedMethod {
   readonly name: string;
-  /** The largest message that it takes, in bytes. Absent, or above the port's: the port's. */
+  /** The largest message that it takes, in bytes. Absent: the port's. */
   readonly bytesMax?: number;
 }
 

@@ -114,7 +114,7 @@ const cases: readonly {
 }[] = [
   {
     what: "no filter that asks",
-    wrong: () => brokenDump(removeFilters(".ratelimit", ".ext_proc")),
+    wrong: () => brokenDump(removeFilters(".ratelimit", ".ext_proc", ".ext_proc.usage")),
     found: ["HG500 error"],
   },
   {
@@ -125,7 +125,7 @@ const cases: readonly {
   {
     what: "a filter behind the router",
     wrong: () => brokenDump(({ manager }) => manager["http_filters"]?.reverse()),
-    found: ["HG501 error", "HG501 error"],
+    found: ["HG501 error", "HG501 error", "HG501 error"],
   },
   {
     what: "no cluster of Headgate's",
@@ -325,6 +325,47 @@ const cases: readonly {
     wrong: () => brokenDump((parts) => remove(clusterOf(parts, "headgate"), "circuit_breakers")),
     found: ["HG527 warning"],
   },
+  {
+    what: "no filter that shows responses",
+    wrong: () => brokenDump(removeFilters(".ext_proc.usage")),
+    found: ["HG530 error"],
+  },
+  ...[
+    ["observability_mode", false],
+    ["failure_mode_allow", false],
+    ["processing_mode", { response_body_mode: "NONE" }],
+    ["metadata_options", {}],
+  ].map(([name, value]) => ({
+    what: `a filter that shows responses with ${name} ${JSON.stringify(value)}`,
+    wrong: () =>
+      brokenDump((parts) =>
+        set(filterOf(parts, ".ext_proc.usage")["typed_config"], String(name), value),
+      ),
+    found: ["HG531 error"],
+  })),
+  {
+    what: "bodies of requests that are not sent",
+    wrong: () =>
+      brokenDump((parts) => {
+        const own = hostOf(parts)["typed_per_filter_config"]?.["envoy.filters.http.ext_proc"];
+        remove(own?.["overrides"], "processing_mode");
+      }),
+    found: ["HG532 error"],
+  },
+  {
+    what: "responses that may be compressed",
+    wrong: () => brokenDump((parts) => remove(hostOf(parts), "request_headers_to_remove")),
+    found: ["HG533 warning"],
+  },
+  ...[
+    ["route_cache_action", "RETAIN"],
+    ["disable_clear_route_cache", true],
+  ].map(([name, value]) => ({
+    what: `a route that is kept by ${name}`,
+    wrong: () =>
+      brokenDump((parts) => set(filterOf(parts, ".ext_proc")["typed_config"], String(name), value)),
+    found: ["HG534 error"],
+  })),
   {
     what: "no filter that removes strangers' priorities",
     wrong: () => brokenDump(removeFilters(".header_mutation.priority")),

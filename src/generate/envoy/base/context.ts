@@ -15,6 +15,8 @@ export interface EnvoyContext {
    * takes none of any type for a quota's filter. So quotas look at hosts themselves.
    */
   readonly hasQuotasByHost?: true;
+  /** It has clusters of these services alone, so that requests fall back to no other cluster. */
+  readonly isWhole?: true;
   /** How the proxy names the clusters that lead to Headgate. */
   readonly headgateClusters: {
     /** gRPC of decisions. `headgate` in a bootstrap of ours. */

@@ -10,6 +10,8 @@ import type { EnvoyContext } from "./context.js";
 const envoyFeatures = {
   /** `route_cache_action` of ext_proc. */
   routeCacheAction: 31,
+  /** `observability_mode` of ext_proc. */
+  observedBodies: 31,
   /** What the quota filter does before its first assignment, and after the last one. */
   quotaFallbacks: 33,
   /** Resource monitor of the CPU, of the host or of the container. */
@@ -32,6 +34,8 @@ const envoyFeatures = {
   fixedMinRtt: 35,
   /** `status_on_error` of ext_proc. */
   extProcErrorStatus: 36,
+  /** `request_body_buffer_limit` of virtual hosts. */
+  requestBodyBufferLimit: 36,
   /** Hits that are given back. */
   refunds: 38,
   /** Retry-After of both rate-limit filters. */

@@ -59,7 +59,14 @@ function planSidecar(
     (service) => service !== own && service.direction === "outbound",
   );
   const narrowed: GeneratedPolicy = { ...policy, services: [own, ...called] };
-  const context: EnvoyContext = { ...base, policy: narrowed, role: "sidecar", side: "inbound" };
+  const isWhole = base.options.form === "bootstrap" ? { isWhole: true as const } : {};
+  const context: EnvoyContext = {
+    ...base,
+    ...isWhole,
+    policy: narrowed,
+    role: "sidecar",
+    side: "inbound",
+  };
   const ingress: ProxySide = { listener: "ingress", services: [own], context };
   const egress: ProxySide = {
     listener: "egress",

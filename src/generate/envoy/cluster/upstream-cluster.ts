@@ -99,7 +99,12 @@ function upstreamProtocol(service: ServicePolicy, context: EnvoyContext): TreeMa
   });
 }
 
-const http1: TreeMap = { http_protocol_options: {} };
+/** Usage may come in trailers, which HTTP/1 has only where it is told. */
+function http1For({ usage }: ServicePolicy): TreeMap {
+  const isInTrailers = usage?.source.kind === "headers";
+  return { http_protocol_options: isInTrailers ? { enable_trailers: true } : {} };
+}
+
 const http2: TreeMap = {
   http2_protocol_options: {
     // Notices a host that vanished without a word.
@@ -111,10 +116,9 @@ const http2: TreeMap = {
  * Callers in plaintext speak HTTP/2 where their service does, as for gRPC; over TLS nearly all do,
  * whatever the service speaks.
  */
-function protocolConfig(
-  { upstream, healthChecks }: ServicePolicy,
-  { policy, side }: EnvoyContext,
-): TreeMap {
+function protocolConfig(service: ServicePolicy, { policy, side }: EnvoyContext): TreeMap {
+  const { upstream, healthChecks } = service;
+  const http1 = http1For(service);
   if (upstream?.protocol === "http1") return { explicit_http_config: http1 };
   if (upstream?.protocol === "http2") return { explicit_http_config: http2 };
   const isOverTls = policy.proxies.listener.tls !== undefined && side === "inbound";

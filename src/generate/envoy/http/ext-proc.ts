@@ -1,13 +1,21 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
 import { orcaHeader } from "../../../core/admission/orca.js";
-import { addRequestNeeds, addRoomNeeds, type RequestNeeds } from "../../../policy/request-needs.js";
+import { readsRequestBody } from "../../../policy/budgets/budget-policy.js";
+import {
+  addBudgetNeeds,
+  addRequestNeeds,
+  addRoomNeeds,
+  type RequestNeeds,
+} from "../../../policy/request-needs.js";
 import { asksForAdmission } from "../../../policy/services/configured-share.js";
 import { createPriorityClassifier } from "../../../policy/services/priority-classifier.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { serviceWaits } from "../../../policy/services/service-waits.js";
+import { softAnswers } from "../../../policy/services/soft-answers.js";
 import type { RoomPolicy } from "../../../policy/waiting-rooms/room-policy.js";
 import { type PolicyRooms, roomsOf } from "../../../policy/waiting-rooms/room-policy.js";
 import { noted, type Tree, type TreeMap } from "../../base/document.js";
+import type { GeneratedPolicy } from "../../base/generator.js";
 import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
@@ -21,7 +29,7 @@ export const announcedWaitMarginMs = 200;
 
 /** Whether requests of a service ask for admission, for limits beside it, or at a waiting room. */
 export function usesExtProc(service: ServicePolicy, policy: PolicyRooms): boolean {
-  const isLimited = service.rateLimit?.inExtProc === true;
+  const isLimited = service.rateLimit?.inExtProc === true || service.usage !== undefined;
   return isLimited || asksForAdmission(service) || roomsOf(service, policy).length > 0;
 }
 
@@ -39,7 +47,7 @@ export function extProcFilter(
   if (asking.length === 0) return undefined;
   const { deniesWithoutAnswer } = context.policy.proxies.headgate;
   const rooms = asking.flatMap((service) => roomsOf(service, context.policy));
-  const needs = needsOf(asking, rooms);
+  const needs = needsOf(asking, rooms, context.policy);
   const [headers, attributes] = [[...needs.headers].sort(), [...needs.attributes].sort()];
   const isSampled = asking.some(({ admission }) => (admission?.sampleRatio ?? 1) < 1);
   return httpFilter("ext_proc", "ExternalProcessor", {
@@ -64,11 +72,29 @@ export function extProcFilter(
     forward_rules: noted("The headers that the policy uses. Other headers are not sent.", {
       allowed_headers: { patterns: headers.map((exact) => ({ exact })) },
     }),
-    mutation_rules: mutationRules(asking, rooms.length > 0),
-    metadata_options: noted("`headgate: {priority, service}`, for later filters and access logs.", {
-      receiving_namespaces: { untyped: ["headgate"] },
-    }),
-    ...keptRoute(context),
+    mutation_rules: mutationRules(asking, context.policy, rooms.length > 0),
+    metadata_options: metadataOptions(asking),
+    // Where requests fall back, Envoy chooses the route again when Headgate says so.
+    ...(asking.some((service) => softAnswers(context.policy)(service).isRouted)
+      ? {}
+      : keptRoute(context)),
+  });
+}
+
+function metadataOptions(services: readonly ServicePolicy[]): Tree {
+  const isMeasured = services.some(({ usage }) => usage !== undefined);
+  const namespaces = services.flatMap(({ usage }) =>
+    usage?.source.kind === "metadata" ? [usage.source.namespace] : [],
+  );
+  const words = isMeasured ? "priority, service, reservation, model" : "priority, service";
+  return noted(`\`headgate: {${words}}\`, for later filters and access logs.`, {
+    receiving_namespaces: { untyped: ["headgate"] },
+    forwarding_namespaces:
+      namespaces.length === 0
+        ? undefined
+        : noted("Where other filters say what calls used.", {
+            untyped: [...new Set(namespaces)].sort(),
+          }),
   });
 }
 
@@ -89,7 +115,10 @@ function keptRoute(context: EnvoyContext): TreeMap {
 export function extProcPerRoute(service: ServicePolicy, { policy }: EnvoyContext): TreeMap {
   if (!usesExtProc(service, policy)) return extProcOff();
   return perRoute({
-    overrides: { grpc_initial_metadata: [{ key: "x-headgate-service", value: service.name }] },
+    overrides: {
+      processing_mode: readsBodies(service) ? processingMode(service) : undefined,
+      grpc_initial_metadata: [{ key: "x-headgate-service", value: service.name }],
+    },
   });
 }
 
@@ -110,26 +139,45 @@ function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): T
   return noted(why, durationText(longestMs + announcedWaitMarginMs));
 }
 
-function processingMode(): Tree {
+/** Whether Headgate decides on a service's requests once it has seen their bodies. */
+export function readsBodies({ usage }: ServicePolicy): boolean {
+  return usage !== undefined && readsRequestBody(usage);
+}
+
+/** @param service whose requests alone it is for; undefined: any */
+export function processingMode(service?: ServicePolicy): Tree {
+  const isBodyRead = service !== undefined && readsBodies(service);
   const why =
-    "Headers only. Trailers keep the stream open until the response is complete; " +
-    "otherwise a permit would be released at the response headers.";
+    `${isBodyRead ? "The body of a request says what it may cost." : "Headers only."} Trailers ` +
+    "keep the stream open until the response is complete; otherwise a permit would be released " +
+    "at the response headers.";
   return noted(why, {
     request_header_mode: "SEND",
     response_header_mode: "SEND",
-    request_body_mode: "NONE",
+    request_body_mode: isBodyRead ? "BUFFERED" : "NONE",
     response_body_mode: "NONE",
     request_trailer_mode: "SKIP",
     response_trailer_mode: "SEND",
   });
 }
 
-function mutationRules(services: readonly ServicePolicy[], hasRooms: boolean): Tree {
-  const names = services.flatMap(({ priority, admission }) => {
+function mutationRules(
+  services: readonly ServicePolicy[],
+  policy: GeneratedPolicy,
+  hasRooms: boolean,
+): Tree {
+  const names = services.flatMap((service) => {
+    const { priority, admission } = service;
     const stated = admission?.deadline?.header;
-    return stated === undefined ? [priority.header] : [priority.header, stated];
+    const own = [priority.header, ...softAnswers(policy)(service).headers];
+    return stated === undefined ? own : [...own, stated];
   });
-  const regex = mutableHeaderPattern(names, hasRooms ? setByRooms : alwaysSet);
+  const own = names.filter((name) => !name.startsWith("x-headgate-"));
+  const hasMarks = own.length < names.length;
+  const regex = mutableHeaderPattern(
+    own,
+    hasRooms ? setByRooms : hasMarks ? setByBudgets : alwaysSet,
+  );
   if (regex === undefined) {
     const why = "Too many names for a pattern: all but pseudo-headers, host and x-envoy-*.";
     return noted(why, { disallow_system: true });
@@ -156,9 +204,14 @@ const commonHeaders: readonly string[] = [
 ];
 
 /** What admission to these services looks at; a test holds it to what admission says. */
-function needsOf(services: readonly ServicePolicy[], rooms: readonly RoomPolicy[]): RequestNeeds {
+function needsOf(
+  services: readonly ServicePolicy[],
+  rooms: readonly RoomPolicy[],
+  { budgets }: Pick<GeneratedPolicy, "budgets">,
+): RequestNeeds {
   const needs = { headers: new Set(commonHeaders), attributes: new Set<string>() };
   for (const room of rooms) addRoomNeeds(room, needs);
+  for (const budget of budgets) addBudgetNeeds(budget, needs);
   for (const service of services) {
     addRequestNeeds(service, createPriorityClassifier(service.priority), needs);
   }
@@ -182,6 +235,12 @@ interface MutableHeaders {
 const alwaysSet: MutableHeaders = {
   patterns: ["grpc-[a-z-]+", "x-headgate-[a-z]+", "retry-after", "content-type"],
   lengthMax: 104,
+};
+
+/** The same with longer names, such as `x-headgate-budget-warning`. A class is one step. */
+const setByBudgets: MutableHeaders = {
+  patterns: ["grpc-[a-z-]+", "x-headgate-[a-z-]+", "retry-after", "content-type"],
+  lengthMax: 105,
 };
 
 /**

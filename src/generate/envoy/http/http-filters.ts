@@ -9,6 +9,7 @@ import { extProcFilter } from "./ext-proc.js";
 import { localRateLimitFilter } from "./local-rate-limit.js";
 import { quotaFilters } from "./quota-filter.js";
 import { rateLimitFilter } from "./rate-limit.js";
+import { usageFilter, usageFilterName } from "./usage.js";
 
 /** An HTTP filter and what it is called in its chain, by which a route may turn it off. */
 export interface NamedFilter {
@@ -46,11 +47,13 @@ export function askingFilters(
   context: EnvoyContext,
 ): readonly NamedFilter[] {
   const asked = isAskedHere(context) ? services : [];
+  const usage = usageFilter(asked, context);
   return [
     ...named("local_ratelimit", localRateLimitFilter(asked, context)),
     ...quotaFilters(asked, context),
     ...named("ratelimit", rateLimitFilter(asked, context)),
     ...named("ext_proc", extProcFilter(asked, context)),
+    ...(usage === undefined ? [] : [{ name: usageFilterName, filter: usage }]),
   ];
 }
 

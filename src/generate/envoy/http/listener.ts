@@ -4,6 +4,7 @@ import type { EnvoyContext } from "../base/context.js";
 import { listenerTlsSocket, quicSocket } from "../base/tls-socket.js";
 import { durationText, extension, socketAddress } from "../base/values.js";
 import { localReplies } from "./local-replies.js";
+import { listenerBodyBytes } from "./usage.js";
 
 interface ListenerParts {
   /** Also the prefix of its statistics. */
@@ -32,7 +33,7 @@ export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
         "half of the requests.",
       false,
     ),
-    per_connection_buffer_limit_bytes: bufferBytesMax,
+    per_connection_buffer_limit_bytes: bufferBytes(context),
     filter_chains: [
       {
         filters: [connectionLimit(name, context), managerOf(parts, context)],
@@ -57,7 +58,7 @@ export function http3Listener(parts: ListenerParts, context: EnvoyContext): Tree
       quic_options: {},
       downstream_socket_config: { prefer_gro: true },
     },
-    per_connection_buffer_limit_bytes: bufferBytesMax,
+    per_connection_buffer_limit_bytes: bufferBytes(context),
     filter_chains: [
       {
         filters: [connectionLimit(parts.name, context), managerOf(parts, context, "HTTP3")],
@@ -76,7 +77,9 @@ function managerOf(parts: ListenerParts, context: EnvoyContext, codec?: "HTTP3")
 }
 
 /** What is read of a connection before somebody wants it, in bytes. */
-const bufferBytesMax = 32_768;
+function bufferBytes(context: EnvoyContext): number {
+  return Math.max(32_768, listenerBodyBytes(context));
+}
 
 /** Connections above the bound are closed at once. */
 function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext): Tree {

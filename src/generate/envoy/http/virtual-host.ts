@@ -9,6 +9,7 @@ import { clusterName } from "../cluster/upstream-cluster.js";
 import { adaptiveConcurrencyPerRoute } from "./adaptive-concurrency.js";
 import { admissionControlPerRoute } from "./admission-control.js";
 import { extProcPerRoute, usesExtProc } from "./ext-proc.js";
+import { fallbackRoutes } from "./fallback-routes.js";
 import { localRateLimitPerRoute } from "./local-rate-limit.js";
 import { priorityHeaderPerHost } from "./priority-header.js";
 import { isInQuota, quotasPerRoute } from "./quota-filter.js";
@@ -17,6 +18,7 @@ import { hedgePolicy, retryPolicy } from "./retries.js";
 import { roomRoutes } from "./room-routes.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
+import { measuredHost, requestMsMax, usageFilterName, usagePerRoute } from "./usage.js";
 
 /** Where a virtual host stands. */
 interface VirtualHostPlace {
@@ -60,8 +62,13 @@ export function virtualHost(
         : undefined,
     hedge_policy: isHeldHere(service, context) ? hedgePolicy(service.retries) : undefined,
     rate_limits: isAskedHere(context) ? virtualHostRateLimits(service, context) : undefined,
+    ...measuredHost(service, context),
     typed_per_filter_config: perService(service, context, filters),
-    routes: [...roomRoutes(service, context, { filters }), ...routes],
+    routes: [
+      ...roomRoutes(service, context, { filters }),
+      ...fallbackRoutes(service, context, routeAction(service)),
+      ...routes,
+    ],
   };
   if (!isShed || leftOut.length === 0) return tree;
   return noted(`Left to Headgate: ${leftOut.join("; ")}.`, tree);
@@ -101,7 +108,6 @@ function route(
   service: ServicePolicy,
   { context, filters }: { readonly context: EnvoyContext; readonly filters: readonly string[] },
 ): Tree {
-  const { requestMs, idleMs, maxStreamMs } = service.timeouts;
   const isHigh = priority === "bypass" || priority === "critical";
   const isUrgent = isHigh && isHeldHere(service, context);
   const tree: TreeMap = {
@@ -109,16 +115,24 @@ function route(
     match,
     route: {
       cluster: clusterName(service, context),
-      timeout: durationText(requestMs),
-      idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
-      max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
-      priority: isUrgent ? "HIGH" : undefined,
-      hash_policy: hashPolicy(service.loadBalancing),
-      upgrade_configs: upgradeConfigs(service),
+      ...routeAction(service, isUrgent ? "HIGH" : undefined),
     },
     typed_per_filter_config: priority === "bypass" ? allOff(filters) : undefined,
   };
   return name === "rest" ? tree : noted(`${words}.`, tree);
+}
+
+/** What is said of a service's requests, whichever cluster they go to. */
+export function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
+  const { idleMs, maxStreamMs } = service.timeouts;
+  return {
+    timeout: durationText(requestMsMax(service)),
+    idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
+    max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
+    priority,
+    hash_policy: hashPolicy(service.loadBalancing),
+    upgrade_configs: upgradeConfigs(service),
+  };
 }
 
 function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefined {
@@ -138,6 +152,7 @@ function perService(
         "envoy.filters.http.local_ratelimit": localRateLimitPerRoute(service, context),
         "envoy.filters.http.ratelimit": rateLimitPerRoute(service, context),
         "envoy.filters.http.ext_proc": extProcPerRoute(service, context),
+        [usageFilterName]: usagePerRoute(service),
         ...quotasPerRoute(service, context),
       }
     : {};

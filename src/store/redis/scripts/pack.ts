@@ -16,8 +16,9 @@ interface PackedBatch {
   readonly keys: readonly LimitKey[];
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
-   * many requests it stands for (uint16): itself and, where it is plain and has one charge, those
-   * behind it that differ in nothing but their keys, which are the next ones. A charge: position of
+   * many requests it stands for (uint16): itself and, where it is plain, those behind it that
+   * differ in nothing but their keys. With one charge, these are the next ones; with several, the
+   * positions of each such request's keys (uint16 each) follow the charges. A charge: position of
    * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
    * (double), cost (double); with the windows' flag, where they start, end and end next in us
    * (double each); with that of a carried limit, the position of the key of the one carried last
@@ -36,7 +37,7 @@ interface UnpackedReply {
 const requestBytes = 8;
 const chargeBytes = 31;
 const windowsBytes = 24;
-const lastKeyBytes = 2;
+const keyBytes = 2;
 /** A bucket as stored. */
 const bucketBytes = 24;
 
@@ -73,11 +74,11 @@ export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   return packer.finish();
 }
 
-/** The plain request of one charge that was packed last, with those that it stands for. */
+/** The plain request that was packed last, with those that it stands for. */
 interface Run {
   /** Where its count lies. */
   readonly countAt: number;
-  readonly charge: Charge;
+  readonly charges: readonly Charge[];
   readonly multiplicity: number;
   count: number;
 }
@@ -113,11 +114,10 @@ class BatchPacker {
     if (!isPlain) return;
     const flagsAt = startAt + requestBytes + 2;
     view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
-    const [charge] = charges;
-    // A run goes on with the next position, so it begins with the last one so far.
+    // A run of one charge goes on with the next position, so it begins with the last one so far.
     const isLast = view.getUint16(startAt + requestBytes, true) === this.#positions.size;
-    if (charge === undefined || charges.length > 1 || !isLast) return;
-    this.#run = { countAt: startAt + 6, charge, multiplicity, count: 1 };
+    if (charges.length === 1 && !isLast) return;
+    this.#run = { countAt: startAt + 6, charges, multiplicity, count: 1 };
   }
 
   finish(): PackedBatch {
@@ -127,15 +127,41 @@ class BatchPacker {
   /** Lets a request stand with those before it; false when it has to be packed by itself. */
   #joinsRun({ charges, multiplicity }: StoreRequest): boolean {
     const run = this.#run;
-    const [charge] = charges;
-    if (run === undefined || charge === undefined || charges.length > 1) return false;
-    if (multiplicity !== run.multiplicity || !isAlike(charge, run.charge)) return false;
-    const position = this.#positions.size + 1;
-    if (this.#positions.has(charge.key)) return false;
-    this.#positions.set(charge.key, position);
+    if (run === undefined || charges.length !== run.charges.length) return false;
+    if (multiplicity !== run.multiplicity) return false;
+    for (let i = 0; i < charges.length; i += 1) {
+      const charge = charges[i];
+      const first = run.charges[i];
+      if (charge === undefined || first === undefined || !isAlike(charge, first)) return false;
+    }
+    if (!(charges.length === 1 ? this.#hasNext(charges) : this.#packKeys(charges))) return false;
     run.count += 1;
     this.#view.setUint16(run.countAt, run.count, true);
     return true;
+  }
+
+  /** Whether the key of a request of one charge is the next position. */
+  #hasNext([charge]: readonly Charge[]): boolean {
+    if (charge === undefined || this.#positions.has(charge.key)) return false;
+    this.#positions.set(charge.key, this.#positions.size + 1);
+    return true;
+  }
+
+  /** Packs the positions of a request's keys; false if two charges are on one key. */
+  #packKeys(charges: readonly Charge[]): boolean {
+    for (let i = 1; i < charges.length; i += 1) if (!isFirstOnKey(charges, i)) return false;
+    for (const { key } of charges) {
+      this.#view.setUint16(this.#at, this.#positionOf(key), true);
+      this.#at += keyBytes;
+    }
+    return true;
+  }
+
+  #positionOf(key: LimitKey): number {
+    const known = this.#positions.get(key);
+    if (known !== undefined) return known;
+    this.#positions.set(key, this.#positions.size + 1);
+    return this.#positions.size;
   }
 
   /** Packs one charge; false when its request is not plain because of it. */
@@ -145,10 +171,8 @@ class BatchPacker {
     const { key, hits, periodUs, cost, windows, lastKey } = charge;
     const view = this.#view;
     const at = this.#at;
-    const known = this.#positions.get(key);
-    if (known === undefined) this.#positions.set(key, this.#positions.size + 1);
     const flags = flagsOf(charge);
-    view.setUint16(at, known ?? this.#positions.size, true);
+    view.setUint16(at, this.#positionOf(key), true);
     view.setUint8(at + 2, flags);
     view.setUint32(at + 3, hits, true);
     view.setFloat64(at + 7, capacityUnits(charge) / unitsPerHit, true);
@@ -162,12 +186,10 @@ class BatchPacker {
       this.#at += windowsBytes;
     }
     if (lastKey !== undefined) {
-      const position = this.#positions.get(lastKey) ?? this.#positions.size + 1;
-      this.#positions.set(lastKey, position);
-      view.setUint16(this.#at, position, true);
-      this.#at += lastKeyBytes;
+      view.setUint16(this.#at, this.#positionOf(lastKey), true);
+      this.#at += keyBytes;
     }
-    if (known !== undefined && !isFirstOnKey(charges, index)) return false;
+    if (!isFirstOnKey(charges, index)) return false;
     return cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
   }
 }
@@ -193,7 +215,7 @@ function packedBytesMax(batch: readonly StoreRequest[]): number {
   for (const { charges } of batch) {
     for (const { windows, lastKey } of charges) {
       bytes += chargeBytes + (windows === undefined ? 0 : windowsBytes);
-      if (lastKey !== undefined) bytes += lastKeyBytes;
+      if (lastKey !== undefined) bytes += keyBytes;
     }
   }
   return bytes;

@@ -21,29 +21,26 @@ local function decideOne(k, multiplicity, hits, burst, period, cost)
 end
 `;
 
-/** Decides a plain request of several charges, all on keys of their own, as `decideRepeated`. */
+/**
+ * Decides a plain request of several charges, all on keys of their own, as `decideRepeated`,
+ * whatever its buckets and its limits are like.
+ */
 const severalText = `
-local function decideSeveral(at, count, multiplicity)
-  local k, hits, burst, period, cost
-  local granted, chargeAt, levels, expiries, bases = multiplicity, at, {}, {}, {}
+local function decideSeveral(count, multiplicity)
+  local granted, bases = multiplicity, {}
   for i = 1, count do
-    k, hits, burst, period, cost, chargeAt = unpackStruct('<I2xI4ddd', batch, chargeAt)
-    levels[i], expiries[i], bases[i] = read(k, hits, period)
-    local free = burst * unitsPerHit - levels[i]
-    local fitting = math.max(0, free / (cost * unitsPerHit))
+    levels[i], expiries[i], bases[i] = read(keyOf[i], hitsOf[i], periodOf[i])
+    local fitting = math.max(0, (burstOf[i] - levels[i]) / costOf[i])
     granted = math.min(granted, fitting - fitting % 1)
   end
   reply[replyCount + 1] = pack('<I4', granted)
   for i = 1, count do
-    k, hits, burst, period, cost, at = unpackStruct('<I2xI4ddd', batch, at)
-    burst, cost = burst * unitsPerHit, cost * unitsPerHit
-    local level, value = levels[i] + granted * cost, bases[i] or packEmpty()
-    if granted > 0 then value = keep(k, level, expiries[i], hits, period) end
-    local isOver = granted < multiplicity and burst - level < cost
+    local level, value = levels[i] + granted * costOf[i], bases[i] or packEmpty()
+    if granted > 0 then value = keep(keyOf[i], level, expiries[i], hitsOf[i], periodOf[i]) end
+    local isOver = granted < multiplicity and burstOf[i] - level < costOf[i]
     reply[replyCount + 2 * i], reply[replyCount + 2 * i + 1] = isOver and '\\1' or '\\0', value
   end
   replyCount = replyCount + 2 * count + 1
-  return at
 end
 `;
 
@@ -64,16 +61,12 @@ ${bucketsText}${oneText}${severalText}
     end`;
 
 /**
- * Decides plain requests of one charge each, on keys that follow each other, as `decideRepeated`
- * does: the charge enforces, costs something and gives nothing back. Nearly every request is such a
- * one, and nearly every bucket is as it was left by one, so these do without a call of a function
- * and without one being made: the steps of `read` and `keep`, but for what is unusual.
+ * The level of a bucket now, as `read` has it, but for what is unusual: then `isOrdinary` is false.
+ * Nearly every bucket is as it was left by a plain request.
  */
-const plainText = `
-    local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
-    for k = first, first + run - 1 do
+const levelText = `
       local value = values[k]
-      local level, expiresMs, isOrdinary = 0, 0, hits > 0
+      local level, expiresMs, isOrdinary = 0, 0, drain > 0
       if value and isOrdinary then
         isOrdinary = false
         if #value == 24 then
@@ -92,6 +85,31 @@ const plainText = `
           end
         end
       end
+`;
+
+/** Keeps the bucket of an ordinary charge, as `keep` does. */
+const keepText = `
+          local spanMs = level / drain * period / 1000
+          if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+          if nowMs + spanMs + 1 > expiresMs then
+            expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
+            expiresMs = expiresMs - expiresMs % 1
+            expiresAt[k] = expiresMs
+          elseif not expiresAt[k] then
+            expiresAt[k] = unchanged
+          end
+          value = pack('<ddd', level, nowUs, expiresMs)
+          values[k] = value
+`;
+
+/**
+ * Decides plain requests of one charge each, on keys that follow each other, as `decideRepeated`
+ * does: the charge enforces, costs something and gives nothing back. Nearly every request is such a
+ * one, so these do without a call of a function and without one being made.
+ */
+const plainText = `
+    local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
+    for k = first, first + run - 1 do${levelText}
       if isOrdinary then
         local free = burstUnits - level
         local head = '\\0\\0\\0\\0\\1'
@@ -104,24 +122,61 @@ const plainText = `
             if granted >= multiplicity then granted = multiplicity end
             head = pack('<I4B', granted, granted < multiplicity and 1 or 0)
           end
-          level = level + granted * costUnits
-          local spanMs = level / drain * period / 1000
-          if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
-          if nowMs + spanMs + 1 > expiresMs then
-            expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
-            expiresMs = expiresMs - expiresMs % 1
-            expiresAt[k] = expiresMs
-          elseif not expiresAt[k] then
-            expiresAt[k] = unchanged
-          end
-          value = pack('<ddd', level, nowUs, expiresMs)
-          values[k] = value
-        end
+          level = level + granted * costUnits${keepText}        end
         reply[replyCount + 1], reply[replyCount + 2] = head, value or pack('<ddd', 0, nowUs, 0)
         replyCount = replyCount + 2
       else
         ${longWayText}
         decideOne(k, multiplicity, hits, burst, period, cost)
+      end
+    end
+`;
+
+/** The same for plain requests of several charges each, all on keys of their own. */
+const plainSeveralText = `
+    nextAt = at + 8
+    for i = 1, count do
+      keyOf[i], hits, burst, periodOf[i], cost, nextAt = unpackStruct('<I2xI4ddd', batch, nextAt)
+      hitsOf[i], burstOf[i], costOf[i] = hits, burst * unitsPerHit, cost * unitsPerHit
+    end
+    local positions, place
+    if run > 1 then
+      local length = count * (run - 1)
+      positions, place = { unpackStruct('<' .. string.rep('I2', length), batch, nextAt) }, 0
+      nextAt = positions[length + 1]
+    end
+    for r = 1, run do
+      local granted, areOrdinary = multiplicity, true
+      for i = 1, count do
+        if r > 1 then
+          place = place + 1
+          keyOf[i] = positions[place]
+        end
+        local k, drain, period = keyOf[i], hitsOf[i] * unitsPerHit, periodOf[i]${levelText}
+        if not isOrdinary then areOrdinary = false end
+        levels[i], expiries[i] = level, expiresMs
+        local fitting = (burstOf[i] - level) / costOf[i]
+        if fitting < granted then
+          granted = fitting - fitting % 1
+          if granted < 0 then granted = 0 end
+        end
+      end
+      if areOrdinary then
+        reply[replyCount + 1] = granted == 1 and '\\1\\0\\0\\0' or pack('<I4', granted)
+        for i = 1, count do
+          local k, level, flag = keyOf[i], levels[i] + granted * costOf[i], '\\0'
+          local value = values[k]
+          if granted < multiplicity and burstOf[i] - level < costOf[i] then flag = '\\1' end
+          if granted > 0 then
+            local drain, period = hitsOf[i] * unitsPerHit, periodOf[i]
+            local expiresMs = expiries[i]${keepText}          end
+          reply[replyCount + 2], reply[replyCount + 3] = flag, value or pack('<ddd', 0, nowUs, 0)
+          replyCount = replyCount + 2
+        end
+        replyCount = replyCount + 1
+      else
+        ${longWayText}
+        decideSeveral(count, multiplicity)
       end
     end
 `;
@@ -163,6 +218,10 @@ local reply, replyCount = { '' }, 1
 
 local decideAny, decideSeveral, decideOne
 
+-- The charges of a plain request with several, by position in it, and what was found for them.
+
+local keyOf, hitsOf, burstOf, periodOf, costOf, levels, expiries = {}, {}, {}, {}, {}, {}, {}
+
 -- Each request of the batch in turn. The first charge of a plain one is marked; of those with one
 -- charge the first stands for as many as follow it in all but the key.
 
@@ -173,9 +232,7 @@ while at <= batchEnd do
   if flags % 32 < 16 then
     ${longWayText}
     at = decideAny(at)
-  elseif count > 1 then
-    ${longWayText}
-    at = decideSeveral(at + 8, count, multiplicity)
+  elseif count > 1 then${plainSeveralText}    at = nextAt
   else${plainText}    at = nextAt
   end
 end

@@ -205,6 +205,7 @@ describe("the metrics of decisions, the store and the policy", () => {
       domainCount: 1,
       serviceCount: 0,
       roomCount: 0,
+      budgetCount: 0,
       loadedCount: 2,
       refusedCount: 1,
       loadedEpochUs: 1_700_000_000_500_000,

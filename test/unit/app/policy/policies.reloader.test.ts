@@ -99,6 +99,7 @@ describe("PolicyReloader", () => {
       domainCount: 0,
       serviceCount: 0,
       roomCount: 0,
+      budgetCount: 0,
       loadedCount: 0,
       refusedCount: 0,
     });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { parsePolicyInWorker } from "../../../../src/app/policy/policy-parsing.js";
 import {
@@ -131,6 +132,23 @@ spec:
     );
     // Two rooms, and the services.
     expect(parsing.chunkCount).toBe(3);
+  });
+
+  it("takes budgets over one by one, and prices with the first message", async () => {
+    const path = "test/golden/policy/budgets-every-name/policy.yaml";
+    const text = readFileSync(path, "utf8");
+    const input = source(text);
+    const parsing = await parsePolicyInWorker({ input, version: "v1", clock: realClock });
+    if (parsing.kind !== "policy") throw new Error(parsing.kind);
+    const parsed = parsePolicy([{ file: "policy.yaml", text }]);
+    if (parsed.kind !== "policy") throw new Error(parsed.kind);
+    const { budgets, prices, services } = parsing.policy;
+    expect(budgets.length).toBeGreaterThan(5);
+    expect(budgets).toEqual(parsed.budgets);
+    expect(prices).toEqual(parsed.prices);
+    expect(services.map(({ usage }) => usage)).toEqual(parsed.services.map(({ usage }) => usage));
+    // The budgets, the services, and the rules.
+    expect(parsing.chunkCount).toBe(budgets.length + 2);
   });
 
   it("hands problems over as the parser found them", async () => {

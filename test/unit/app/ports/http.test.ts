@@ -45,6 +45,7 @@ const loadedStatus: PolicyStatus = {
   domainCount: 1,
   serviceCount: 2,
   roomCount: 3,
+  budgetCount: 3,
   loadedCount: 1,
   refusedCount: 0,
 };
@@ -167,6 +168,7 @@ describe("health", () => {
       domainCount: 0,
       serviceCount: 0,
       roomCount: 0,
+      budgetCount: 0,
       loadedCount: 0,
       refusedCount: 0,
     };
@@ -210,6 +212,7 @@ describe("health", () => {
         limits: 2,
         services: 2,
         waitingRooms: 3,
+        budgets: 3,
         loadedAt: "2023-11-14T22:13:20.000Z",
       },
       store: { kind: "redis", state: "ok" },

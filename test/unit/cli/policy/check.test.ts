@@ -158,6 +158,7 @@ describe("headgate check", () => {
       services: [],
       quotas: [],
       waitingRooms: [],
+      budgets: [],
       problems: [],
       warnings: [],
     });

@@ -9,6 +9,7 @@ import {
   stepExchange,
 } from "../../../../src/core/admission/exchange.js";
 import type {
+  BodyMode,
   ExchangePart,
   ExchangeReply,
   Refusal,
@@ -34,6 +35,8 @@ const refusal: Refusal = {
 /** Events by short names, for tables. */
 const events = {
   requestHeaders: part("requestHeaders"),
+  bufferedHeaders: awaiting("buffered"),
+  partialHeaders: awaiting("bufferedPartial"),
   requestBody: part("requestBody"),
   requestTrailers: part("requestTrailers"),
   responseHeaders: part("responseHeaders"),
@@ -45,6 +48,7 @@ const events = {
   malformed: { kind: "message", message: { kind: "malformed" } },
   admitted: { kind: "admitted", terms },
   admittedUnfollowed: { kind: "admitted", terms: { ...terms, isFollowed: false } },
+  admittedRerouted: { kind: "admitted", terms: { ...terms, clearsRoute: true } },
   admittedSkipping: { kind: "admitted", terms: { ...terms, responseHeaders: "skip" } },
   admittedWithCookie: {
     kind: "admitted",
@@ -74,6 +78,14 @@ function part(name: ExchangePart, isObserved = false): ExchangeEvent {
   return { kind: "message", message };
 }
 
+/** Headers of a request that is decided with its body. */
+function awaiting(request: BodyMode, isEndOfStream = false): ExchangeEvent {
+  const event = part("requestHeaders");
+  if (event.kind !== "message" || event.message.kind !== "part") throw new Error("no part");
+  const bodyModes = { request, response: "none" } as const;
+  return { ...event, message: { ...event.message, bodyModes, isEndOfStream }, awaitsBody: true };
+}
+
 function run(names: readonly EventName[]) {
   const seen: string[] = [];
   let state: ExchangeState = newExchange;
@@ -88,13 +100,18 @@ function run(names: readonly EventName[]) {
 function wordsOfReply(reply: ExchangeReply): string {
   if (reply.kind === "continue") {
     const isCookieSet = reply.setHeaders.includes(cookie);
-    return `continue ${reply.part}${isCookieSet ? " with a cookie" : ""}`;
+    const isRouted = reply.clearsRoute === true ? " elsewhere" : "";
+    const says = reply.metadata === undefined ? "" : " with a verdict";
+    return `continue ${reply.part}${isCookieSet ? " with a cookie" : says}${isRouted}`;
   }
   return reply.kind === "wait" ? `wait ${reply.timeoutMs}` : `immediate ${reply.refusal.status}`;
 }
 
 function wordsOfEffect(effect: ExchangeEffect): string {
   if (effect.kind === "end") return `end ${effect.end}`;
+  if (effect.kind === "begin" && effect.body !== undefined) {
+    return `begin with ${effect.body.isWhole ? "a body" : "the beginning of a body"}`;
+  }
   return effect.kind === "failStream" ? `fail ${effect.fault}` : effect.kind;
 }
 
@@ -110,7 +127,7 @@ const rows: readonly Row[] = [
     events: ["requestHeaders", "admitted", "responseHeaders", "ended"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders",
       "responded",
       "end completed",
@@ -122,7 +139,7 @@ const rows: readonly Row[] = [
     events: ["requestHeaders", "admitted", "responseHeaders", "responseTrailers", "ended"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders",
       "responded",
       "continue responseTrailers",
@@ -134,24 +151,24 @@ const rows: readonly Row[] = [
   {
     it: "takes an end before any response for a caller that gave up",
     events: ["requestHeaders", "admitted", "ended"],
-    seen: ["begin", "continue requestHeaders", "end left", "endStream"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end left", "endStream"],
   },
   {
     it: "takes it for the end of the exchange where it asked for no response headers",
     events: ["requestHeaders", "admittedSkipping", "ended"],
-    seen: ["begin", "continue requestHeaders", "end completed", "endStream"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end completed", "endStream"],
   },
   {
     it: "ends the stream with the answer where nobody needs to know how it ends",
     events: ["requestHeaders", "admittedUnfollowed", "ended"],
-    seen: ["begin", "continue requestHeaders", "end completed", "endStream"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end completed", "endStream"],
   },
   {
     it: "sets a cookie on the response, also where admission skips responses",
     events: ["requestHeaders", "admittedWithCookie", "responseHeaders", "ended"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders with a cookie",
       "responded",
       "end completed",
@@ -163,7 +180,7 @@ const rows: readonly Row[] = [
     events: ["requestHeaders", "unfollowedWithCookie", "responseHeaders", "ended"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders with a cookie",
       "end completed",
       "endStream",
@@ -185,7 +202,7 @@ const rows: readonly Row[] = [
     seen: [
       "begin",
       "wait 2000",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders",
       "responded",
       "end completed",
@@ -210,11 +227,84 @@ const rows: readonly Row[] = [
     ],
   },
   {
+    it: "decides a request with its body, and says in the answer to it what admission wants said",
+    events: ["bufferedHeaders", "requestBody", "admitted", "responseHeaders", "ended"],
+    seen: [
+      "continue requestHeaders",
+      "begin with a body",
+      "continue requestBody with a verdict",
+      "continue responseHeaders",
+      "responded",
+      "end completed",
+      "endStream",
+    ],
+  },
+  {
+    it: "refuses it then, and asks for more time then",
+    events: ["partialHeaders", "requestBody", "waiting", "refused", "ended"],
+    seen: [
+      "continue requestHeaders",
+      "begin with the beginning of a body",
+      "wait 2000",
+      "immediate 429",
+      "endStream",
+    ],
+  },
+  {
+    it: "sends it elsewhere then",
+    events: ["bufferedHeaders", "requestBody", "admittedRerouted"],
+    seen: [
+      "continue requestHeaders",
+      "begin with a body",
+      "continue requestBody with a verdict elsewhere",
+    ],
+  },
+  {
+    it: "asks for no place for a caller that leaves before its body has come",
+    events: ["bufferedHeaders", "ended", "requestBody"],
+    seen: ["continue requestHeaders", "endStream"],
+  },
+  {
+    it: "lets an answer of Envoy's pass that comes instead of the body",
+    events: ["bufferedHeaders", "responseHeaders", "ended"],
+    seen: ["continue requestHeaders", "continue responseHeaders", "answeredBefore", "endStream"],
+  },
+  {
+    it: "refuses trailers without a body: nothing could be set on that request",
+    events: ["bufferedHeaders", "requestTrailers", "ended"],
+    seen: ["continue requestHeaders", "immediate 400", "endStream"],
+  },
+  {
+    it: "answers trailers after a body",
+    events: ["bufferedHeaders", "requestBody", "admitted", "requestTrailers"],
+    seen: [
+      "continue requestHeaders",
+      "begin with a body",
+      "continue requestBody with a verdict",
+      "continue requestTrailers",
+    ],
+  },
+  {
+    it: "refuses a second piece while the first one is decided",
+    events: ["bufferedHeaders", "requestBody", "requestBody"],
+    seen: ["continue requestHeaders", "begin with a body", "end broken", "fail outOfOrder"],
+  },
+  {
+    it: "refuses a body that is larger than is read",
+    events: ["bufferedHeaders", "tooLarge", "requestBody"],
+    seen: ["continue requestHeaders", "immediate 431", "endStream"],
+  },
+  {
+    it: "refuses headers that come twice before a body",
+    events: ["bufferedHeaders", "bufferedHeaders"],
+    seen: ["continue requestHeaders", "fail outOfOrder"],
+  },
+  {
     it: "answers bodies and trailers that it has no use for",
     events: ["requestHeaders", "admitted", "requestBody", "requestTrailers", "responseBody"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue requestBody",
       "continue requestTrailers",
       "continue responseBody",
@@ -258,14 +348,14 @@ const rows: readonly Row[] = [
   {
     it: "refuses request headers that come twice, and gives the place back",
     events: ["requestHeaders", "admitted", "requestHeaders", "ended"],
-    seen: ["begin", "continue requestHeaders", "end broken", "fail outOfOrder"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end broken", "fail outOfOrder"],
   },
   {
     it: "refuses response headers that come twice",
     events: ["requestHeaders", "admitted", "responseHeaders", "responseHeaders"],
     seen: [
       "begin",
-      "continue requestHeaders",
+      "continue requestHeaders with a verdict",
       "continue responseHeaders",
       "responded",
       "end broken",
@@ -290,7 +380,7 @@ const rows: readonly Row[] = [
   {
     it: "ends well what was let in before it grew too large",
     events: ["requestHeaders", "admitted", "tooLarge", "ended"],
-    seen: ["begin", "continue requestHeaders", "end left", "endStream"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end left", "endStream"],
   },
   {
     it: "answers nothing too large that it only observes",
@@ -300,7 +390,7 @@ const rows: readonly Row[] = [
   {
     it: "refuses what it does not know",
     events: ["requestHeaders", "admitted", "unknown"],
-    seen: ["begin", "continue requestHeaders", "end broken", "fail unknown"],
+    seen: ["begin", "continue requestHeaders with a verdict", "end broken", "fail unknown"],
   },
   {
     it: "refuses what is no message",
@@ -324,6 +414,24 @@ describe("stepExchange()", () => {
       message: { ...begin.message, bodyModes },
     });
     expect(effects).toEqual([{ kind: "failStream", fault: "bodiesStreamed" }]);
+  });
+
+  it.each([
+    { what: "a mode that does not hold headers back", event: awaiting("streamed") },
+    { what: "no mode", event: awaiting("none") },
+    { what: "no body", event: awaiting("buffered", true) },
+  ])("decides on headers where there is $what", ({ event }) => {
+    expect(stepExchange(newExchange, event).effects.map(wordsOfEffect)).toEqual(["begin"]);
+  });
+
+  it("sets no mode of response headers with the answer to a body: Envoy ignores it", () => {
+    let state: ExchangeState = newExchange;
+    for (const name of ["bufferedHeaders", "requestBody", "admittedSkipping"] as const) {
+      const step = stepExchange(state, events[name]);
+      state = step.state;
+      for (const reply of step.replies) expect(reply).toMatchObject({ responseHeaders: undefined });
+    }
+    expect(state).toMatchObject({ kind: "admitted", skipsResponse: false });
   });
 
   it("says with the answer to the request what admission wants said", () => {
@@ -365,7 +473,7 @@ describe("stepExchange()", () => {
 
   it("gives every place back exactly once, in any order of events", () => {
     check((seen, history) => {
-      const begun = seen.filter((word) => word === "begin").length;
+      const begun = seen.filter((word) => word.startsWith("begin")).length;
       const ended = seen.filter((word) => word.startsWith("end ")).length;
       expect(begun).toBeLessThanOrEqual(1);
       expect(ended).toBe(begun === 1 && !isRefused(seen, history) ? 1 : 0);
@@ -384,7 +492,7 @@ describe("stepExchange()", () => {
     check((seen, history) => {
       const asked = history.map((name) => partOf(events[name]));
       for (const name of new Set(asked)) {
-        const answered = seen.filter((word) => word === `continue ${name}`).length;
+        const answered = seen.filter((word) => `${word} `.startsWith(`continue ${name} `)).length;
         expect(answered).toBeLessThanOrEqual(asked.filter((one) => one === name).length);
       }
       const end = seen.findIndex((word) => word === "endStream" || word.startsWith("fail "));
@@ -419,6 +527,8 @@ function partOf(event: ExchangeEvent): string {
 /** What an exchange may begin with, or fail with. */
 const opening = {
   requestHeaders: true,
+  bufferedHeaders: true,
+  partialHeaders: true,
   observedHeaders: true,
   requestBody: true,
   requestTrailers: true,

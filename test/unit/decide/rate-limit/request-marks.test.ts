@@ -42,8 +42,10 @@ describe("marks of a request that passes", () => {
   } as const;
 
   it("are a warning from the ratio on, and none below it", () => {
-    expect(marksAt([warning], [7.99])).toBeUndefined();
-    expect(marksAt([warning], [8])).toEqual({ setHeaders: named("x-near") });
+    expect(marksAt([warning], [7])).toBeUndefined();
+    for (const hits of [7.01, 8]) {
+      expect(marksAt([warning], [hits])).toEqual({ setHeaders: named("x-near") });
+    }
   });
 
   it("are none where the request is refused", () => {

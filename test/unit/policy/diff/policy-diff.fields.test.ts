@@ -19,6 +19,7 @@ const files = [
   "envoy-every-name/policy.yaml",
   "quotas-every-name/policy.yaml",
   "rooms-every-name/policy.yaml",
+  "budgets-every-name/policy.yaml",
 ];
 
 /** What cannot be changed alone there, and can here. */
@@ -79,6 +80,8 @@ spec:
         per: {header: x-a, names: [e, e2]}
         signal: {redis: lag, thresholds: [{name: e, target: 1, critical: 2}]}
     - {name: f, concurrency: {law: signal, signal: {fixed: 3}}}
+  prices: {currency: EUR, models: [{model: a, input: 1}]}
+  budgets: [{name: b, per: [model, service], amount: 5 calls, period: day}]
   quotas: [{name: q, domain: shop, bucket: [{header: x-user, as: user}]}]
   proxies:
     secretsFolder: /secrets
@@ -96,6 +99,15 @@ const neverAlone = [
   "a policy.spec",
   "a rate_limit.unlimited",
   "an over.delay",
+  "an over.annotate",
+  "an over.fallback",
+  "an over of a budget.annotate",
+  "an over of a budget.fallback",
+  "a model of a usage.path",
+  "a source of usage.headers",
+  "a source of usage.metadata",
+  "metadata of a usage.fields",
+  "an override of a budget.values",
   "a concurrency.latencyShed",
   "a concurrency.signal",
   "signal.kafka",
@@ -172,6 +184,10 @@ const words = ["other", "x-other", "/other", "other.example", "2x", "p50", "10.9
   "request.path == '/'",
   "2026-11-28T08:00:00Z",
   "2028-02-29T12:00:00Z",
+  "900 EUR",
+  "SEK",
+  "7000 calls",
+  "3.5",
 ]);
 
 /** Other values that a field may have, right or wrong beside the rest. */
@@ -234,9 +250,11 @@ function meaningOf({
   services,
   quotas,
   waitingRooms,
+  budgets,
+  prices,
   proxies,
 }: NonNullable<ReturnType<typeof read>>) {
-  const meant = [domains, rules, services, quotas, waitingRooms, proxies];
+  const meant = [domains, rules, services, quotas, waitingRooms, budgets, prices, proxies];
   return JSON.stringify(meant, (_, part: unknown) =>
     part instanceof Set || part instanceof Map ? [...part] : part,
   );

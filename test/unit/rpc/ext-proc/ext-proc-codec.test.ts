@@ -22,6 +22,10 @@ const wanted = {
   requestHeaderNames: new Set([":path", ":method", "x-a", "x-b", "cookie"]),
   responseHeaderNames: new Set([":status", "x-a", "grpc-status"]),
   attributeNames: new Set(["source.address", "request.id", "a", "b"]),
+  metadataPaths: new Map([
+    ["a", new Set(["a", "b.a", "b.b.a", "source.address"])],
+    ["b", new Set(["a"])],
+  ]),
 };
 const codec = new ExtProcCodec(wanted);
 
@@ -46,11 +50,14 @@ function expected(bytes: Uint8Array): ExchangeMessage {
   const withoutMessage =
     "endOfStreamWithoutMessage" in part.value && part.value.endOfStreamWithoutMessage;
   const endOfStream = "endOfStream" in part.value ? part.value.endOfStream : true;
+  const metadata = expectedMetadata(request);
   return {
     kind: "part",
     part: part.case,
     headers: expectedHeaders(map ?? trailers, names),
     attributes: expectedAttributes(request),
+    ...("body" in part.value ? { body: Buffer.from(part.value.body) } : {}),
+    ...(metadata.size === 0 ? {} : { metadata }),
     isEndOfStream: endOfStream || withoutMessage,
     isObserved: observabilityMode,
     bodyModes: protocol && {
@@ -70,6 +77,29 @@ function expectedHeaders(map: HeaderMap | undefined, names: ReadonlySet<string>)
   return new Map(
     [...values].map(([name, all]) => [name, all.join(name === "cookie" ? "; " : ",")]),
   );
+}
+
+function expectedMetadata({ metadataContext }: ProcessingRequest) {
+  const found = new Map<string, Map<string, ScalarValue>>();
+  for (const [namespace, paths] of wanted.metadataPaths) {
+    const fields = metadataContext?.filterMetadata[namespace];
+    if (fields === undefined) continue;
+    const values = new Map<string, ScalarValue>();
+    for (const path of paths) {
+      let value: unknown = fields;
+      for (const name of path.split(".")) {
+        const isStruct = typeof value === "object" && value !== null && !Array.isArray(value);
+        value = isStruct ? Object.getOwnPropertyDescriptor(value, name)?.value : undefined;
+      }
+      if (isScalar(value)) values.set(path, value);
+    }
+    found.set(namespace, values);
+  }
+  return found;
+}
+
+function isScalar(value: unknown): value is ScalarValue {
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 }
 
 function expectedAttributes(request: ProcessingRequest): Map<string, ScalarValue> {
@@ -111,6 +141,7 @@ const { json } = fc.letrec<{ json: NonNullable<unknown> | null }>((tie) => ({
 }));
 const struct = fc.dictionary(jsonName, json, { maxKeys: 4 });
 const attributeKey = fc.constantFrom(filterName, "envoy.filters.http.other", "");
+const metadataKey = fc.oneof(fc.constantFrom("a", "b"), jsonName);
 const structs = fc.dictionary(attributeKey, struct, { maxKeys: 2 });
 const body = fc.record({
   body: fc.uint8Array({ maxLength: 10 }),
@@ -140,7 +171,7 @@ const shapes = fc.record(
     attributes: structs,
     metadataContext: fc.record(
       {
-        filterMetadata: fc.dictionary(jsonName, struct, { maxKeys: 2 }),
+        filterMetadata: fc.dictionary(metadataKey, struct, { maxKeys: 2 }),
         typedFilterMetadata: fc.dictionary(jsonName, any, { maxKeys: 2 }),
       },
       { requiredKeys: [] },

@@ -14,12 +14,15 @@ const names = {
   requestHeaderNames: new Set([":path", "x-a", "cookie"]),
   responseHeaderNames: new Set([":status", "grpc-status"]),
   attributeNames: new Set(["source.address", "request.size", "connection.mtls"]),
+  metadataPaths: new Map<string, ReadonlySet<string>>(),
 };
 const compiled = {
   requestHeaders: new WantedNames(names.requestHeaderNames),
   responseHeaders: new WantedNames(names.responseHeaderNames),
   attributes: new WantedNames(names.attributeNames),
   attributesKey: new WantedNames(new Set([filterName])),
+  metadataKeys: new WantedNames(new Set()),
+  metadata: new Map(),
 };
 
 type Shape = MessageInitShape<typeof ProcessingRequestSchema>;

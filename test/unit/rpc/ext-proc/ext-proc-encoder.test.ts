@@ -53,14 +53,26 @@ const metadata = fc.record({
   namespace: fieldName,
   fields: fc.array(fc.tuple(fieldName, fieldValue), { maxLength: 6 }).map((rows) => new Map(rows)),
 });
-const continues: fc.Arbitrary<ContinueReply> = fc.record({
-  kind: fc.constant("continue"),
-  part: fc.constantFrom(...parts),
-  setHeaders: headers,
-  removeHeaders: fc.array(text, { maxLength: 4 }),
-  metadata: fc.option(metadata, { nil: undefined }),
-  responseHeaders: fc.constantFrom("send", "skip", undefined),
-});
+const continueKeys: (keyof ContinueReply)[] = [
+  "kind",
+  "part",
+  "setHeaders",
+  "removeHeaders",
+  "metadata",
+  "responseHeaders",
+];
+const continues: fc.Arbitrary<ContinueReply> = fc.record(
+  {
+    kind: fc.constant("continue"),
+    part: fc.constantFrom(...parts),
+    setHeaders: headers,
+    removeHeaders: fc.array(text, { maxLength: 4 }),
+    metadata: fc.option(metadata, { nil: undefined }),
+    responseHeaders: fc.constantFrom("send", "skip", undefined),
+    clearsRoute: fc.constant(true),
+  },
+  { requiredKeys: continueKeys },
+);
 const refusals: fc.Arbitrary<Refusal> = fc.record(
   {
     status: fc.integer({ min: 400, max: 599 }),
@@ -92,13 +104,15 @@ function mutationShape(setHeaders: readonly HeaderField[], removeHeaders: readon
 }
 
 function partShape(reply: ContinueReply): NonNullable<ResponseShape["response"]> {
-  const { part, setHeaders, removeHeaders } = reply;
-  if (setHeaders.length + removeHeaders.length === 0) return { case: part, value: {} };
-  const headerMutation = mutationShape(setHeaders, removeHeaders);
+  const { part, setHeaders, removeHeaders, clearsRoute = false } = reply;
+  const hasMutation = setHeaders.length + removeHeaders.length > 0;
+  const mutation = hasMutation ? { headerMutation: mutationShape(setHeaders, removeHeaders) } : {};
+  // Trailers come too late for another route.
   if (part === "requestTrailers" || part === "responseTrailers") {
-    return { case: part, value: { headerMutation } };
+    return { case: part, value: mutation };
   }
-  return { case: part, value: { response: { headerMutation } } };
+  if (!hasMutation && !clearsRoute) return { case: part, value: {} };
+  return { case: part, value: { response: { ...mutation, clearRouteCache: clearsRoute } } };
 }
 
 function metadataShape(sent: ReplyMetadata | undefined) {

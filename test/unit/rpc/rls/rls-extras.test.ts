@@ -85,7 +85,7 @@ describe("ResponseExtras", () => {
     expect(headersOf(await other.ask(asking("user")))).toEqual([]);
   });
 
-  it("tells the upstream of what passes over a limit, and from the ratio on that it asks", async () => {
+  it("tells the upstream of what passes over a limit, or from a ratio on", async () => {
     const annotating = testLimit(4, {
       role: "shadow",
       over: { kind: "annotate", headers: [{ name: "x-over", value: "yes" }] },

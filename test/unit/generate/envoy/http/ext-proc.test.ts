@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { waitTimeoutMarginMs } from "../../../../../src/decide/admission/service-admission.js";
+import { waitTimeoutMarginMs } from "../../../../../src/decide/admission/admission-call.js";
 import {
   announcedWaitMarginMs,
   extProcFilter,
@@ -26,7 +26,7 @@ const law: ServiceConcurrency = {
 /** A service that looks at all that one can look at. */
 const curious = testService(
   {
-    maxInFlightPer: { per: { kind: "route" }, max: 3, keysMax: 10, scope: "fleet" },
+    maxInFlightPer: { per: { kind: "route" }, max: 3, keysMax: 10, scope: "replica" },
     deadline: { minRemainingMs: 5, marginMs: 10, header: "x-deadline-ms" },
     queue: { sizeMax: 10, waitMsMax: 2_000, order: "fifo", codel: undefined },
     caller: { kind: "remoteAddress" },

@@ -122,6 +122,26 @@ describe("encodeBatch() of requests alike", () => {
     expect(runsOf(...batch)).toEqual(runs);
   });
 
+  it("packs those of several charges as one, with the positions of their keys behind it", () => {
+    const on2 = (one: string, other: string, overrides: Partial<Charge> = {}) =>
+      once(testCharge({ key: one, ...overrides }), testCharge({ key: other, hits: 3 }));
+    const { keys, bytes } = encodeBatch([on2("a", "all"), on2("b", "all"), on2("a", "c")]);
+    expect(keys).toEqual(["a", "all", "b", "c"]);
+    const endAt = headBytes + 2 * chargeBytes;
+    expect([bytes.readUInt16LE(6), bytes.length]).toEqual([3, endAt + 2 * 2 * 2]);
+    const positions = [0, 2, 4, 6].map((i) => bytes.readUInt16LE(endAt + i));
+    expect(positions).toEqual([3, 2, 1, 4]);
+    const unlike = [
+      on2("b", "all", { cost: 2 }),
+      on2("b", "b"),
+      { ...on2("b", "c"), multiplicity: 2 },
+      on("b"),
+    ];
+    for (const other of unlike) {
+      expect(encodeBatch([on2("a", "all"), other]).bytes.readUInt16LE(6)).toBe(1);
+    }
+  });
+
   it("packs a request of several charges by itself, and what follows it anew", () => {
     const several = once(testCharge({ key: "b" }), testCharge({ key: "c" }));
     const { bytes } = encodeBatch([on("a"), several, on("d"), on("e")]);

@@ -1,0 +1,54 @@
+/** Decoded bytes that are passed on at a time. */
+const scratchBytes = 768;
+
+/**
+ * Decodes base64 that comes in pieces, as it stands in a JSON text: a backslash before `/`, the
+ * padding and what is no base64 are passed over.
+ *
+ * Source: RFC 4648, section 4.
+ */
+export class Base64Reader {
+  readonly #decoded: (bytes: Uint8Array, from: number, to: number) => void;
+  readonly #scratch = new Uint8Array(scratchBytes);
+  #bits = 0;
+  #bitCount = 0;
+
+  /** @param decoded told the bytes, which do not outlast the call */
+  constructor(decoded: (bytes: Uint8Array, from: number, to: number) => void) {
+    this.#decoded = decoded;
+  }
+
+  push(bytes: Uint8Array, from: number, to: number): void {
+    let length = 0;
+    for (let i = from; i < to; i += 1) {
+      const value = sextets[bytes[i] ?? 0] ?? none;
+      if (value === none) continue;
+      this.#bits = ((this.#bits << 6) | value) & 0xfff;
+      this.#bitCount += 6;
+      if (this.#bitCount < 8) continue;
+      this.#bitCount -= 8;
+      this.#scratch[length] = this.#bits >> this.#bitCount;
+      length += 1;
+      if (length === scratchBytes) {
+        this.#decoded(this.#scratch, 0, length);
+        length = 0;
+      }
+    }
+    if (length > 0) this.#decoded(this.#scratch, 0, length);
+  }
+
+  /** Begins with the next text. */
+  reset(): void {
+    this.#bitCount = 0;
+  }
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+const none = 255;
+
+/** By byte. */
+const sextets = new Uint8Array(256).map((_, byte) => {
+  const at = alphabet.indexOf(String.fromCharCode(byte));
+  return at === -1 ? none : at;
+});

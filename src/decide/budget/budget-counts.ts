@@ -1,0 +1,101 @@
+import type { SettleResult } from "../../core/budgets/account.js";
+import type { UsageCount } from "../../core/budgets/usage.js";
+
+/** What came of a budget's part in a reservation. */
+export const reservationResults = [
+  /** It had room. */
+  "reserved",
+  /** It had none, and refused the call. */
+  "refused",
+  /** It had none, and the call passed with headers. */
+  "annotated",
+  /** It had none, and the call went elsewhere. */
+  "fallback",
+  /** It had none, and only counts. */
+  "dryRun",
+] as const;
+
+/** One of `reservationResults`. */
+export type ReservationResult = (typeof reservationResults)[number];
+
+/** What came of calls that ended. */
+export const settleResults: readonly SettleResult[] = ["settled", "late", "unknown"];
+
+/** What one budget has decided in this replica. Plain numbers: read them when scraped. */
+export class BudgetCounts {
+  readonly reservations: Record<ReservationResult, number> = {
+    reserved: 0,
+    refused: 0,
+    annotated: 0,
+    fallback: 0,
+    dryRun: 0,
+  };
+  /** Calls that passed with a warning. */
+  warnedCount = 0;
+  /** Decided without the store. */
+  withoutStoreCount = 0;
+  readonly settlements: Record<SettleResult, number> = { settled: 0, late: 0, unknown: 0 };
+  /** Costs of calls that ended, in the budget's unit. */
+  spent = 0;
+  /** Estimates of calls in flight, in the budget's unit. */
+  reserved = 0;
+  /** By how much costs have exceeded their estimates, in the budget's unit. */
+  overshoot = 0;
+  /** The highest used ratio of an account since this was last taken; see `takeUsedRatio`. */
+  #usedRatio = 0;
+  #usedRatioBefore = 0;
+
+  /** An account was seen that is used up to this ratio. */
+  sawUsed(ratio: number): void {
+    if (ratio > this.#usedRatio) this.#usedRatio = ratio;
+  }
+
+  /** The highest used ratio of an account in the last minute or two. */
+  get usedRatio(): number {
+    return Math.max(this.#usedRatio, this.#usedRatioBefore);
+  }
+
+  /** Begins another minute. */
+  turn(): void {
+    this.#usedRatioBefore = this.#usedRatio;
+    this.#usedRatio = 0;
+  }
+}
+
+/** How the usage of a call was found. */
+export const usageOrigins = [
+  /** Reported in full. */
+  "reported",
+  /** Reported in part, or counted by bytes. */
+  "partial",
+  /** Nobody reported it: the estimate counts. */
+  "estimated",
+  /** The upstream did not answer, or answered with an error. */
+  "none",
+] as const;
+
+/** One of `usageOrigins`. */
+export type UsageOrigin = (typeof usageOrigins)[number];
+
+/** What calls of one service have used, as far as this replica has settled them. */
+export class UsageCounts {
+  readonly origins: Record<UsageOrigin, number> = {
+    reported: 0,
+    partial: 0,
+    estimated: 0,
+    none: 0,
+  };
+  readonly #byModel = new Map<string, Map<UsageCount, number>>();
+
+  /** Sums of counts, by model as `labelOf` of the price table names it. */
+  get byModel(): ReadonlyMap<string, ReadonlyMap<UsageCount, number>> {
+    return this.#byModel;
+  }
+
+  /** @param model of a closed set */
+  add(model: string, count: UsageCount, value: number): void {
+    const sums = this.#byModel.get(model) ?? new Map<UsageCount, number>();
+    this.#byModel.set(model, sums);
+    sums.set(count, (sums.get(count) ?? 0) + value);
+  }
+}

@@ -1,0 +1,165 @@
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { Clock } from "../../core/base/clock.js";
+import type { AccountKey } from "../../core/budgets/account.js";
+import { budgetCost } from "../../core/budgets/budget-cost.js";
+import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
+import { usedBy } from "../../core/budgets/estimate.js";
+import type { CallKind, LearnedUsage } from "../../core/budgets/learned-usage.js";
+import type { ModelPrice } from "../../core/budgets/price.js";
+import { type Usage, usageCounts } from "../../core/budgets/usage.js";
+import type { UsageCounts, UsageOrigin } from "./budget-counts.js";
+import type { CompiledBudget } from "./compiled-budget.js";
+
+/** What the charges of one service share. */
+export interface ChargeContext {
+  readonly service: string;
+  readonly ledger: Pick<BudgetLedger, "settle" | "record">;
+  readonly learned: LearnedUsage;
+  readonly clock: Pick<Clock, "epochUs">;
+  readonly usageCounts: UsageCounts;
+}
+
+/** One account that a call is charged to. */
+export interface ChargedAccount {
+  readonly budget: CompiledBudget;
+  readonly account: AccountKey;
+  /** What was reserved; undefined where another replica did. */
+  readonly estimate: number | undefined;
+}
+
+/** One call, from its reservation to its settlement. */
+interface CallChargeParts {
+  /** Undefined where no budget applies, and only the usage is of interest. */
+  readonly id: ReservationId | undefined;
+  readonly model: string;
+  readonly requestBytes: number | undefined;
+  /** When it was let in, in milliseconds since 1970. */
+  readonly startedMs: number;
+  /** In the order of the reservation. */
+  readonly accounts: readonly ChargedAccount[];
+  /** What it was expected to use. */
+  readonly expected: Usage;
+  /** Undefined without a price table. */
+  readonly price: ModelPrice | undefined;
+  readonly kind: CallKind;
+}
+
+/** What is known of a call at its end. */
+export interface KnownEnd {
+  /** What was reported. */
+  readonly usage: Usage | undefined;
+  /** False: the upstream did not answer, and the call costs nothing. */
+  readonly hasResponse: boolean;
+  readonly status: number | undefined;
+  /** Whether the response went through to its end, as far as is known. */
+  readonly isComplete: boolean;
+  /** Whether all that was reported is the provider's word. */
+  readonly isExact: boolean;
+}
+
+/** What `CallCharge.metadata` says. */
+export const metadataFields: ReadonlySet<string> = new Set([
+  "service",
+  "model",
+  "startedMs",
+  "requestBytes",
+  "reservation",
+  "accounts",
+]);
+
+/** Separates accounts in metadata; no account key has control characters. */
+export const accountSeparator = "\n";
+
+/** What a call is charged to, and what for. Settled once. */
+export class CallCharge {
+  readonly #context: ChargeContext;
+  readonly #parts: CallChargeParts;
+
+  constructor(context: ChargeContext, parts: CallChargeParts) {
+    this.#context = context;
+    this.#parts = parts;
+    for (const { budget, estimate = 0 } of parts.accounts) budget.counts.reserved += estimate;
+  }
+
+  get id(): ReservationId | undefined {
+    return this.#parts.id;
+  }
+
+  /** What another replica needs to settle it; see `readCharge`. */
+  metadata(): ReadonlyMap<string, ScalarValue> {
+    const { id, model, requestBytes, startedMs, accounts } = this.#parts;
+    const fields = new Map<string, ScalarValue>([
+      ["service", this.#context.service],
+      ["model", model],
+      ["startedMs", startedMs],
+    ]);
+    if (requestBytes !== undefined) fields.set("requestBytes", requestBytes);
+    if (id === undefined) return fields;
+    fields.set("reservation", id);
+    return fields.set("accounts", accounts.map(({ account }) => account).join(accountSeparator));
+  }
+
+  /** Charges a call that has ended. */
+  settle(end: KnownEnd): void {
+    const { id, accounts, price } = this.#parts;
+    const used = end.hasResponse ? this.#usedBy(end) : undefined;
+    for (const { budget, estimate = 0 } of accounts) budget.counts.reserved -= estimate;
+    this.#context.usageCounts.origins[originOf(end)] += 1;
+    if (id === undefined) {
+      this.#learn(end, used);
+      return;
+    }
+    const costs = accounts.map(({ budget }) =>
+      used === undefined ? 0 : budgetCost(budget.policy.unit, used, price).cost,
+    );
+    this.#context.ledger.settle({ id, costs }, (result) => {
+      accounts.forEach(({ budget: { counts }, estimate }, i) => {
+        counts.settlements[result] += 1;
+        if (result === "unknown") return;
+        const cost = costs[i] ?? 0;
+        counts.spent += cost;
+        if (estimate !== undefined) counts.overshoot += Math.max(0, cost - estimate);
+      });
+      // Whoever settled it first has learned from it.
+      if (result !== "unknown") this.#learn(end, used);
+    });
+  }
+
+  #usedBy({ usage, status }: KnownEnd): Usage {
+    const { startedMs, expected, kind } = this.#parts;
+    const { clock, learned } = this.#context;
+    const durationMs = Math.max(0, Math.round(clock.epochUs() / 1_000) - startedMs);
+    const { outputPerByte } = learned.of(kind);
+    const known = { ...usage, durationMs };
+    return usedBy({ known, status, expected, outputPerByte });
+  }
+
+  #learn({ usage, status, isComplete }: KnownEnd, used: Usage | undefined): void {
+    if (used === undefined) return;
+    const { model, requestBytes, accounts, price, kind } = this.#parts;
+    const { service, ledger, learned, usageCounts: sums } = this.#context;
+    const isUsual = isComplete && (status === undefined || status < 400);
+    const known = { ...usage, durationMs: used.durationMs ?? 0 };
+    if (isUsual) learned.learn(kind, known, requestBytes);
+    // The model is the caller's text; the price's pattern is the policy's.
+    const label = price?.model ?? "";
+    for (const count of usageCounts) {
+      const value = used[count];
+      if (value !== undefined && value > 0) sums.add(label, count, value);
+    }
+    const cost = price && budgetCost({ kind: "money" }, used, price).cost;
+    ledger.record({
+      service,
+      accounts: accounts.map(({ account }) => account),
+      model,
+      usage: used,
+      cost,
+    });
+  }
+}
+
+function originOf({ usage, hasResponse, status, isExact }: KnownEnd): UsageOrigin {
+  if (!hasResponse || (status !== undefined && status >= 400)) return "none";
+  if (usage === undefined) return "estimated";
+  return isExact ? "reported" : "partial";
+}

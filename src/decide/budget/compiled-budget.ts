@@ -1,0 +1,88 @@
+import { type AccountKey, type AccountLaw, amountMax } from "../../core/budgets/account.js";
+import { accountKey } from "../../core/budgets/account-key.js";
+import type { TopUps } from "../../core/budgets/top-up.js";
+import { type Glob, globMatches, parseGlob } from "../../core/collections/glob.js";
+import type { AccountPart, BudgetPolicy } from "../../policy/budgets/budget-policy.js";
+import type { AdmissionRequest } from "../admission/admission-call.js";
+import { requestKey } from "../admission/callers.js";
+import { calendarWindows } from "../rate-limit/calendar.js";
+import type { BudgetCounts } from "./budget-counts.js";
+
+/** Whose account of a budget it is. */
+export interface AccountRequest extends Pick<AdmissionRequest, "headers" | "attributes"> {
+  readonly service: string;
+  readonly model: string;
+}
+
+/** A budget of the active policy, ready for requests. */
+export class CompiledBudget {
+  readonly policy: BudgetPolicy;
+  readonly counts: BudgetCounts;
+  readonly #digest: (text: string) => string;
+  readonly #models: readonly Glob[];
+  readonly #overrides: readonly { readonly values: readonly Glob[]; readonly amount: number }[];
+  readonly #onlyAccount: AccountKey | undefined;
+  #law: AccountLaw | undefined;
+
+  /** @param digest a strong hash of a text, in hexadecimal */
+  constructor(policy: BudgetPolicy, counts: BudgetCounts, digest: (text: string) => string) {
+    this.policy = policy;
+    this.counts = counts;
+    this.#digest = digest;
+    this.#models = policy.models.map(parseGlob);
+    this.#overrides = policy.overrides.map(({ values, amount }) => ({
+      values: values.map(parseGlob),
+      amount,
+    }));
+    this.#onlyAccount = policy.per.length === 0 ? accountKey(policy.name, [], digest) : undefined;
+  }
+
+  /** Whether calls of a model count. */
+  appliesTo(model: string): boolean {
+    return this.#models.length === 0 || this.#models.some((glob) => globMatches(glob, model));
+  }
+
+  /** The values of the account that a request is charged to; empty where it has none. */
+  valuesOf(request: AccountRequest): readonly string[] {
+    return this.policy.per.map((part) => partValue(part, request));
+  }
+
+  accountOf(values: readonly string[]): AccountKey {
+    return this.#onlyAccount ?? accountKey(this.policy.name, values, this.#digest);
+  }
+
+  /** What may be spent of an account: the first override that matches, and what was topped up. */
+  capacityOf(values: readonly string[], topUps: TopUps, nowMs: number): number {
+    const { name, amount } = this.policy;
+    const override = this.#overrides.find((one) =>
+      one.values.every((glob, i) => globMatches(glob, values[i] ?? "")),
+    );
+    return Math.min((override?.amount ?? amount) + topUps.topUpOf(name, values, nowMs), amountMax);
+  }
+
+  /** @param nowUs microseconds since 1970 */
+  lawAt(nowUs: number): AccountLaw {
+    const known = this.#law;
+    if (known !== undefined && known.kind !== "window") return known;
+    if (known !== undefined && nowUs >= known.windows.startUs && nowUs < known.windows.endUs)
+      return known;
+    const { period } = this.policy;
+    const law: AccountLaw =
+      period.kind === "drain"
+        ? { kind: "drain", periodUs: period.periodUs }
+        : { kind: "window", windows: calendarWindows(period.unit, period.timeZone, nowUs) };
+    this.#law = law;
+    return law;
+  }
+}
+
+function partValue(part: AccountPart, request: AccountRequest): string {
+  switch (part.kind) {
+    case "model":
+      return request.model;
+    case "service":
+      return request.service;
+    default:
+      return requestKey(part, request);
+  }
+}

@@ -1,0 +1,158 @@
+import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { ReservationId } from "../../core/budgets/budget-ledger.js";
+import type { Usage } from "../../core/budgets/usage.js";
+import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
+import type { UsageSource } from "../../policy/budgets/budget-policy.js";
+import type { ResponseFacts } from "../admission/admission-call.js";
+import type { BudgetedCall, CallEnd } from "./budget-call.js";
+import type { CallCharge, KnownEnd } from "./call-charge.js";
+import { reportedUsage } from "./call-facts.js";
+
+/**
+ * How long the end of a call waits for the usage that another filter reads from its body, in
+ * milliseconds. That filter may be served by another replica, which settles the call itself.
+ */
+export const usageGraceMs = 5_000;
+
+/** How a call is followed. */
+interface OpenCallParts {
+  readonly charge: CallCharge;
+  /** Where its usage is reported; of a body, another filter shows it: see `usageGraceMs`. */
+  readonly source: UsageSource;
+  /** When it is settled at the latest, on the monotonic clock. */
+  readonly expiresMs: number;
+}
+
+/** Calls that this replica has let in and not settled, and their ends. */
+export class OpenCalls {
+  readonly #byId = new Map<ReservationId, OpenCall>();
+  readonly #expiring = new ExpiryHeap<OpenCall>();
+  readonly #nowMs: () => number;
+
+  /** @param nowMs the monotonic clock */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Calls in flight, those among them whose usage is waited for. */
+  get count(): number {
+    return this.#byId.size;
+  }
+
+  open(parts: OpenCallParts): OpenCall {
+    const call = new OpenCall(this, parts);
+    const { id } = parts.charge;
+    if (id !== undefined) this.#byId.set(id, call);
+    this.#expiring.push(call);
+    return call;
+  }
+
+  find(id: ReservationId): OpenCall | undefined {
+    return this.#byId.get(id);
+  }
+
+  /** Settles calls that last for too long, or whose usage has not come in time. */
+  expire(nowMs: number): void {
+    for (;;) {
+      const call = this.#expiring.first;
+      if (call === undefined || call.expiresMs > nowMs) return;
+      call.expire();
+    }
+  }
+
+  /** Settles calls that have ended at once; those that have not are left to their lease. */
+  close(): void {
+    for (const call of [...this.#byId.values()]) if (call.hasEnded) call.expire();
+  }
+
+  /** The call has ended: its usage may still come. */
+  wait(call: OpenCall): void {
+    this.#expiring.remove(call);
+    call.expiresMs = Math.min(call.expiresMs, this.#nowMs() + usageGraceMs);
+    this.#expiring.push(call);
+  }
+
+  /** The call is settled. */
+  forget(call: OpenCall, id: ReservationId | undefined): void {
+    this.#expiring.remove(call);
+    if (id !== undefined) this.#byId.delete(id);
+  }
+}
+
+/**
+ * One call that budgets have let in. It is settled once: by its own stream, by the stream that
+ * shows its response where that lands here, or because time is over.
+ */
+export class OpenCall implements BudgetedCall, Expiring {
+  readonly #calls: OpenCalls;
+  readonly #charge: CallCharge;
+  readonly #source: UsageSource;
+  #metadata: ReadonlyMap<string, ScalarValue> | undefined;
+  #isSettled = false;
+  #reported: Usage | undefined;
+  #end: CallEnd | undefined;
+  /** What the stream that shows its response has seen until now; undefined: it is not here. */
+  #look: (() => KnownEnd) | undefined;
+  expiresMs: number;
+  heapPlace: number | undefined;
+
+  constructor(calls: OpenCalls, { charge, source, expiresMs }: OpenCallParts) {
+    this.#calls = calls;
+    this.#charge = charge;
+    this.#source = source;
+    this.expiresMs = expiresMs;
+  }
+
+  get metadata(): ReadonlyMap<string, ScalarValue> {
+    this.#metadata ??= this.#charge.metadata();
+    return this.#metadata;
+  }
+
+  get hasEnded(): boolean {
+    return this.#end !== undefined;
+  }
+
+  responded(facts: Pick<ResponseFacts, "headers" | "metadata">): void {
+    const reported = reportedUsage(this.#source, facts);
+    if (reported !== undefined) this.#reported = { ...this.#reported, ...reported };
+  }
+
+  end(end: CallEnd): void {
+    if (this.#isSettled) return;
+    this.#end = end;
+    const isError = end.status !== undefined && end.status >= 400;
+    if (this.#source.kind !== "body" || !end.hasResponse || isError) this.#settle();
+    else this.#calls.wait(this);
+  }
+
+  /** A stream shows the response here. */
+  shown(look: () => KnownEnd): void {
+    this.#look = look;
+  }
+
+  /** That stream has ended. */
+  endShown(isComplete: boolean): void {
+    // It may break while the call goes on: then the call's own end counts.
+    if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
+  }
+
+  /** Time is over: settles it with what is known. */
+  expire(): void {
+    if (!this.#isSettled) this.#settle();
+  }
+
+  #settle(): void {
+    this.#isSettled = true;
+    this.#calls.forget(this, this.#charge.id);
+    const end = this.#end;
+    const seen = this.#look?.();
+    this.#charge.settle({
+      usage: seen?.usage ?? this.#reported,
+      // Without an end it lasts for longer than calls may, and has probably cost what they cost.
+      hasResponse: seen !== undefined || end?.hasResponse !== false,
+      status: seen?.status ?? end?.status,
+      isComplete: seen?.isComplete ?? end !== undefined,
+      isExact: seen?.isExact ?? this.#reported !== undefined,
+    });
+  }
+}

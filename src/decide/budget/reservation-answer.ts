@@ -1,0 +1,69 @@
+import type { HeaderField } from "../../core/base/header-field.js";
+import type { EntryResult } from "../../core/budgets/account.js";
+import type { FallbackRoute } from "../../core/limits/limit.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
+import { type AskedEntry, usedRatio } from "./asked-call.js";
+import type { BudgetAnswer } from "./budget-call.js";
+
+/** The first enforced budget that is over, and when all of them have room by time alone. */
+export function refusedBy(
+  entries: readonly AskedEntry[],
+  results: readonly EntryResult[],
+): Extract<BudgetAnswer, { kind: "denied" }> {
+  let budget: string | undefined;
+  let retryUs: number | undefined = 0;
+  for (const [i, asked] of entries.entries()) {
+    const { isOver, retryUs: ownUs } = results[i] ?? notOver;
+    if (!isOver || !asked.entry.isEnforced) continue;
+    asked.budget.counts.reservations.refused += 1;
+    budget ??= asked.budget.policy.name;
+    // One that only other calls' ends make room in has no time of its own.
+    if (ownUs === undefined || retryUs === undefined) retryUs = undefined;
+    else retryUs = Math.max(retryUs, ownUs);
+  }
+  const retryMs = retryUs === undefined ? undefined : retryUs / 1_000;
+  return { kind: "denied", budget: budget ?? "", retryMs };
+}
+
+const notOver: Pick<EntryResult, "isOver" | "retryUs"> = { isOver: false };
+
+/**
+ * What a call is told that passes: annotations of budgets that are over, the first fallback, and
+ * warnings of those that are used up to `warnAt`, this call included. Of several fields of one name
+ * the one of the most used budget counts. Undefined: nothing.
+ */
+export function passedMarks(
+  entries: readonly AskedEntry[],
+  results: readonly EntryResult[],
+): RequestMarks | undefined {
+  let fields: { readonly ratio: number; readonly headers: readonly HeaderField[] }[] | undefined;
+  let fallback: FallbackRoute | undefined;
+  for (const [i, { budget, entry }] of entries.entries()) {
+    const result = results[i];
+    if (result === undefined) continue;
+    const { counts, policy } = budget;
+    const ratio = usedRatio(entry, result);
+    const mark = (headers: readonly HeaderField[]): void => {
+      fields ??= [];
+      fields.push({ ratio, headers });
+    };
+    if (result.isOver && policy.isDryRun) {
+      counts.reservations.dryRun += 1;
+    } else if (result.isOver && policy.over?.kind === "annotate") {
+      counts.reservations.annotated += 1;
+      mark(policy.over.headers);
+    } else if (result.isOver && policy.over?.kind === "fallback") {
+      counts.reservations.fallback += 1;
+      fallback ??= policy.over.to;
+    } else {
+      counts.reservations.reserved += 1;
+    }
+    if (policy.warnAt !== undefined && !policy.isDryRun && ratio >= policy.warnAt) {
+      counts.warnedCount += 1;
+      mark(policy.warnHeaders);
+    }
+  }
+  if (fields === undefined && fallback === undefined) return undefined;
+  const setHeaders = (fields ?? []).sort((a, b) => a.ratio - b.ratio).flatMap((one) => one.headers);
+  return fallback === undefined ? { setHeaders } : { setHeaders, fallback };
+}

@@ -1,0 +1,145 @@
+import type {
+  AccountKey,
+  AccountLaw,
+  EntryResult,
+  ReservedEntry,
+  ReserveResult,
+} from "../../core/budgets/account.js";
+import { GenerationalMap } from "../../core/collections/generational-map.js";
+import { windowAt } from "../../core/limits/window.js";
+
+/** Accounts of which the store's last answer is remembered. */
+const knownAccountsMax = 20_000;
+
+/** What the store last said of an account, and what has been spent here without it since. */
+interface KnownAccount {
+  /** Spent, and reserved by other replicas, at `atUs`. */
+  used: number;
+  /** Spent by calls that were let in here without the store, at `atUs`. */
+  localSpent: number;
+  atUs: number;
+  /** Of the window that both are of; Infinity where there are none. */
+  windowEndUs: number;
+}
+
+/** Estimates of this replica's calls in flight, by whether the store knows of them. */
+interface OwnReserved {
+  stored: number;
+  local: number;
+}
+
+/**
+ * Decides reservations in this replica, while the store does not.
+ *
+ * What was left of an account when the store last answered is divided by the number of replicas;
+ * of an account that it has not answered for lately, the whole capacity is. Calls in flight have at
+ * least one for each replica.
+ *
+ * Example: 1,000 tokens, of which 400 are used as far as is known, 3 replicas: each lets calls in
+ * whose estimates are 200 tokens together.
+ */
+export class LocalBudgets {
+  readonly #replicaCount: () => number;
+  readonly #known = new GenerationalMap<AccountKey, KnownAccount>(knownAccountsMax);
+  /** Accounts with calls of this replica in flight. */
+  readonly #own = new Map<AccountKey, OwnReserved>();
+
+  constructor(replicaCount: () => number) {
+    this.#replicaCount = replicaCount;
+  }
+
+  /** The store has answered. */
+  learn(entries: readonly ReservedEntry[], { isReserved, entries: found, nowUs }: ReserveResult) {
+    for (const [i, { account, law, estimate }] of entries.entries()) {
+      const state = found[i];
+      if (state === undefined) continue;
+      const own = this.#own.get(account);
+      const used = Math.max(0, state.spent + state.reserved - (own?.stored ?? 0));
+      const fresh = { used, localSpent: 0, atUs: nowUs, windowEndUs: windowEndUs(law, nowUs) };
+      if (law.kind !== "inFlight") this.#known.set(account, fresh);
+      if (isReserved) this.#reserve(account, "stored", estimate);
+    }
+  }
+
+  /** Decides without the store. Makes the reservation if it may be made. */
+  reserve(entries: readonly ReservedEntry[], nowUs: number): ReserveResult {
+    const found = entries.map((entry) => this.#find(entry, nowUs));
+    const isReserved = entries.every(({ isEnforced }, i) => !isEnforced || !found[i]?.isOver);
+    if (isReserved) {
+      for (const { account, estimate } of entries) this.#reserve(account, "local", estimate);
+    }
+    return { isReserved, entries: found, nowUs };
+  }
+
+  /**
+   * A call of this replica has ended.
+   *
+   * @param isLocal whether `reserve` let it in
+   */
+  settle(
+    entries: readonly ReservedEntry[],
+    costs: readonly number[],
+    { isLocal, nowUs }: { readonly isLocal: boolean; readonly nowUs: number },
+  ): void {
+    for (const [i, { account, law, capacity, estimate }] of entries.entries()) {
+      this.#reserve(account, isLocal ? "local" : "stored", -estimate);
+      if (law.kind === "inFlight") continue;
+      const known = this.#knownAt({ account, law, capacity }, nowUs);
+      if (isLocal) known.localSpent += costs[i] ?? 0;
+      else known.used += costs[i] ?? 0;
+    }
+  }
+
+  #find(entry: ReservedEntry, nowUs: number): EntryResult {
+    const { account, law, capacity, estimate, isEnforced, onStoreFailure } = entry;
+    const own = this.#own.get(account) ?? { stored: 0, local: 0 };
+    const replicaCount = Math.max(1, this.#replicaCount());
+    let spent = 0;
+    let isOver: boolean;
+    if (law.kind === "inFlight") {
+      const share = Math.min(capacity, Math.max(1, Math.floor(capacity / replicaCount)));
+      isOver = own.stored + own.local + estimate > share;
+    } else {
+      const known = this.#knownAt(entry, nowUs);
+      spent = known.used + known.localSpent;
+      const rest = Math.max(0, capacity - known.used - own.stored);
+      isOver = known.localSpent + own.local + estimate > Math.floor(rest / replicaCount);
+    }
+    if (onStoreFailure === "allow") isOver = false;
+    if (onStoreFailure === "deny" && isEnforced) isOver = true;
+    return { spent, reserved: own.stored + own.local, isOver };
+  }
+
+  /** What is known of an account, as time has changed it since. */
+  #knownAt(
+    { account, law, capacity }: Pick<ReservedEntry, "account" | "law" | "capacity">,
+    nowUs: number,
+  ): KnownAccount {
+    const known = this.#known.get(account);
+    if (known === undefined || nowUs >= known.windowEndUs) {
+      const fresh = { used: 0, localSpent: 0, atUs: nowUs, windowEndUs: windowEndUs(law, nowUs) };
+      this.#known.set(account, fresh);
+      return fresh;
+    }
+    if (law.kind === "drain" && nowUs > known.atUs) {
+      const drained = Math.floor((capacity * (nowUs - known.atUs)) / law.periodUs);
+      const fromUsed = Math.min(known.used, drained);
+      known.used -= fromUsed;
+      known.localSpent = Math.max(0, known.localSpent - (drained - fromUsed));
+      // Less than one unit has drained: it is counted from then on.
+      if (drained > 0) known.atUs = nowUs;
+    }
+    return known;
+  }
+
+  #reserve(account: AccountKey, kind: keyof OwnReserved, estimate: number): void {
+    const own = this.#own.get(account) ?? { stored: 0, local: 0 };
+    own[kind] = Math.max(0, own[kind] + estimate);
+    if (own.stored + own.local > 0) this.#own.set(account, own);
+    else this.#own.delete(account);
+  }
+}
+
+function windowEndUs(law: AccountLaw, nowUs: number): number {
+  return law.kind === "window" ? windowAt(law.windows, nowUs).endUs : Number.POSITIVE_INFINITY;
+}

@@ -1,0 +1,144 @@
+import type { Clock } from "../../core/base/clock.js";
+import { cutText } from "../../core/base/cut-text.js";
+import { formatTimestamp } from "../../core/base/timestamp.js";
+import type { UsageEntry } from "../../core/budgets/budget-ledger.js";
+import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";
+import {
+  type BudgetStore,
+  reportRowsMax,
+  type UsageRow,
+} from "../../store/coordination/budget-store.js";
+
+/** Rows that wait for the store. Usage beyond them is summed in a row without account and model. */
+const pendingRowsMax = 10_000;
+
+/** The longest names of an account and of a model in a row, in UTF-16 units; the rest is cut. */
+const accountLengthMax = 2_048;
+const modelLengthMax = 256;
+
+/** How long a report may take, in milliseconds. */
+const reportTimeoutMs = 1_000;
+
+interface PendingUsageParts {
+  readonly store: Pick<BudgetStore, "addUsage">;
+  readonly clock: Clock;
+  readonly holder: string;
+}
+
+interface Sums extends UsageRow {
+  callCount: number;
+  readonly counts: Partial<Record<UsageCount, number>>;
+  cost: number;
+}
+
+/** A report that the store has, or may have: repeated with its number until it answers. */
+interface SentReport {
+  readonly number: number;
+  readonly day: string;
+  readonly rows: readonly UsageRow[];
+}
+
+/** What calls of this replica have used, by service, account, model and day, until it is stored. */
+export class PendingUsage {
+  readonly #parts: PendingUsageParts;
+  /** By day, then by service, account and model. */
+  readonly #days = new Map<string, Map<string, Sums>>();
+  #rowCount = 0;
+  #number = 0;
+  #sent: SentReport | undefined;
+  #sending: Promise<boolean> | undefined;
+
+  constructor(parts: PendingUsageParts) {
+    this.#parts = parts;
+  }
+
+  /** Rows that wait. */
+  get rowCount(): number {
+    return this.#rowCount + (this.#sent?.rows.length ?? 0);
+  }
+
+  add({ service, accounts, model, usage, cost }: UsageEntry): void {
+    const day = formatTimestamp(this.#parts.clock.epochUs()).slice(0, 10);
+    for (const account of accounts.length === 0 ? [""] : accounts) {
+      const names = {
+        service,
+        account: cutText(account, accountLengthMax),
+        model: cutText(model, modelLengthMax),
+      };
+      const sums = this.#sums(day, names);
+      sums.callCount += 1;
+      sums.cost = sumOf(sums.cost, cost);
+      for (const count of usageCounts) {
+        if (usage[count] !== undefined) {
+          sums.counts[count] = sumOf(sums.counts[count] ?? 0, usage[count]);
+        }
+      }
+    }
+  }
+
+  /** Sends what waits. Whether all of it is stored; never rejects. */
+  flush(): Promise<boolean> {
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = undefined;
+    });
+    return this.#sending;
+  }
+
+  async #send(): Promise<boolean> {
+    const { store, clock, holder } = this.#parts;
+    for (;;) {
+      this.#sent ??= this.#next();
+      if (this.#sent === undefined) return true;
+      try {
+        await store.addUsage({ holder, ...this.#sent }, clock.monotonicMs() + reportTimeoutMs);
+      } catch {
+        // Sent again with the next flush; its number keeps it from counting twice.
+        return false;
+      }
+      this.#sent = undefined;
+    }
+  }
+
+  #next(): SentReport | undefined {
+    for (const [day, sums] of this.#days) {
+      const rows: UsageRow[] = [];
+      for (const [key, row] of sums) {
+        if (rows.length === reportRowsMax) break;
+        rows.push(row);
+        sums.delete(key);
+      }
+      if (sums.size === 0) this.#days.delete(day);
+      if (rows.length === 0) continue;
+      this.#rowCount -= rows.length;
+      this.#number += 1;
+      return { number: this.#number, day, rows };
+    }
+    return undefined;
+  }
+
+  #sums(day: string, names: Pick<UsageRow, "service" | "account" | "model">): Sums {
+    let sums = this.#days.get(day);
+    if (sums === undefined) {
+      sums = new Map();
+      this.#days.set(day, sums);
+    }
+    const key = keyOf(names);
+    const known = sums.get(key);
+    if (known !== undefined) return known;
+    if (this.#rowCount >= pendingRowsMax && (names.account !== "" || names.model !== "")) {
+      return this.#sums(day, { service: names.service, account: "", model: "" });
+    }
+    const row = { ...names, callCount: 0, counts: {}, cost: 0 };
+    sums.set(key, row);
+    this.#rowCount += 1;
+    return row;
+  }
+}
+
+function keyOf({ service, account, model }: Pick<UsageRow, "service" | "account" | "model">) {
+  return `${service.length}:${account.length}:${service}${account}${model}`;
+}
+
+function sumOf(sum: number, more = 0): number {
+  return Math.min(sum + more, Number.MAX_SAFE_INTEGER);
+}

@@ -1,0 +1,158 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import { mayAct } from "../../../core/base/access-list.js";
+import { auditEntry, reasonCharsMax } from "../../../core/base/audit-entry.js";
+import { textLengthMax } from "../../../decide/rate-limit/query.js";
+import type { AccountSelector } from "../../../gen/headgate/admin/v1/admin_pb.js";
+import type { AccountPart, BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
+import { actorOf, callerOf, demandRole, notFound } from "../call.js";
+import { AdminFailure } from "../failures.js";
+import { keyNameBounds, policyOf } from "../key-methods.js";
+import type { RequestReader } from "../request-reader.js";
+import type { AdminServiceParts } from "../service-parts.js";
+
+/** What this service is made of. */
+export type BudgetServiceParts = Pick<
+  AdminServiceParts,
+  "budgets" | "clock" | "digest" | "policies" | "random" | "records" | "replica"
+>;
+
+export const neededName = { ...keyNameBounds, isNeeded: true };
+export const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
+
+/** The id of a change, by which it is made once; empty: a new one. */
+export function readId(
+  id: string,
+  prefix: string,
+  reader: RequestReader,
+  { random }: Pick<BudgetServiceParts, "random">,
+): string {
+  if (id === "") return `${prefix}-${random.id()}`;
+  if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(id)) {
+    reader.report("id", "must be 1 to 64 lower-case letters, digits and hyphens");
+  }
+  return id;
+}
+
+/** Names an account, whether there is one or not. */
+export interface ReadSelector {
+  readonly budget: string;
+  readonly values: readonly string[];
+}
+
+/** An account as a request names it. */
+export function readSelector(
+  selector: AccountSelector | undefined,
+  reader: RequestReader,
+): ReadSelector {
+  const { budget = "", values = [] } = selector ?? {};
+  return {
+    budget: reader.text("account.budget", budget, neededName),
+    values: readValues("account.values", values, reader),
+  };
+}
+
+/** The most parts of `per` that a request names. */
+const valuesMax = 16;
+
+/** Values, or patterns of values, of an account. */
+export function readValues(
+  place: string,
+  values: readonly string[],
+  reader: RequestReader,
+): readonly string[] {
+  if (values.length > valuesMax) {
+    reader.report(place, `it has more than ${valuesMax} values`);
+    return [];
+  }
+  return values.map((value, i) => {
+    return reader.text(`${place}[${i}]`, value, { charsMax: textLengthMax });
+  });
+}
+
+/** @throws AdminFailure invalid where they are not as many as the budget's parts */
+export function demandAccount(budget: BudgetPolicy, selector: ReadSelector): ReadSelector {
+  demandPartCount(budget, selector.values);
+  return selector;
+}
+
+/** The same of values or patterns alone. */
+export function demandPartCount({ per }: BudgetPolicy, values: readonly string[]): void {
+  if (values.length === per.length) return;
+  const parts = per.length === 0 ? "none" : per.map(partText).join(", ");
+  throw new AdminFailure("invalid", `values: the budget needs one for each of its per: ${parts}`);
+}
+
+/** Undefined: the domains of its services are several, or none. */
+export function domainOfBudget(
+  parts: Pick<BudgetServiceParts, "policies">,
+  { services }: BudgetPolicy,
+): string | undefined {
+  const all = parts.policies.current()?.services ?? [];
+  const own = all.filter(({ name, usage }) => services?.includes(name) ?? usage !== undefined);
+  const domains = new Set(own.map(({ rateLimit }) => rateLimit?.domain));
+  return domains.size === 1 ? [...domains][0] : undefined;
+}
+
+/** The budgets that the caller may see, in the order of the policy. */
+export function visibleBudgets(
+  parts: Pick<BudgetServiceParts, "policies">,
+  context: HandlerContext,
+): readonly BudgetPolicy[] {
+  const principal = callerOf(context);
+  const all = policyOf(parts).budgets;
+  return all.filter((budget) => mayAct(principal, "reader", domainOfBudget(parts, budget)));
+}
+
+interface BudgetCallOf {
+  readonly context: HandlerContext;
+  /** Default: `reader`. */
+  readonly role?: "reader" | "operator";
+}
+
+/** A budget that the caller may see, or change; of others it is not told that they are there. */
+export function demandBudget(
+  parts: Pick<BudgetServiceParts, "policies">,
+  name: string,
+  { context, role = "reader" }: BudgetCallOf,
+): BudgetPolicy {
+  const visible = visibleBudgets(parts, context);
+  const budget = visible.find((one) => one.name === name);
+  if (budget === undefined) {
+    throw notFound(
+      "budget",
+      name,
+      visible.map((one) => one.name),
+    );
+  }
+  demandRole(context, role, domainOfBudget(parts, budget));
+  return budget;
+}
+
+/** An entry of the audit log about a budget. */
+export function budgetAudit(
+  parts: BudgetServiceParts,
+  {
+    budget,
+    context,
+    ...facts
+  }: {
+    readonly action: "TopUpBudget" | "DeleteTopUp" | "RefundBudget";
+    readonly budget: BudgetPolicy;
+    readonly reason: string;
+    readonly context: HandlerContext;
+    readonly before: AuditSide;
+    readonly after: AuditSide;
+  },
+) {
+  const { replica } = parts;
+  const domain = domainOfBudget(parts, budget);
+  const subject = budget.name;
+  return auditEntry({ ...facts, actor: actorOf(context), subject, domain, replica });
+}
+
+type AuditSide = Parameters<typeof auditEntry>[0]["before"];
+
+/** A part of `per` as the API writes it. */
+export function partText(part: AccountPart): string {
+  return part.kind === "header" ? `header ${part.header}` : part.kind;
+}
