@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellBudgets } from "./budgets.js";
 import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
@@ -81,6 +82,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   seconds, and what it keeps for them
   --client N      instead of all this: what the library of callers adds to a call, next to other
                   libraries, in turns of N thousand calls
+  --budgets N     instead of all this: what budgets cost Redis and a replica next to decisions, in
+                  rows of N seconds
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
@@ -121,6 +124,7 @@ interface InsteadValues {
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
+  readonly budgets?: string;
   readonly usage?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
@@ -156,6 +160,7 @@ const options = {
   replay: { type: "string" },
   generate: { type: "string" },
   rooms: { type: "string" },
+  budgets: { type: "string" },
   usage: { type: "string" },
   decoders: { type: "boolean" },
   light: { type: "boolean" },
@@ -288,6 +293,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
+  } else if (values.budgets !== undefined) {
+    await budgets(Number(values.budgets) * 1_000);
   } else if (values.usage !== undefined) {
     process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
   } else if (values.light) {
@@ -372,6 +379,11 @@ async function layers(measureMs: number, only: string): Promise<void> {
 async function rooms(measureMs: number): Promise<void> {
   if (!(measureMs >= 500)) throw new Error("--rooms takes seconds, at least 0.5");
   process.stdout.write(`${await tellRooms(measureMs)}\n`);
+}
+
+async function budgets(measureMs: number): Promise<void> {
+  if (!(measureMs >= 500)) throw new Error("--budgets takes seconds, at least 0.5");
+  process.stdout.write(`${await tellBudgets(measureMs)}\n`);
 }
 
 async function rlqs(measureMs: number): Promise<void> {

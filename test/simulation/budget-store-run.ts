@@ -1,6 +1,6 @@
 import type { AccountKey, AccountLaw, ReservedEntry } from "../../src/core/budgets/account.js";
 import type { ReservationId } from "../../src/core/budgets/budget-ledger.js";
-import { holderOf, numberOf, reservationId } from "../../src/core/budgets/reservation-id.js";
+import { holderOf, reservationId } from "../../src/core/budgets/reservation-id.js";
 import {
   type BudgetOperation,
   type BudgetOutcome,
@@ -81,8 +81,6 @@ export class BudgetRun {
   readonly #delayed = new Map<string, (readonly BudgetOperation[])[]>();
   readonly #calls = new Map<ReservationId, Call>();
   readonly #held = new Map<ReservationId, Held>();
-  /** Ids that are reserved, refused or charged: none is reserved again. */
-  readonly #highest = new Map<string, number>();
   /** Ids whose costs are charged. */
   readonly #charged = new Set<ReservationId>();
   /** Calls that wait for their settlement to be heard. */
@@ -144,6 +142,10 @@ export class BudgetRun {
       return dice.chance(holderOf(call.id) === holder ? 0.3 : 0.08);
     });
     for (const call of settling) operations.push(this.#settlementOf(call, holder));
+    for (const call of this.#open) {
+      const isOwn = holderOf(call.id) === holder && call.isUnreserved;
+      if (isOwn && dice.chance(0.3)) operations.push(retellingOf(call));
+    }
     await this.#flush(holder);
     const fate = dice.below(10);
     if (fate === 0) {
@@ -231,7 +233,7 @@ export class BudgetRun {
     const outcomes = await this.#store.apply({ holder, leaseMs, operations }, soon());
     this.#leases.set(holder, this.#nowMs() + leaseMs);
     operations.forEach((operation, i) => {
-      const expected = this.#expect(operation, holder);
+      const expected = this.#expect(operation);
       const outcome = outcomes[i];
       const found =
         outcome?.kind === "reserved"
@@ -245,15 +247,17 @@ export class BudgetRun {
   }
 
   /** Does the same in the exact ledger. */
-  #expect(operation: BudgetOperation, holder: string): string {
+  #expect(operation: BudgetOperation): string {
     const { id } = operation;
     const call = this.#calls.get(id);
     if (call === undefined) throw new Error("the world knows its calls");
-    if (operation.kind === "reserve") return String(this.#reserve(call));
+    if (operation.kind === "reserve") {
+      const isEnforced = operation.entries.some((entry) => entry.isEnforced);
+      return String(this.#reserve(call, { isEnforced }));
+    }
     const held = this.#held.get(id);
     if (held === undefined) {
       if (operation.unreserved === undefined || this.#charged.has(id)) return this.#note("unknown");
-      this.#raise(id);
       this.#charge(call, this.#window(), { isReserved: false });
       this.counts.unreserved += 1;
       return "settled";
@@ -265,8 +269,7 @@ export class BudgetRun {
       return this.#note("settled");
     }
     if (held.lateUntilMs <= this.#nowMs()) {
-      if (operation.unreserved === undefined) return this.#note("unknown");
-      throw new Error(`${holder} is dead, and does not settle`);
+      return this.#note("unknown");
     }
     call.accounts.forEach((account, i) => {
       const estimate = call.entries[i]?.estimate ?? 0;
@@ -278,16 +281,17 @@ export class BudgetRun {
     return this.#note("late");
   }
 
-  #reserve(call: Call): boolean {
+  #reserve(call: Call, { isEnforced }: { readonly isEnforced: boolean }): boolean {
     const { id, entries, accounts } = call;
-    if (numberOf(id) <= (this.#highest.get(holderOf(id)) ?? -1)) return false;
-    this.#raise(id);
+    if (this.#held.has(id) || this.#charged.has(id)) return this.#held.has(id);
     const window = this.#window();
-    const fits = accounts.every((account, i) => {
-      const at = account.kind === "window" ? window : 0;
-      const used = of(account.spent, at) + of(account.reserved, at);
-      return used + (entries[i]?.estimate ?? 0) <= account.capacity;
-    });
+    const fits =
+      !isEnforced ||
+      accounts.every((account, i) => {
+        const at = account.kind === "window" ? window : 0;
+        const used = of(account.spent, at) + of(account.reserved, at);
+        return used + (entries[i]?.estimate ?? 0) <= account.capacity;
+      });
     this.counts[fits ? "admitted" : "refused"] += 1;
     if (!fits) return false;
     accounts.forEach((account, i) => {
@@ -296,11 +300,6 @@ export class BudgetRun {
     });
     this.#held.set(id, { window, call, lateUntilMs: undefined });
     return true;
-  }
-
-  #raise(id: ReservationId): void {
-    const holder = holderOf(id);
-    this.#highest.set(holder, Math.max(this.#highest.get(holder) ?? -1, numberOf(id)));
   }
 
   #release({ window, call }: Held): void {
@@ -319,7 +318,8 @@ export class BudgetRun {
       const estimate = call.entries[i]?.estimate ?? 0;
       add(account.spent, window, cost);
       add(account.cost, window, cost);
-      add(account.allowed, window, isReserved ? Math.max(0, cost - estimate) : cost);
+      const isWithin = isReserved && !call.isUnreserved;
+      add(account.allowed, window, isWithin ? Math.max(0, cost - estimate) : cost);
     });
   }
 
@@ -412,6 +412,12 @@ export class BudgetRun {
   #window(): number {
     return Math.floor(this.#nowMs() / windowMs);
   }
+}
+
+/** The store is told of a call that is in flight already, whether it fits or not. */
+function retellingOf({ id, entries }: Call): BudgetOperation {
+  const told = entries.map((entry) => ({ ...entry, isEnforced: false }));
+  return { kind: "reserve", id, entries: told };
 }
 
 function of(sums: ReadonlyMap<number, number>, at: number): number {

@@ -145,11 +145,10 @@ export class MemoryBudgets implements BudgetStore {
   ): BudgetOutcome {
     const holder = this.#holderOf(holderOf(id));
     const number = numberOf(id);
-    if (number <= holder.highestNumber) {
-      const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
+    const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
+    if (record !== undefined || holder.marks.has(number)) {
       return this.#again(entries, record, nowUs);
     }
-    holder.highestNumber = number;
     const accounts = entries.map((entry) => this.#accountFor(entry, nowUs));
     const results = entries.map((entry, i) => entryResult(accountIn(accounts, i), entry, nowUs));
     const isReserved = !entries.some(({ isEnforced }, i) => isEnforced && results[i]?.isOver);
@@ -168,7 +167,7 @@ export class MemoryBudgets implements BudgetStore {
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
 
-  /** A reservation that is repeated; or that comes again after it was refused or settled. */
+  /** A reservation that is repeated, or that comes after its settlement. */
   #again(
     entries: readonly ReservedEntry[],
     record: Reservation | undefined,
@@ -231,7 +230,6 @@ export class MemoryBudgets implements BudgetStore {
     });
     const holder = this.#holderOf(holderOf(id));
     holder.mark(numberOf(id));
-    holder.highestNumber = Math.max(holder.highestNumber, numberOf(id));
     return { kind: "settled", result: "settled" };
   }
 
@@ -316,8 +314,6 @@ const marksMax = 100_000;
 class Holder {
   /** The end of its lease. */
   untilMs = 0;
-  /** The highest one that was reserved, or refused. */
-  highestNumber = -1;
   readonly open = new Map<ReservationId, Reservation>();
   readonly late = new Map<ReservationId, Reservation>();
 

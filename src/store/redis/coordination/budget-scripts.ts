@@ -64,7 +64,7 @@ local function findLate(h, number)
   return record and record[1] > nowMs and record
 end
 
--- A reservation that is repeated; or that comes again after it was refused or settled.
+-- A reservation that is repeated, or that comes after its settlement; nil where it is neither.
 
 local function again(h, number, record, n, from)
   if record == nil then
@@ -72,6 +72,7 @@ local function again(h, number, record, n, from)
     record = value and parse(value)
   end
   record = record or findLate(h, number)
+  if not record and not isMarked(holderOf(h), tonumber(number)) then return nil end
   for i = 1, n do
     local a, over, wait = stateNow[i], 0, -1
     local reserved = a.reserved
@@ -150,7 +151,7 @@ const entriesText = withLists(`
 /** Reserves what the operation in hand says. */
 const reserveText = withLists(`
     ${entriesText}
-    local code, from = '\\1', replyCount + 1
+    local code, from = nil, replyCount + 1
     replyCount = from + n
     if number <= highest[h] then
       rare = rare or makeRare()
@@ -158,6 +159,9 @@ const reserveText = withLists(`
       code = rare.again(h, argv[idAt], record or fresh[idAt] or record, n, from)
     else
       highest[h], isHigher[h] = number, true
+    end
+    if not code then
+      code = '\\1'
       local isNew = false
       for i = 1, n do
         local a, wait = stateNow[i], -1
@@ -412,10 +416,18 @@ for i = 1, openedCount do
   end
 end
 for h in pairs(isHigher) do
-  call('HSET', keys[h + 1], '#', string.format('%.0f', highest[h]), unpack(h == 1 and list or {}))
+  if h == 1 then
+    list[listCount + 1], list[listCount + 2] = '#', string.format('%.0f', highest[h])
+    listCount = listCount + 2
+  else
+    call('HSET', keys[h + 1], '#', string.format('%.0f', highest[h]))
+  end
 end
+if listCount > 0 then call('HSET', keys[2], unpack(list)) end
 for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
-if isNewHolder == 1 then call('PEXPIRE', keys[2], ${callKeptMs}) end
+if isNewHolder == 1 then
+  for k = 1, 2 do call('PEXPIRE', keys[k], ${callKeptMs}) end
+end
 `)}${writeText}
 return table.concat(reply, '', 1, replyCount)
 `,
@@ -437,6 +449,7 @@ if leaseMs > 0 then
   for _, holder in ipairs(far) do call('ZADD', KEYS[1], nowMs + ${leaseMsMax}, holder) end
   call('ZADD', KEYS[1], nowMs + leaseMs, me)
   call('PEXPIRE', base .. 'o:' .. me, ${callKeptMs})
+  call('PEXPIRE', KEYS[1], ${callKeptMs})
   call('PEXPIRE', base .. 'a', ${storedMsMax})
   call('PEXPIRE', base .. 'x', ${storedMsMax})
 else
