@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellBudgetScript } from "./budget-script.js";
 import { tellBudgets } from "./budgets.js";
 import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
@@ -82,13 +83,13 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   seconds, and what it keeps for them
   --client N      instead of all this: what the library of callers adds to a call, next to other
                   libraries, in turns of N thousand calls
+  --budgets N     instead of all this: what calls cost that budgets reserve and settle, next to
+                  decisions: the script in rows of N seconds, then 20,000 N calls through admission
   --rlqs N        instead of all this: N seconds of an Envoy that asks, and of one with quotas
   --rooms N       instead of all this: what waiting rooms cost with a million visitors, in rows of
                   N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
-  --budgets N     instead of all this: N calls that budgets reserve and settle, next to as many that
-                  a rate limit decides
   --usage N       instead of all this: what reading the usage of calls from N megabytes of responses
                   costs, next to JSON.parse
   --light         instead of all this: the CPU of each start, the time of an end, and the memory of
@@ -294,7 +295,7 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
   } else if (values.budgets !== undefined) {
-    process.stdout.write(`${await tellBudgets(Number(values.budgets))}\n`);
+    await budgets(Number(values.budgets) * 1_000);
   } else if (values.usage !== undefined) {
     process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
   } else if (values.light) {
@@ -379,6 +380,12 @@ async function layers(measureMs: number, only: string): Promise<void> {
 async function rooms(measureMs: number): Promise<void> {
   if (!(measureMs >= 500)) throw new Error("--rooms takes seconds, at least 0.5");
   process.stdout.write(`${await tellRooms(measureMs)}\n`);
+}
+
+async function budgets(measureMs: number): Promise<void> {
+  if (!(measureMs >= 500)) throw new Error("--budgets takes seconds, at least 0.5");
+  process.stdout.write(`${await tellBudgetScript(measureMs)}\n\n`);
+  process.stdout.write(`${await tellBudgets(20 * measureMs)}\n`);
 }
 
 async function rlqs(measureMs: number): Promise<void> {

@@ -188,7 +188,7 @@ const histories = fc.array(
   fc.oneof(
     { weight: 12, arbitrary: batches },
     { weight: 5, arbitrary: passings },
-    { weight: 3, arbitrary: beats },
+    { weight: 5, arbitrary: beats },
     { weight: 1, arbitrary: refunds },
     { weight: 1, arbitrary: usage },
   ),
@@ -248,7 +248,7 @@ describe.each(enginesFor.scripts)("budgets over %s and in memory", (engine) => {
       });
       await fc.assert(property, runs);
       for (const count of Object.values(met)) {
-        expect(count).toBeGreaterThan(metCount(historiesOn(engine, 20)));
+        expect(count).toBeGreaterThan(metCount(historiesOn(engine, 10)));
       }
     },
     seedsTimeoutMs(120_000),
