@@ -156,7 +156,8 @@ const reserveText = withLists(`
     if number <= highest[h] then
       rare = rare or makeRare()
       local record = foundOf[h][idAt - firstOf[h]]
-      code = rare.again(h, argv[idAt], record or fresh[idAt] or record, n, from)
+      if fresh[idAt] then record = rare.parse(opened[fresh[idAt]]) end
+      code = rare.again(h, argv[idAt], record, n, from)
     else
       highest[h], isHigher[h] = number, true
     end
@@ -178,7 +179,7 @@ const reserveText = withLists(`
       if code == '\\1' and isNew and not rare.haveRoom(n) then
         code, replyCount = '\\5', from
       elseif code == '\\1' and n > 0 then
-        local record
+        local value = n > 1 and pack('<dB', 0, n)
         for i = 1, n do
           local a, held, flags = stateNow[i], estimateOf[i], flagsOf[i] >= 2 and 1 or 0
           if a.kind == 1 then
@@ -188,16 +189,16 @@ const reserveText = withLists(`
           if held > ${amountMax} - a.reserved then held = ${amountMax} - a.reserved end
           a.reserved = a.reserved + held
           if overOf[i] > 0 then flags = flags + 2 end
-          if i == 1 then
-            record = { 0, n, a.name, a.id, held, flags }
+          if value then
+            value = value .. pack('<sddB', a.name, a.id, held, flags)
           else
-            local k = 4 * i
-            record[k - 1], record[k], record[k + 1], record[k + 2] = a.name, a.id, held, flags
+            value = pack('<dBsddB', 0, 1, a.name, a.id, held, flags)
           end
           keep(a)
         end
-        openedCount = openedCount + 1
-        opened[openedCount], fresh[idAt] = idAt, record
+        opened[openedCount + 1], opened[openedCount + 2] = argv[idAt], value
+        openedCount = openedCount + 2
+        fresh[idAt] = openedCount
       end
     end
     reply[from] = code
@@ -211,7 +212,11 @@ const settleText = withLists(`
     local entriesAt = next
     if kind == 3 then next = entriesAt + 1 + ${entryBytes} * byte(batch, entriesAt) end
     local found, code, ownId = foundOf[h], '\\2', argv[idAt]
-    local record = found[idAt - firstOf[h]] or fresh[idAt]
+    local record, freshAt = found[idAt - firstOf[h]], fresh[idAt]
+    if freshAt then
+      rare = rare or makeRare()
+      record = rare.parse(opened[freshAt])
+    end
     if record then
       code = '\\3'
       for i = 1, record[2] do
@@ -234,8 +239,9 @@ const settleText = withLists(`
           keep(a)
         end
       end
-      if fresh[idAt] then
-        fresh[idAt] = nil
+      if freshAt then
+        -- It is written over by the highest number.
+        fresh[idAt], opened[freshAt - 1], opened[freshAt] = nil, '#', '0'
       else
         found[idAt - firstOf[h]] = false
         local list = closed[h]
@@ -335,7 +341,7 @@ end
 makeRare = function()
 ${lawText}${purgeText}${recordsText}${rareText}
   return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
-    settleLate = settleLate, charge = charge, mark = mark, isMarked = isMarked,
+    settleLate = settleLate, charge = charge, parse = parse, mark = mark, isMarked = isMarked,
     holderOf = holderOf }
 end
 
@@ -402,29 +408,17 @@ while at <= batchEnd do
   at = next
 end
 
+for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
+
 -- Who asks is the first holder, and nobody else reserves.
 
-local list, listCount = {}, 0
-for i = 1, openedCount do
-  local record = fresh[opened[i]]
-  if record then
-    local n = record[2]
-    list[listCount + 1] = argv[opened[i]]
-    forms[n] = forms[n] or '<dB' .. string.rep('sddB', n)
-    list[listCount + 2] = pack(forms[n], unpack(record, 1, 4 * n + 2))
-    listCount = listCount + 2
-  end
-end
+if openedCount > 0 then isHigher[1] = true end
 for h in pairs(isHigher) do
-  if h == 1 then
-    list[listCount + 1], list[listCount + 2] = '#', string.format('%.0f', highest[h])
-    listCount = listCount + 2
-  else
-    call('HSET', keys[h + 1], '#', string.format('%.0f', highest[h]))
-  end
+  local list = h == 1 and opened or {}
+  list[#list + 1] = '#'
+  list[#list + 1] = string.format('%.0f', highest[h])
+  call('HSET', keys[h + 1], unpack(list))
 end
-if listCount > 0 then call('HSET', keys[2], unpack(list)) end
-for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
 if isNewHolder == 1 then
   for k = 1, 2 do call('PEXPIRE', keys[k], ${callKeptMs}) end
 end
