@@ -113,8 +113,10 @@ type Operation = PendingReservation | Settling;
 /** A call of this replica that has not been settled. */
 interface OpenCall {
   readonly entries: readonly ReservedEntry[];
-  /** Whether it was let in without the store; then its settlement takes the entries along. */
+  /** Whether it was let in without the store. */
   readonly isLocal: boolean;
+  /** Whether the store has its reservation, or had it: else its settlement brings the entries. */
+  isStored: boolean;
 }
 
 /**
@@ -179,6 +181,10 @@ export class StoreBudgetLedger implements BudgetLedger {
       random,
       apply: (operations, deadlineMs) => this.#apply(operations, deadlineMs),
       settled: (settling, outcome) => this.#noteSettled(settling, outcome),
+      reserved: (id) => {
+        const call = this.#open.get(id);
+        if (call !== undefined) call.isStored = true;
+      },
       dropped: (settling) => this.#noteDropped(settling),
     });
   }
@@ -227,7 +233,8 @@ export class StoreBudgetLedger implements BudgetLedger {
       const nowUs = this.#options.clock.epochUs();
       this.#local.settle(entries, costs, { isLocal, nowUs });
     }
-    const complete = open?.isLocal ? { id, costs, unreserved: open.entries } : settlement;
+    const complete =
+      open?.isStored === false ? { id, costs, unreserved: open.entries } : settlement;
     this.#settlements.push({ settlement: complete, settled, sentMs: undefined });
     this.#scheduleTurn();
   }
@@ -363,12 +370,18 @@ export class StoreBudgetLedger implements BudgetLedger {
   ): void {
     // Its caller has been told something else, and that is put right by its settlement.
     if (reservation.isAnswered) return;
-    reservation.isAnswered = true;
     const { id, entries, answered } = reservation;
+    const isOver = entries.some(({ isEnforced }, i) => isEnforced && result.entries[i]?.isOver);
+    if (!result.isReserved && !isOver) {
+      // A later one has arrived before it, so it is not made any more.
+      this.#fail(reservation, "STORE_TIMEOUT", { isSent: false });
+      return;
+    }
+    reservation.isAnswered = true;
     this.#local.learn(entries, result);
     if (result.isReserved) {
       this.counts.reservedCount += 1;
-      this.#noteOpen(id, { entries, isLocal: false });
+      this.#noteOpen(id, { entries, isLocal: false, isStored: true });
     } else this.counts.refusedCount += 1;
     answered({ kind: "decided", id: result.isReserved ? id : undefined, result });
   }
@@ -381,7 +394,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.counts.failedCount += 1;
     if (result.isReserved) {
       this.counts.failureAdmittedCount += 1;
-      this.#noteOpen(id, { entries, isLocal: true });
+      this.#noteOpen(id, { entries, isLocal: true, isStored: false });
       this.#repeated.reserve(id, entries);
     } else {
       this.counts.failureRefusedCount += 1;
