@@ -14,7 +14,7 @@ import type {
   Settlement,
   UsageEntry,
 } from "../../core/budgets/budget-ledger.js";
-import { reservationId } from "../../core/budgets/reservation-id.js";
+import { holderOf, reservationId } from "../../core/budgets/reservation-id.js";
 import {
   type BudgetOperation,
   type BudgetOutcome,
@@ -226,6 +226,12 @@ export class StoreBudgetLedger implements BudgetLedger {
     // The store would refuse the whole batch, and again with each repeat.
     assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
     const open = this.#open.get(id);
+    if (open === undefined && holderOf(id) === this.holder) {
+      // Sent before, maybe with its entries: without them, it could overtake that unnoticed.
+      this.counts.unknownCount += 1;
+      if (settled !== undefined) this.#options.clock.scheduleTurn(() => settled("unknown"));
+      return;
+    }
     if (open !== undefined) {
       this.#open.delete(id);
       this.#repeated.forget(id);
