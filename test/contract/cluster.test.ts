@@ -3,6 +3,7 @@ import type { StartFailure } from "../../src/app/base/failure.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { createRedisStore } from "../../src/store/redis/cluster/split-redis.js";
 import { RedisQuotas } from "../../src/store/redis/coordination/redis-quotas.js";
+import { openClockedBudgets } from "../support/budgets.js";
 import { once, takeOne, testCharge } from "../support/charges.js";
 import { openClusterStore, type TestClusterStore, testTagCount } from "../support/cluster-store.js";
 import { openConfiguredStore } from "../support/configured-store.js";
@@ -16,6 +17,7 @@ import { RedisCluster } from "../support/redis-cluster.js";
 import { openTestStore, soon } from "../support/redis-store.js";
 import { openClockedRooms } from "../support/rooms.js";
 import { useStage } from "../support/stage.js";
+import { describeBudgets } from "./budget-cases.js";
 import { describeLeases } from "./lease-cases.js";
 import { describeLimitStore } from "./limit-store.js";
 import { describeRooms } from "./room-cases.js";
@@ -57,6 +59,17 @@ describe("waiting rooms in a cluster of redis", () => {
     const clock = new FakeClock();
     const keyPrefix = `rooms${worldCount}:`;
     return { store: openClockedRooms({ connections, clock, keyPrefix }), clock };
+  });
+});
+
+describe("budgets in a cluster of redis", () => {
+  let worldCount = 0;
+  describeBudgets(() => {
+    worldCount += 1;
+    const { connections } = opened;
+    const clock = new FakeClock();
+    const keyPrefix = `budgets${worldCount}:`;
+    return { store: openClockedBudgets({ connections, clock, keyPrefix }), clock };
   });
 });
 

@@ -12,7 +12,9 @@ import {
 } from "../../src/fleet/claims/replica-questions.js";
 import { SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
+import type { BudgetStore } from "../../src/store/coordination/budget-store.js";
 import type { RoomStore } from "../../src/store/coordination/room-store.js";
+import { hourly, TestBudgets, testAccount, testEntry } from "../support/budgets.js";
 import { takeOne, testCharge, testKey } from "../support/charges.js";
 import { markedBlock } from "../support/docs.js";
 import { enginesFor } from "../support/engines.js";
@@ -89,6 +91,30 @@ async function useRoom(store: RoomStore): Promise<void> {
   await store.forget(room.name, soon());
 }
 
+/** Every script of budgets, and each command that they run. */
+async function useBudgets(store: BudgetStore): Promise<void> {
+  const budgets = new TestBudgets({ store, clock: new FakeClock() });
+  const unreserved = [testEntry()];
+  await budgets.reserve(1);
+  await budgets.reserve(2);
+  await budgets.reserve(2);
+  expect(await budgets.settle(1, [5], { by: "b2" })).toBe("settled");
+  expect(await budgets.settle(3, [5], { unreserved })).toBe("settled");
+  await store.leave("a1", soon());
+  expect(await budgets.settle(2, [5], { unreserved })).toBe("late");
+  await budgets.renew("b2");
+  await store.leave("b2", soon());
+  expect(await budgets.list()).toHaveLength(1);
+  expect(await budgets.row()).toBeDefined();
+  const refund = { id: "r1", account: testAccount("team"), law: hourly, amount: 5 };
+  expect(await store.refund(refund, soon())).toBeGreaterThanOrEqual(0);
+  const day = "2026-11-27";
+  const names = { service: "llm", account: "a", model: "gpt" };
+  const rows = [{ ...names, callCount: 1, counts: {}, cost: 1 }];
+  await store.addUsage({ holder: "a1", number: 1, day, rows }, soon());
+  expect(await store.usage({ day, cursor: "" }, soon())).toEqual({ rows, cursor: "" });
+}
+
 describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
   it("as documented are enough for everything, and no more than that", async () => {
     const server = await startRedis(stage, { engine });
@@ -137,6 +163,7 @@ describe.each(enginesFor.rights)("the rights of a user on %s", (engine) => {
     expect(await claimHz(leases, {})).toBe(100);
     expect(await claimHz(leases, { heldMicroHz: 1 })).toBe(100);
     await useRoom(opened.coordination.rooms);
+    await useBudgets(opened.coordination.budgets);
     const turn = { source: "5a", replicaId: "a1", turnMs: 60_000 };
     await signals.take(turn, soon());
     await signals.tell(turn, "1");

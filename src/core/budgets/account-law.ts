@@ -77,15 +77,16 @@ export function accountAt(account: Account, law: AccountLaw, nowUs: number): Acc
   return window.endUs === endUs || isStepBack ? account : { ...account, ...window };
 }
 
-/** An account whose law becomes another one. */
+/** An account whose law becomes another one: it forgets the window before. */
 function inLaw(account: Account, law: AccountLaw, nowUs: number): Account {
+  const other = { ...account, spentBefore: 0, beforeId: 0 };
   switch (law.kind) {
     case "window":
-      return { ...account, ...windowAt(law.windows, nowUs) };
+      return { ...other, ...windowAt(law.windows, nowUs) };
     case "drain":
-      return { ...account, drainedUs: nowUs, remainder: 0, periodUs: 1, capacity: 0 };
+      return { ...other, drainedUs: nowUs, remainder: 0, periodUs: 1, capacity: 0 };
     case "inFlight":
-      return account;
+      return other;
   }
 }
 

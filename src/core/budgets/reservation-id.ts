@@ -8,8 +8,7 @@ const holderPattern = /^[0-9A-Za-z._-]{1,48}$/;
  * Names a reservation: `<holder>.<number>`, so that whoever settles it knows whose it is.
  *
  * @param holder 1 to 48 characters of `[0-9A-Za-z._-]`; a process draws a new one when it starts
- * @param number whole, 0 to 10^15; grows, so that a reservation which comes again, or too late, is
- *   not made
+ * @param number whole, 0 to 10^15; grows: stores look for earlier ones only below the highest
  */
 export function reservationId(holder: string, number: number): ReservationId {
   assert(isHolder(holder), "a holder's name can be part of an id");

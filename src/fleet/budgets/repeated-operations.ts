@@ -48,8 +48,6 @@ interface RepeatedOperationsParts {
     deadlineMs: number,
   ) => Promise<AppliedBatch>;
   readonly settled: (settling: Settling, outcome: BudgetOutcome) => void;
-  /** The store knows of a call that was let in: its settlement charges no other. */
-  readonly reserved: (id: ReservationId) => void;
   readonly dropped: (settling: Settling) => void;
 }
 
@@ -145,7 +143,7 @@ export class RepeatedOperations {
 
   /** Whether the store answered. */
   async #send(): Promise<boolean> {
-    const { apply, clock, settled, reserved } = this.#parts;
+    const { apply, clock, settled } = this.#parts;
     const settlements = this.#takeSettlements(clock.monotonicMs());
     // They stay until they are answered, unless their calls end.
     const reservations = [...this.#reservations].slice(0, budgetOperationsMax - settlements.length);
@@ -157,11 +155,7 @@ export class RepeatedOperations {
       return false;
     }
     this.#failureCount = 0;
-    for (const [i, [id]] of reservations.entries()) {
-      const isKnown = applied.outcomes[settlements.length + i]?.kind === "reserved";
-      // Where the call has ended meanwhile, its settlement was told what to charge before.
-      if (this.#reservations.delete(id) && isKnown) reserved(id);
-    }
+    for (const [id] of reservations) this.#reservations.delete(id);
     for (const [i, settling] of settlements.entries()) {
       const outcome = applied.outcomes[i];
       if (outcome !== undefined) settled(settling, outcome);
@@ -192,5 +186,5 @@ export function settleOperation({ settlement }: Settling): BudgetOperation {
 
 function reserveOperation([id, entries]: readonly [ReservationId, readonly ReservedEntry[]]) {
   const unenforced = entries.map((entry) => ({ ...entry, isEnforced: false }));
-  return { kind: "reserve", id, entries: unenforced, isLetIn: true } as const;
+  return { kind: "reserve", id, entries: unenforced } as const;
 }

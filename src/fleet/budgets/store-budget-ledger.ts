@@ -113,10 +113,8 @@ type Operation = PendingReservation | Settling;
 /** A call of this replica that has not been settled. */
 interface OpenCall {
   readonly entries: readonly ReservedEntry[];
-  /** Whether it was let in without the store. */
+  /** Whether it was let in without the store; then its settlement brings the entries. */
   readonly isLocal: boolean;
-  /** Whether the store has its reservation, or had it: else its settlement brings the entries. */
-  isStored: boolean;
 }
 
 /**
@@ -181,10 +179,6 @@ export class StoreBudgetLedger implements BudgetLedger {
       random,
       apply: (operations, deadlineMs) => this.#apply(operations, deadlineMs),
       settled: (settling, outcome) => this.#noteSettled(settling, outcome),
-      reserved: (id) => {
-        const call = this.#open.get(id);
-        if (call !== undefined) call.isStored = true;
-      },
       dropped: (settling) => this.#noteDropped(settling),
     });
   }
@@ -239,8 +233,7 @@ export class StoreBudgetLedger implements BudgetLedger {
       const nowUs = this.#options.clock.epochUs();
       this.#local.settle(entries, costs, { isLocal, nowUs });
     }
-    const complete =
-      open?.isStored === false ? { id, costs, unreserved: open.entries } : settlement;
+    const complete = open?.isLocal ? { id, costs, unreserved: open.entries } : settlement;
     this.#settlements.push({ settlement: complete, settled, sentMs: undefined });
     this.#scheduleTurn();
   }
@@ -377,17 +370,11 @@ export class StoreBudgetLedger implements BudgetLedger {
     // Its caller has been told something else, and that is put right by its settlement.
     if (reservation.isAnswered) return;
     const { id, entries, answered } = reservation;
-    const isOver = entries.some(({ isEnforced }, i) => isEnforced && result.entries[i]?.isOver);
-    if (!result.isReserved && !isOver) {
-      // A later one has arrived before it, so it is not made any more.
-      this.#fail(reservation, "STORE_TIMEOUT", { isSent: false });
-      return;
-    }
     reservation.isAnswered = true;
     this.#local.learn(entries, result);
     if (result.isReserved) {
       this.counts.reservedCount += 1;
-      this.#noteOpen(id, { entries, isLocal: false, isStored: true });
+      this.#noteOpen(id, { entries, isLocal: false });
     } else this.counts.refusedCount += 1;
     answered({ kind: "decided", id: result.isReserved ? id : undefined, result });
   }
@@ -400,7 +387,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.counts.failedCount += 1;
     if (result.isReserved) {
       this.counts.failureAdmittedCount += 1;
-      this.#noteOpen(id, { entries, isLocal: true, isStored: false });
+      this.#noteOpen(id, { entries, isLocal: true });
       this.#repeated.reserve(id, entries);
     } else {
       this.counts.failureRefusedCount += 1;

@@ -194,7 +194,7 @@ const keyPattern = "headgate:*";
 const rights =
   "+evalsha +script|load +time +mget +set +del +pexpire +zadd +zcard +zrem +zrange " +
   "+zrangebyscore +zremrangebyscore +hset +hget +hgetall +hdel +hlen +hincrby +lpush +ltrim " +
-  "+lrange +hmget +bitfield +getrange +setrange +unlink +hrandfield +rename +ping +client|setname";
+  "+lrange +hmget +bitfield +getrange +setrange +unlink +hrandfield +ping +client|setname";
 
 /** What reading a key of others' needs beyond that. */
 const signalRights = "+type +get +strlen +llen";

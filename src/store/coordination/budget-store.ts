@@ -21,8 +21,6 @@ export type BudgetOperation =
       readonly kind: "reserve";
       readonly id: ReservationId;
       readonly entries: readonly ReservedEntry[];
-      /** Of a call that runs already: its number need not be the highest. Default false. */
-      readonly isLetIn?: boolean;
     }
   | ({ readonly kind: "settle" } & Settlement);
 
@@ -102,9 +100,6 @@ export const expiredMax = 64;
 /** The longest lease, in milliseconds. */
 export const leaseMsMax = 600_000;
 
-/** How long a settled id is known at least, so that it is not reserved again, in milliseconds. */
-export const settledKeptMs = 60_000;
-
 /** How long the id of a refund is known, in milliseconds: a day. */
 export const refundKeptMs = 86_400_000;
 
@@ -127,8 +122,9 @@ export const usageRowsMax = 50_000;
  * - a reservation is made at all of its accounts or at none, and refused if an enforced one would
  *   exceed its capacity;
  * - each id is reserved at most once and settled at most once: all operations may be repeated. A
- *   holder reserves in the order of its numbers: one that is not higher than all before it and is
- *   not reserved (it was refused, or settled also without a reservation) is not reserved any more;
+ *   reservation that arrives after its settlement by another holder, or with `unreserved`, is not
+ *   made; one that was refused is decided anew. A holder does not repeat a reservation that it has
+ *   settled otherwise;
  * - what a holder has reserved is released (or charged) when its lease has expired; a settlement
  *   within `lateSettlementMsMax` after it is charged once, as the correction of that;
  * - so the cost of calls admitted in a window exceeds the capacity by at most the sum of what calls

@@ -41,7 +41,6 @@ import {
   pageRowsMax,
   type Refund,
   refundKeptMs,
-  settledKeptMs,
   type UsageReport,
   type UsageRow,
 } from "./budget-store.js";
@@ -53,7 +52,6 @@ export class MemoryBudgets implements BudgetStore {
   readonly #accounts = new Accounts();
   /** Never forgotten: a process has one, a test a few. */
   readonly #holders = new Map<string, Holder>();
-  readonly #settled = new SettledIds();
   readonly #refunds = new Map<string, { readonly amount: number; readonly untilMs: number }>();
   readonly #usage: MemoryUsage;
 
@@ -65,7 +63,7 @@ export class MemoryBudgets implements BudgetStore {
   async apply(batch: BudgetBatch): Promise<readonly BudgetOutcome[]> {
     assertBudgetBatch(batch);
     const nowUs = this.#clock.epochUs();
-    this.#beat(batch.holder, batch.leaseMs, nowUs);
+    this.#holderOf(batch.holder).untilMs = msOf(nowUs) + batch.leaseMs;
     return batch.operations.map((operation) => {
       return operation.kind === "reserve"
         ? this.#reserve(operation, nowUs)
@@ -79,7 +77,8 @@ export class MemoryBudgets implements BudgetStore {
     const lastMs = msOf(nowUs) + leaseMsMax;
     // Ends beyond the longest lease are what a clock that stepped back has left.
     for (const one of this.#holders.values()) one.untilMs = Math.min(one.untilMs, lastMs);
-    return { expiredCount: this.#beat(holder, leaseMs, nowUs) };
+    this.#holderOf(holder).untilMs = msOf(nowUs) + leaseMs;
+    return { expiredCount: this.#expire(nowUs) };
   }
 
   async leave(holder: string): Promise<void> {
@@ -141,17 +140,15 @@ export class MemoryBudgets implements BudgetStore {
   }
 
   #reserve(
-    { id, entries, isLetIn }: Extract<BudgetOperation, { kind: "reserve" }>,
+    { id, entries }: Extract<BudgetOperation, { kind: "reserve" }>,
     nowUs: number,
   ): BudgetOutcome {
     const holder = this.#holderOf(holderOf(id));
     const number = numberOf(id);
-    if (number <= holder.highestNumber) {
-      const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
-      const isNew = isLetIn && record === undefined && !this.#settled.has(id, msOf(nowUs));
-      if (!isNew) return this.#again(entries, record?.isSettled ? undefined : record, nowUs);
+    const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
+    if (record !== undefined || holder.marks.has(number)) {
+      return this.#again(entries, record, nowUs);
     }
-    holder.highestNumber = Math.max(holder.highestNumber, number);
     const accounts = entries.map((entry) => this.#accountFor(entry, nowUs));
     const results = entries.map((entry, i) => entryResult(accountIn(accounts, i), entry, nowUs));
     const isReserved = !entries.some(({ isEnforced }, i) => isEnforced && results[i]?.isOver);
@@ -165,12 +162,12 @@ export class MemoryBudgets implements BudgetStore {
         const isOver = results[i]?.isOver ?? false;
         return { ...hold, key, isCharged: whenLost === "charge", isOver };
       });
-      holder.open.set(id, { holds, isSettled: false, untilMs: 0 });
+      holder.open.set(id, { holds, untilMs: 0 });
     }
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
 
-  /** A reservation that is repeated; or that comes again after it was refused or settled. */
+  /** A reservation that is repeated, or that comes after its settlement. */
   #again(
     entries: readonly ReservedEntry[],
     record: Reservation | undefined,
@@ -197,17 +194,15 @@ export class MemoryBudgets implements BudgetStore {
     const holder = this.#holders.get(owner);
     const open = holder?.open.get(id);
     const record = open ?? holder?.lateOf(id, msOf(nowUs));
-    if (record === undefined || record.isSettled) {
-      const isKnown = record !== undefined || entries === undefined;
-      if (isKnown || this.#settled.has(id, msOf(nowUs))) return unknown;
+    if (record === undefined) {
+      if (entries === undefined || holder?.marks.has(numberOf(id))) return unknown;
       return this.#charge({ ...settlement, unreserved: entries }, nowUs);
     }
     holder?.open.delete(id);
     holder?.late.delete(id);
     this.#settleHolds(settlement, record, nowUs);
     // Whoever reserved knows whether its own settlement has come.
-    if (entries !== undefined) this.#keepSettled(id, nowUs);
-    else if (owner !== by) this.#settled.add(id, msOf(nowUs));
+    if (entries !== undefined || owner !== by) holder?.mark(numberOf(id));
     return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 
@@ -233,18 +228,9 @@ export class MemoryBudgets implements BudgetStore {
       const cost = costs[i] ?? entry.estimate;
       this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
     });
-    this.#keepSettled(id, nowUs);
     const holder = this.#holderOf(holderOf(id));
-    holder.highestNumber = Math.max(holder.highestNumber, numberOf(id));
+    holder.mark(numberOf(id));
     return { kind: "settled", result: "settled" };
-  }
-
-  /** A repeat of a settlement that would charge without a reservation finds that it was charged. */
-  #keepSettled(id: ReservationId, nowUs: number): void {
-    const nowMs = msOf(nowUs);
-    const untilMs = nowMs + lateSettlementMsMax;
-    this.#settled.add(id, nowMs);
-    this.#holderOf(holderOf(id)).keepLate(id, { holds: [], isSettled: true, untilMs }, nowMs);
   }
 
   #accountFor(entry: ReservedEntry, nowUs: number): Account {
@@ -260,11 +246,6 @@ export class MemoryBudgets implements BudgetStore {
     return known;
   }
 
-  #beat(name: string, leaseMs: number, nowUs: number): number {
-    this.#holderOf(name).untilMs = msOf(nowUs) + leaseMs;
-    return this.#expire(nowUs);
-  }
-
   /** Expires some reservations of lost holders, those first whose leases ended first. */
   #expire(nowUs: number): number {
     const nowMs = msOf(nowUs);
@@ -273,13 +254,15 @@ export class MemoryBudgets implements BudgetStore {
     let count = 0;
     for (const [, holder] of ended) {
       for (const [id, record] of holder.open) {
-        if (count >= expiredMax) return count;
+        if (count >= expiredMax) break;
         count += 1;
         holder.open.delete(id);
         for (const hold of record.holds) this.#lose(hold, nowUs);
+        holder.mark(numberOf(id));
         holder.keepLate(id, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
       }
     }
+    this.#accounts.forgetExpired(nowUs);
     return count;
   }
 
@@ -320,20 +303,33 @@ interface RecordedHold extends Hold {
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Whether only the id is kept, of a call whose settlement could charge without a reservation. */
-  readonly isSettled: boolean;
   /** Until when a late settlement counts; 0 while it is open. */
   readonly untilMs: number;
 }
+
+/** The most marks of a holder; the oldest go. */
+const marksMax = 100_000;
 
 /** A replica, and what it has reserved. */
 class Holder {
   /** The end of its lease. */
   untilMs = 0;
-  /** The highest one that was reserved, or refused. */
-  highestNumber = -1;
   readonly open = new Map<ReservationId, Reservation>();
   readonly late = new Map<ReservationId, Reservation>();
+
+  /**
+   * Numbers whose costs are charged, or will be by their record: one without a record is charged
+   * where it is not among them.
+   */
+  readonly marks = new Set<number>();
+
+  mark(number: number): void {
+    this.marks.add(number);
+    for (const oldest of this.marks) {
+      if (this.marks.size <= marksMax) return;
+      this.marks.delete(oldest);
+    }
+  }
 
   lateOf(id: ReservationId, nowMs: number): Reservation | undefined {
     const record = this.late.get(id);
@@ -350,77 +346,47 @@ class Holder {
   }
 }
 
-/** Ids that were settled lately, for one to two times `settledKeptMs`. */
-class SettledIds {
-  #sinceMs = 0;
-  #ids = new Set<ReservationId>();
-  #idsBefore = new Set<ReservationId>();
-
-  has(id: ReservationId, nowMs: number): boolean {
-    this.#forgetOld(nowMs);
-    return this.#ids.has(id) || this.#idsBefore.has(id);
-  }
-
-  add(id: ReservationId, nowMs: number): void {
-    this.#forgetOld(nowMs);
-    this.#ids.add(id);
-  }
-
-  #forgetOld(nowMs: number): void {
-    if (nowMs >= this.#sinceMs && nowMs < this.#sinceMs + settledKeptMs) return;
-    this.#sinceMs = nowMs;
-    this.#idsBefore = this.#ids;
-    this.#ids = new Set();
-  }
-}
-
 interface StoredAccount extends Expiring {
   readonly key: AccountKey;
   /** Counts accounts, for pages. */
   readonly number: number;
-  account: Account;
-  expiresMs: number;
-}
-
-/** Accounts of one budget. */
-interface BudgetAccounts {
-  readonly byKey: Map<AccountKey, StoredAccount>;
-  readonly heap: ExpiryHeap<StoredAccount>;
+  readonly account: Account;
 }
 
 /** Accounts by budget, until they expire. */
 class Accounts {
-  readonly #budgets = new Map<string, BudgetAccounts>();
+  readonly #budgets = new Map<string, Map<AccountKey, StoredAccount>>();
+  readonly #heap = new ExpiryHeap<StoredAccount>();
   #count = 0;
 
   get(key: AccountKey, nowUs: number): Account | undefined {
-    const stored = this.#budgetOf(key)?.byKey.get(key);
+    const stored = this.#budgets.get(budgetPartOf(key))?.get(key);
     return stored === undefined || stored.expiresMs <= msOf(nowUs) ? undefined : stored.account;
   }
 
   set(key: AccountKey, account: Account, nowUs: number): void {
-    const own = this.#budgetOf(key) ?? { byKey: new Map(), heap: new ExpiryHeap<StoredAccount>() };
-    this.#budgets.set(budgetPartOf(key), own);
-    const known = own.byKey.get(key);
-    if (known !== undefined) own.heap.remove(known);
+    const budget = budgetPartOf(key);
+    const own = this.#budgets.get(budget) ?? new Map<AccountKey, StoredAccount>();
+    this.#budgets.set(budget, own);
+    const known = own.get(key);
+    if (known !== undefined) this.#heap.remove(known);
     const isLive = known !== undefined && known.expiresMs > msOf(nowUs);
     const expiresMs = keptUntilMs(account, nowUs, isLive ? known.expiresMs : 0);
     this.#count += 1;
     const number = known?.number ?? this.#count;
     const stored: StoredAccount = { key, number, account, expiresMs, heapPlace: undefined };
-    own.byKey.set(key, stored);
-    own.heap.push(stored);
+    own.set(key, stored);
+    this.#heap.push(stored);
   }
 
   /** Whether accounts of a call that do not exist yet can be made. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
+    const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
+    if (missing.length > 0) this.forgetExpired(nowUs);
     const counts = new Map<string, number>();
-    for (const { account: key } of entries) {
-      if (this.get(key, nowUs) !== undefined) continue;
-      const budget = budgetPartOf(key);
-      const own = this.#budgets.get(budget);
-      if (own !== undefined) forgetExpired(own, msOf(nowUs));
-      const count = (counts.get(budget) ?? own?.byKey.size ?? 0) + 1;
+    for (const { account } of missing) {
+      const budget = budgetPartOf(account);
+      const count = (counts.get(budget) ?? this.#budgets.get(budget)?.size ?? 0) + 1;
       if (count > accountsMax) return false;
       counts.set(budget, count);
     }
@@ -432,10 +398,10 @@ class Accounts {
     cursor: string,
     nowUs: number,
   ): { readonly keys: readonly AccountKey[]; readonly cursor: string } {
-    const own = this.#budgets.get(budgetPart(budget));
     const after = Number(cursor);
     const keys: AccountKey[] = [];
-    for (const { key, number, expiresMs } of own?.byKey.values() ?? []) {
+    for (const stored of this.#budgets.get(budgetPart(budget))?.values() ?? []) {
+      const { key, number, expiresMs } = stored;
       if (number <= after || expiresMs <= msOf(nowUs)) continue;
       keys.push(key);
       if (keys.length >= pageRowsMax) return { keys, cursor: String(number) };
@@ -443,18 +409,14 @@ class Accounts {
     return { keys, cursor: "" };
   }
 
-  #budgetOf(key: AccountKey): BudgetAccounts | undefined {
-    return this.#budgets.get(budgetPartOf(key));
-  }
-}
-
-function forgetExpired({ byKey, heap }: BudgetAccounts, nowMs: number): void {
-  for (
-    let first = heap.first;
-    first !== undefined && first.expiresMs <= nowMs;
-    first = heap.first
-  ) {
-    heap.remove(first);
-    byKey.delete(first.key);
+  forgetExpired(nowUs: number): void {
+    const nowMs = msOf(nowUs);
+    for (let first = this.#heap.first; first !== undefined; first = this.#heap.first) {
+      if (first.expiresMs > nowMs) return;
+      this.#heap.remove(first);
+      const budget = budgetPartOf(first.key);
+      this.#budgets.get(budget)?.delete(first.key);
+      if (this.#budgets.get(budget)?.size === 0) this.#budgets.delete(budget);
+    }
   }
 }

@@ -53,12 +53,11 @@ function writeDoubles(bytes: Buffer, at: number, numbers: readonly number[]): nu
 }
 
 /**
- * Packs operations, little-endian. First for each holder how many ids are settled (uint16). Then for
- * each operation: what it is (1 reserve, 2 settle, 3 settle also without a reservation, 4 reserve
- * for a call that runs), the position of its holder from 1, that of its id from 1 (uint16), the
- * number in the id (double); costs behind their count, and entries behind theirs: the position of
- * the account from 1 (uint16), its law, capacity and estimate (doubles), flags (1 enforced, 2
- * charged when lost).
+ * Packs operations, little-endian. First how many ids are named, how many accounts, and for each
+ * holder how many ids are settled (uint16). Then for each operation: what it is (1 reserve, 2 settle, 3 settle also without a reservation), the
+ * position of its holder from 1, that of its id from 1 (uint16), the number in the id (double);
+ * costs behind their count, and entries behind theirs: the position of the account from 1 (uint16),
+ * its law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).
  */
 export function packBatch(holder: string, operations: readonly BudgetOperation[]): PackedBatch {
   const settled = new Map<string, Set<ReservationId>>([[holder, new Set()]]);
@@ -72,15 +71,16 @@ export function packBatch(holder: string, operations: readonly BudgetOperation[]
   const ids = new Map<ReservationId, number>();
   for (const own of settled.values()) for (const id of own) positionOf(ids, id);
   const accounts = new Map<AccountKey, number>();
-  const headBytes = 2 * settled.size;
+  const headBytes = 4 + 2 * settled.size;
   const bytes = Buffer.allocUnsafe(operations.reduce((sum, one) => sum + bytesOf(one), headBytes));
-  let at = 0;
+  let at = 4;
   for (const own of settled.values()) at = bytes.writeUInt16LE(own.size, at);
   for (const operation of operations) {
     const { id } = operation;
     const isReserve = operation.kind === "reserve";
     const entries = isReserve ? operation.entries : operation.unreserved;
-    at = bytes.writeUInt8(codeOf(operation), at);
+    const settle = entries === undefined ? 2 : 3;
+    at = bytes.writeUInt8(isReserve ? 1 : settle, at);
     at = bytes.writeUInt8(holders.get(holderOf(id)) ?? 0, at);
     at = bytes.writeUInt16LE(positionOf(ids, id), at);
     at = bytes.writeDoubleLE(numberOf(id), at);
@@ -95,17 +95,14 @@ export function packBatch(holder: string, operations: readonly BudgetOperation[]
       at = writeEntry(bytes, at, entry);
     }
   }
+  bytes.writeUInt16LE(ids.size, 0);
+  bytes.writeUInt16LE(accounts.size, 2);
   return {
     holders: [...holders.keys()],
     accounts: [...accounts.keys()],
     ids: [...ids.keys()],
     bytes,
   };
-}
-
-function codeOf(operation: BudgetOperation): number {
-  if (operation.kind === "settle") return operation.unreserved === undefined ? 2 : 3;
-  return operation.isLetIn === true ? 4 : 1;
 }
 
 function writeEntry(bytes: Buffer, at: number, entry: ReservedEntry): number {

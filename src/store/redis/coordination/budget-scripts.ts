@@ -3,11 +3,9 @@ import { callKeptMs, retryUsMax } from "../../../core/budgets/account-law.js";
 import {
   accountsMax,
   expiredMax,
-  lateSettlementMsMax,
   leaseMsMax,
   pageRowsMax,
   refundKeptMs,
-  settledKeptMs,
 } from "../../coordination/budget-store.js";
 import type { StoreScript } from "../scripts/connection.js";
 import { entryBytes } from "./budget-pack.js";
@@ -16,8 +14,10 @@ import {
   accountFormat,
   isSoundText,
   lawText,
+  purgeText,
   recordsText,
   startText,
+  storedMsMax,
   withLists,
   writeText,
 } from "./budget-texts.js";
@@ -29,23 +29,12 @@ import {
 const rareText = withLists(`
 local function haveRoom(n)
   local counts = {}
+  purge()
   for i = 1, n do
     local a = stateNow[i]
-    local key = a.key
-    if not accounts[key] then
-      local budget = budgetOf(key)
-      local names, ends = base .. 'n:' .. budget, base .. 'x:' .. budget
-      if not counts[budget] then
-        local old = call('ZRANGEBYSCORE', ends, '-inf', nowMs, 'LIMIT', 0, ${expiredMax})
-        if #old > 0 then
-          call('ZREM', ends, unpack(old))
-          call('ZREM', names, unpack(old))
-          for j = 1, #old do old[j] = base .. 'a:' .. old[j] end
-          call('UNLINK', unpack(old))
-        end
-        counts[budget] = call('ZCARD', names)
-      end
-      counts[budget] = counts[budget] + 1
+    if not accounts[a.name] then
+      local budget = budgetOf(a.name)
+      counts[budget] = (counts[budget] or call('ZCARD', base .. 'n:' .. budget)) + 1
       if counts[budget] > ${accountsMax} then return false end
     end
   end
@@ -69,58 +58,21 @@ end
 
 local function holderOf(h) return string.sub(KEYS[h + 1], #base + 3) end
 
--- Ids that were settled lately: whether one is among them, or it is put there.
-
-local lately = base .. 's'
-local function forgetOld()
-  local sinceMs = tonumber(call('HGET', lately, '#') or '')
-  if sinceMs and nowMs >= sinceMs and nowMs < sinceMs + ${settledKeptMs} then return end
-  if sinceMs then call('RENAME', lately, base .. 't') end
-  call('HSET', lately, '#', nowMs)
-  call('PEXPIRE', lately, ${10 * settledKeptMs})
-end
-
-local function wasSettled(id)
-  forgetOld()
-  return call('HGET', lately, id) or call('HGET', base .. 't', id)
-end
-
-local function noteSettled(id)
-  forgetOld()
-  call('HSET', lately, id, '')
-end
-
--- A late reservation, or 255 for an id that is settled.
-
-local function findLate(h, id)
-  local value = call('HGET', base .. 'l:' .. holderOf(h), id)
+local function findLate(h, number)
+  local value = call('HGET', base .. 'l:' .. holderOf(h), number)
   local record = value and parse(value)
   return record and record[1] > nowMs and record
 end
 
--- Whether a call that was let in is reserved or settled already, so that it is not reserved.
+-- A reservation that is repeated, or that comes after its settlement; nil where it is neither.
 
-local function isKnown(h, id, record)
-  if record or record == nil and call('HEXISTS', KEYS[h + 1], id) == 1 then return true end
-  return findLate(h, id) or wasSettled(id)
-end
-
--- A repeat of a settlement that would charge without a reservation finds that it was charged.
-
-local function keepSettled(h, id)
-  noteSettled(id)
-  keepLate(holderOf(h), id, pack('<dB', nowMs + ${lateSettlementMsMax}, 255))
-end
-
--- A reservation that is repeated; or that comes again after it was refused or settled.
-
-local function again(h, id, record, n, from)
+local function again(h, number, record, n, from)
   if record == nil then
-    local value = call('HGET', KEYS[h + 1], id)
+    local value = call('HGET', KEYS[h + 1], number)
     record = value and parse(value)
   end
-  record = record or findLate(h, id)
-  if record and record[2] == 255 then record = nil end
+  record = record or findLate(h, number)
+  if not record and not isMarked(holderOf(h), tonumber(number)) then return nil end
   for i = 1, n do
     local a, over, wait = stateNow[i], 0, -1
     local reserved = a.reserved
@@ -139,7 +91,7 @@ local function again(h, id, record, n, from)
   return record and '\\1' or '\\0'
 end
 
-local function settleLate(h, id, record, costs)
+local function settleLate(h, number, record, costs)
   for i = 1, record[2] do
     local k = 4 * i
     local a = load(record[k - 1])
@@ -152,12 +104,12 @@ local function settleLate(h, id, record, costs)
       keep(a)
     end
   end
-  call('HDEL', base .. 'l:' .. holderOf(h), id)
+  call('HDEL', base .. 'l:' .. holderOf(h), number)
 end
 
 -- Charges a call that was let in without a reservation.
 
-local function charge(h, id, costs, n)
+local function charge(h, number, costs, n)
   if not haveRoom(n) then return '\\5' end
   for i = 1, n do
     local a = stateNow[i]
@@ -168,7 +120,7 @@ local function charge(h, id, costs, n)
     spend(a, a.id, costs[i] or estimateOf[i])
     keep(a)
   end
-  keepSettled(h, id)
+  mark(holderOf(h), tonumber(number))
   return '\\3'
 end
 `);
@@ -180,8 +132,8 @@ const entriesText = withLists(`
       local k, kind, p, q, r
       k, kind, p, q, r, capacityOf[i], estimateOf[i], flagsOf[i], next =
         unpackStruct('<I2BdddddB', batch, next)
-      local key = keys[firstAccount + k]
-      local a = accounts[key]
+      local name = argv[accountsAt + k]
+      local a = accounts[name]
       if kind == 1 then periodOf[i] = p end
       if a and a.kind == kind and (kind == 2 or kind == 0 and a.y == q and nowUs >= p
         and nowUs < q) then
@@ -191,7 +143,7 @@ const entriesText = withLists(`
         stateNow[i] = a
       else
         rare = rare or makeRare()
-        stateNow[i] = a and rare.stateOf(a, kind, p, q, r) or rare.open(key, kind, p, q, r)
+        stateNow[i] = a and rare.stateOf(a, kind, p, q, r) or rare.open(name, kind, p, q, r)
       end
     end
 `);
@@ -199,19 +151,17 @@ const entriesText = withLists(`
 /** Reserves what the operation in hand says. */
 const reserveText = withLists(`
     ${entriesText}
-    local code, from = '\\1', replyCount + 1
+    local code, from = nil, replyCount + 1
     replyCount = from + n
-    local isAgain, record = number <= highest[h], nil
-    if isAgain then
+    if number <= highest[h] then
       rare = rare or makeRare()
-      record = foundOf[h][idAt - firstOf[h]]
-      record = record or fresh[idAt] or record
-      if kind == 4 then isAgain = rare.isKnown(h, argv[idAt], record) end
-    end
-    if isAgain then
-      code = rare.again(h, argv[idAt], record, n, from)
+      local record = foundOf[h][idAt - firstOf[h]]
+      code = rare.again(h, argv[idAt], record or fresh[idAt] or record, n, from)
     else
-      if number > highest[h] then highest[h], isHigher[h] = number, true end
+      highest[h], isHigher[h] = number, true
+    end
+    if not code then
+      code = '\\1'
       local isNew = false
       for i = 1, n do
         local a, wait = stateNow[i], -1
@@ -221,7 +171,7 @@ const reserveText = withLists(`
           wait = rare.waitOf(i, over)
           if flagsOf[i] % 2 == 1 then code = '\\0' end
         end
-        if accounts[a.key] ~= a then isNew = true end
+        if not accounts[a.name] then isNew = true end
         overOf[i] = over
         reply[from + i] = pack('<Bddd', over > 0 and 1 or 0, a.spent, a.reserved, wait)
       end
@@ -239,10 +189,10 @@ const reserveText = withLists(`
           a.reserved = a.reserved + held
           if overOf[i] > 0 then flags = flags + 2 end
           if i == 1 then
-            record = { 0, n, a.key, a.id, held, flags }
+            record = { 0, n, a.name, a.id, held, flags }
           else
             local k = 4 * i
-            record[k - 1], record[k], record[k + 1], record[k + 2] = a.key, a.id, held, flags
+            record[k - 1], record[k], record[k + 1], record[k + 2] = a.name, a.id, held, flags
           end
           keep(a)
         end
@@ -260,7 +210,7 @@ const settleText = withLists(`
     next = costAt + 8 * costCount
     local entriesAt = next
     if kind == 3 then next = entriesAt + 1 + ${entryBytes} * byte(batch, entriesAt) end
-    local found, code, id = foundOf[h], '\\2', argv[idAt]
+    local found, code, ownId = foundOf[h], '\\2', argv[idAt]
     local record = found[idAt - firstOf[h]] or fresh[idAt]
     if record then
       code = '\\3'
@@ -278,8 +228,8 @@ const settleText = withLists(`
               local spent = a.spent + cost
               a.spent = spent < ${amountMax} and spent or ${amountMax}
             end
-          elseif a.kind < 2 and window == a.beforeId then
-            a.before = math.min(a.before + cost, ${amountMax})
+          elseif a.kind == 0 and window == a.w then
+            a.z = math.min(a.z + cost, ${amountMax})
           end
           keep(a)
         end
@@ -289,24 +239,23 @@ const settleText = withLists(`
       else
         found[idAt - firstOf[h]] = false
         local list = closed[h]
-        if list then list[#list + 1] = id else closed[h] = { id } end
+        if list then list[#list + 1] = ownId else closed[h] = { ownId } end
       end
       if h > 1 or kind == 3 then
         rare = rare or makeRare()
-        if kind == 3 then rare.keepSettled(h, id) else rare.noteSettled(id) end
+        rare.mark(rare.holderOf(h), number)
       end
     else
       rare = rare or makeRare()
-      local late, costs = rare.findLate(h, id), {}
+      local late, costs = rare.findLate(h, ownId), {}
       for i = 1, costCount do costs[i] = unpackStruct('<d', batch, costAt + 8 * i - 8) end
-      if late and late[2] < 255 then
+      if late then
         code = '\\4'
-        rare.settleLate(h, id, late, costs)
-        if kind == 3 then rare.keepSettled(h, id) elseif h > 1 then rare.noteSettled(id) end
-      elseif kind == 3 and not late and not rare.wasSettled(id) then
+        rare.settleLate(h, ownId, late, costs)
+      elseif kind == 3 and not rare.isMarked(rare.holderOf(h), number) then
         next = entriesAt
         ${entriesText}
-        code = rare.charge(h, id, costs, n)
+        code = rare.charge(h, ownId, costs, n)
         if code == '\\3' and number > highest[h] then highest[h], isHigher[h] = number, true end
       end
     end
@@ -316,9 +265,9 @@ const settleText = withLists(`
 
 /**
  * Applies a batch. KEYS: holders; the open reservations of each holder that is named, first those
- * of who asks; then the accounts that are named. ARGV: the holder, its lease in ms, how many
- * holders are named, the operations as `packBatch` has them, and each id that is named, with those
- * to settle first, by holder. Answers the time in us (double), and for each operation a byte:
+ * of who asks. ARGV: the holder, its lease in ms, how many holders are named, the operations as
+ * `packBatch` has them, the number of each id that is named, with those to settle first, by holder;
+ * and the accounts that are named. Answers the time in us (double), and for each operation a byte:
  * 0 refused, 1 reserved, 2 unknown, 3 settled, 4 late, 5 full; a reservation that is not full has
  * for each entry: over (byte), spent, reserved, and the wait in us or -1 (doubles).
  *
@@ -331,7 +280,7 @@ export const applyScript: StoreScript = {
 ${startText}${withLists(`
 local keys, argv = KEYS, ARGV
 local holderCount, batch = tonumber(argv[3]), argv[4]
-local firstAccount, lastId = 1 + holderCount, 4
+local accountsAt, lastId = 0, 4
 local rare, makeRare
 
 -- The entries of the operation in hand, by position.
@@ -365,7 +314,7 @@ end
 -- As keep of the law does, where the account is there and long enough.
 
 local function keep(a)
-  local key = a.key
+  local name = a.name
   local kind, spanMs = a.kind, a.reserved > 0 and ${callKeptMs} or 0
   if kind == 0 then
     local ownMs = (2 * a.y - a.x - nowUs) / 1000
@@ -376,49 +325,45 @@ local function keep(a)
     local ownMs = a.spent / speed * a.z / 1000
     if ownMs > spanMs then spanMs = ownMs end
   end
-  if accounts[key] ~= a or nowMs + spanMs >= a.expires then
+  if accounts[name] ~= a or nowMs + spanMs >= a.expires then
     rare = rare or makeRare()
     return rare.keep(a)
   end
-  changed[key] = a
+  changed[name] = a
 end
 
 makeRare = function()
-${lawText}${recordsText}${rareText}
-  return { stateOf = stateOf, open = open, drain = drain, keep = keep, expire = expire,
-    haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
-    settleLate = settleLate, charge = charge, wasSettled = wasSettled, noteSettled = noteSettled,
-    isKnown = isKnown, keepSettled = keepSettled }
+${lawText}${purgeText}${recordsText}${rareText}
+  return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
+    settleLate = settleLate, charge = charge, mark = mark, isMarked = isMarked,
+    holderOf = holderOf }
 end
 
 local isNewHolder = call('ZADD', keys[1], nowMs + argv[2], argv[1])
-if tonumber(call('ZRANGE', keys[1], 0, 0, 'WITHSCORES')[2]) <= nowMs then
-  rare = makeRare()
-  rare.expire()
-end
 
--- Reservations to settle, by the position of their ids; and accounts that are needed.
+-- Accounts that are named, reservations to settle, and the accounts that these are in.
 
 local highest, isHigher, closed, foundOf, firstOf = {}, {}, {}, {}, {}
-local fresh, opened, openedCount, forms = {}, {}, 0, {}
+local fresh, opened, openedCount, forms = {}, {}, 0, { '<dBsddB' }
+local byte, at, accountCount = string.byte, 1, 0
+accountsAt, accountCount, at = unpackStruct('<I2I2', batch)
+accountsAt = accountsAt + lastId
+
+local function find(names)
+  local values = call('HMGET', base .. 'a', unpack(names))
+  for i = 1, #names do
+    local value, name = values[i], names[i]
+    accounts[name] = false
+    if value and #value == ${accountBytes} then
+      local a = { unpackStruct('${accountFormat}', value) }
+      a.name = name
+      if ${isSoundText} then accounts[name] = a end
+    end
+  end
+end
+if accountCount > 0 then find({ unpack(argv, accountsAt + 1, accountsAt + accountCount) }) end
+
 local wanted, wantedCount = {}, 0
-for k = firstAccount + 1, #keys do
-  local key = keys[k]
-  if accounts[key] == nil then
-    accounts[key], wantedCount = false, wantedCount + 1
-    wanted[wantedCount] = key
-  end
-end
-local byte = string.byte
-local function formOf(n)
-  local form = forms[n]
-  if not form then
-    form = '<dB' .. string.rep('sddB', n)
-    forms[n] = form
-  end
-  return form
-end
-local at = 1
 for h = 1, holderCount do
   local count
   count, at = unpackStruct('<I2', batch, at)
@@ -428,37 +373,28 @@ for h = 1, holderCount do
     local value = values[i]
     if value then
       local n = byte(value, 9)
-      local record = { unpackStruct(formOf(n), value) }
+      forms[n] = forms[n] or '<dB' .. string.rep('sddB', n)
+      local record = { unpackStruct(forms[n], value) }
       values[i] = record
       for k = 3, 4 * n + 2, 4 do
-        local key = record[k]
-        if accounts[key] == nil then
-          accounts[key], wantedCount = false, wantedCount + 1
-          wanted[wantedCount] = key
+        local name = record[k]
+        if accounts[name] == nil then
+          accounts[name], wantedCount = false, wantedCount + 1
+          wanted[wantedCount] = name
         end
       end
     end
   end
   lastId = lastId + count
 end
-if wantedCount > 0 then
-  local values = call('MGET', unpack(wanted))
-  for i = 1, wantedCount do
-    local value, key = values[i], wanted[i]
-    if value and #value == ${accountBytes} then
-      local a = { unpackStruct('${accountFormat}', value) }
-      a.key = key
-      if ${isSoundText} then accounts[key] = a end
-    end
-  end
-end
+if wantedCount > 0 then find(wanted) end
 
 local batchEnd = #batch
 while at <= batchEnd do
   local kind, h, idAt, number, next, n
   kind, h, idAt, number, next = unpackStruct('<BBI2d', batch, at)
   idAt = idAt + 4
-  if kind == 1 or kind == 4 then
+  if kind == 1 then
     ${reserveText}
   else
     ${settleText}
@@ -474,16 +410,24 @@ for i = 1, openedCount do
   if record then
     local n = record[2]
     list[listCount + 1] = argv[opened[i]]
-    list[listCount + 2] = pack(formOf(n), unpack(record, 1, 4 * n + 2))
+    forms[n] = forms[n] or '<dB' .. string.rep('sddB', n)
+    list[listCount + 2] = pack(forms[n], unpack(record, 1, 4 * n + 2))
     listCount = listCount + 2
   end
 end
-for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
 for h in pairs(isHigher) do
-  call('HSET', keys[h + 1], '#', string.format('%.0f', highest[h]), unpack(h == 1 and list or {}))
+  if h == 1 then
+    list[listCount + 1], list[listCount + 2] = '#', string.format('%.0f', highest[h])
+    listCount = listCount + 2
+  else
+    call('HSET', keys[h + 1], '#', string.format('%.0f', highest[h]))
+  end
 end
-if listCount > 0 and not isHigher[1] then call('HSET', keys[2], unpack(list)) end
-if isNewHolder == 1 then call('PEXPIRE', keys[2], ${callKeptMs}) end
+if listCount > 0 then call('HSET', keys[2], unpack(list)) end
+for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
+if isNewHolder == 1 then
+  for k = 1, 2 do call('PEXPIRE', keys[k], ${callKeptMs}) end
+end
 `)}${writeText}
 return table.concat(reply, '', 1, replyCount)
 `,
@@ -496,7 +440,7 @@ return table.concat(reply, '', 1, replyCount)
 export const renewScript: StoreScript = {
   name: "budget-renew",
   text: `
-${startText}${lawText}${recordsText}
+${startText}${lawText}${purgeText}${recordsText}
 local me, leaseMs = ARGV[1], tonumber(ARGV[2])
 if leaseMs > 0 then
   -- What a clock that stepped back has left.
@@ -505,11 +449,15 @@ if leaseMs > 0 then
   for _, holder in ipairs(far) do call('ZADD', KEYS[1], nowMs + ${leaseMsMax}, holder) end
   call('ZADD', KEYS[1], nowMs + leaseMs, me)
   call('PEXPIRE', base .. 'o:' .. me, ${callKeptMs})
+  call('PEXPIRE', KEYS[1], ${callKeptMs})
+  call('PEXPIRE', base .. 'a', ${storedMsMax})
+  call('PEXPIRE', base .. 'x', ${storedMsMax})
 else
   call('ZADD', KEYS[1], 0, me)
 end
 local count = expire()
 ${writeText}
+purge()
 return count
 `,
 };
@@ -517,26 +465,28 @@ return count
 /** A row of a list. */
 const rowText = withLists(`
 local rows = {}
-local function addRow(key, value, kind, p, q, r)
-  local a = decode(key, value)
+local function addRow(name, value, kind, p, q, r)
+  local a = decode(name, value)
   if not a then return false end
   a = stateOf(a, kind, p, q, r)
-  rows[#rows + 1] = pack('<dddd', a.spent, a.reserved, a.before, a.lost)
+  local before = a.kind == 0 and a.z or 0
+  rows[#rows + 1] = pack('<dddd', a.spent, a.reserved, before, a.lost)
   return true
 end
 `);
 
-/** KEYS: holders, and accounts. ARGV: the law of each. Answers a byte for each: 1 and its row. */
+/** KEYS: holders. ARGV: laws, and their accounts. Answers a byte for each: 1 and its row, or 0. */
 export const readScript: StoreScript = {
   name: "budget-read",
   text: `
 ${startText}${lawText}${rowText}
-local values, at = call('MGET', unpack(KEYS)), 1
-for i = 2, #KEYS do
-  local kind, p, q, r
+local at, i, kind, p, q, r = 1, 1
+while at <= #ARGV[1] do
   kind, p, q, r, at = unpackStruct('<Bddd', ARGV[1], at)
+  local name = ARGV[i + 1]
   rows[#rows + 1] = '\\1'
-  if not addRow(KEYS[i], values[i], kind, p, q, r) then rows[#rows] = '\\0' end
+  if not addRow(name, call('HGET', base .. 'a', name), kind, p, q, r) then rows[#rows] = '\\0' end
+  i = i + 1
 end
 return table.concat(rows)
 `,
@@ -555,12 +505,10 @@ local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
 local names = call('ZRANGE', base .. 'n:' .. ARGV[1], from, '+', 'BYLEX', 'LIMIT', 0,
   ${pageRowsMax})
 if #names == 0 then return '' end
-local keys = {}
-for i, name in ipairs(names) do keys[i] = base .. 'a:' .. name end
-local values = call('MGET', unpack(keys))
+local values = call('HMGET', base .. 'a', unpack(names))
 for i, name in ipairs(names) do
   rows[#rows + 1] = pack('<I2c0B', #name, name, 1)
-  if not addRow(keys[i], values[i], kind, p, q, r) then
+  if not addRow(name, values[i], kind, p, q, r) then
     rows[#rows] = pack('<I2c0B', #name, name, 0)
   end
 end
@@ -569,16 +517,16 @@ return table.concat(rows)
 };
 
 /**
- * KEYS: holders, the account, and the refund. ARGV: the law, and the amount. Answers what was given
+ * KEYS: holders, and the refund. ARGV: the law, the amount, and the account. Answers what was given
  * back, as a text.
  */
 export const refundScript: StoreScript = {
   name: "budget-refund",
   text: withLists(`
 ${startText}${lawText}
-local known = call('MGET', KEYS[3])[1]
+local known = call('MGET', KEYS[2])[1]
 if known then return known end
-local a, amount = load(KEYS[2]), 0
+local a, amount = load(ARGV[3]), 0
 if a then
   a = stateOf(a, unpackStruct('<Bddd', ARGV[1]))
   amount = math.min(a.spent, tonumber(ARGV[2]))
@@ -587,7 +535,7 @@ if a then
 end
 ${writeText}
 local text = string.format('%.0f', amount)
-call('SET', KEYS[3], text, 'PX', ${refundKeptMs})
+call('SET', KEYS[2], text, 'PX', ${refundKeptMs})
 return text
 `),
 };

@@ -16,8 +16,8 @@ import { windowText } from "../scripts/law-text.js";
 
 /** What an account is as a list: first what is stored, in order, then what a script notes. */
 const accountFields = [
-  ...["kind", "expires", "id", "spent", "reserved", "lost", "before", "beforeId"],
-  ...["x", "y", "z", "w", "key", "isMoved", "listed"],
+  ...["kind", "expires", "id", "spent", "reserved", "lost", "x", "y", "z", "w"],
+  ...["name", "isMoved", "listed"],
 ];
 
 /**
@@ -37,16 +37,16 @@ export function withLists(text: string): string {
  * KEYS[1]: holders, a sorted set by the ends of their leases in ms. The others begin alike, with
  * the hash tag, so they are in the same slot, and a script may use them without naming them:
  *
- * - `a:ACCOUNT`: one byte for the kind of its law, and doubles: until when it is kept in ms, the
- *   window's id, spent, reserved, lost, spent before, the id of the window before, and four of the
- *   law (x, y, z, w; window: start and end in us; drain: until when it has drained, remainder,
- *   period, capacity).
- * - `n:BUDGET`, `x:BUDGET`: its accounts, by name and by when they expire.
- * - `o:HOLDER`, `l:HOLDER`: open and late reservations by id: until when a late one counts in ms or
- *   0, how many holds or 255 for an id that is settled; for each the key of the account behind which
- *   a 0 stands, the window's id, what is held, and flags (1: charged when lost, 2: was over). `#` of the open ones
+ * - `a`: accounts by key: one byte for the kind of its law, and doubles: until when it is kept in
+ *   ms, the window's id, spent, reserved, lost, and four of the law (x, y, z, w; window: start and
+ *   end in us, spent before, and the id of the window before; drain: until when it has drained,
+ *   remainder, period, capacity).
+ * - `x`: accounts by when they expire, in ms. `n:BUDGET`: those of a budget, in the order of names.
+ * - `o:HOLDER`, `l:HOLDER`: open reservations and late ones, by number: until when a late one
+ *   counts in ms or 0, and how many holds; for each the account behind which a 0 stands, the
+ *   window's id, what is held, and flags (1: charged when lost, 2: was over). `#` of the open ones
  *   is the highest number that was reserved.
- * - `s`, `t`: ids that were settled lately, and those before them; `#` is since when, in ms.
+ * - `b:HOLDER:N`: bits of numbers from N on that are settled by others, or without a reservation.
  * - `r:ID`: what a refund gave back.
  * - `u:DAY`, `v:DAY`, `w:DAY`: rows of the usage report, their names in order, and the last report
  *   of each holder.
@@ -58,32 +58,35 @@ local time = call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
 local nowMs = (nowUs - nowUs % 1000) / 1000
 
--- Accounts by key: false where there is none. Those to be written are in changed.
+-- Accounts by name: false where there is none. Those to be written are in changed.
 
 local accounts, changed = {}, {}
 `;
 
+/** How long keys are kept at most that nobody writes, in milliseconds: longer than two years. */
+export const storedMsMax = 800 * 86_400_000;
+
 /** The bytes of an account, and their form. */
-export const [accountBytes, accountFormat] = [89, "<Bddddddddddd"];
+export const [accountBytes, accountFormat] = [73, "<Bddddddddd"];
 
 /** Whether an account is one that we have written, and is still kept. */
 export const isSoundText = `a.kind <= 2 and a.expires > nowMs and a.spent >= 0
-  and a.spent <= ${amountMax} and a.reserved >= 0 and a.reserved <= ${amountMax} and a.z >= 1`;
+  and a.spent <= ${amountMax} and a.reserved >= 0 and a.reserved <= ${amountMax}`;
 
 /** What an account is and becomes, as `account-law` has it. */
 export const lawText = withLists(`
-local function decode(key, value)
+local function decode(name, value)
   if not value or #value ~= ${accountBytes} then return false end
   local a = { unpackStruct('${accountFormat}', value) }
-  a.key = key
+  a.name = name
   return ${isSoundText} and a
 end
 
-local function load(key)
-  local known = accounts[key]
+local function load(name)
+  local known = accounts[name]
   if known == nil then
-    known = decode(key, call('MGET', key)[1])
-    accounts[key] = known
+    known = decode(name, call('HGET', base .. 'a', name))
+    accounts[name] = known
   end
   return known
 end
@@ -103,14 +106,15 @@ local function inLaw(a, kind, p, q, r)
   a.kind = kind
   if kind == 0 then
     a.x, a.y = windowAt(p, q, r)
+    a.z, a.w = 0, 0
   elseif kind == 1 then
     a.x, a.y, a.z, a.w = nowUs, 0, 1, 0
   end
   return a
 end
 
-local function open(key, kind, p, q, r)
-  return inLaw({ kind, 0, nowUs, 0, 0, 0, 0, 0, 0, 0, 1, 0, key }, kind, p, q, r)
+local function open(name, kind, p, q, r)
+  return inLaw({ kind, 0, nowUs, 0, 0, 0, 0, 0, 0, 0, name }, kind, p, q, r)
 end
 
 -- What has drained is gone, whatever else becomes of the account in this run.
@@ -135,26 +139,24 @@ end
 
 local function stateOf(a, kind, p, q, r)
   if a.kind == 1 then drain(a) end
-  if a.kind ~= kind then return inLaw({ unpack(a, 1, 15) }, kind, p, q, r) end
+  if a.kind ~= kind then return inLaw({ unpack(a, 1, 13) }, kind, p, q, r) end
   if kind > 0 then return a end
   local startUs, endUs = windowAt(p, q, r)
   if endUs == a.y or nowUs < a.x and a.x <= endUs and not (endUs > a.y and nowUs >= a.y) then
     return a
   end
-  local b = { unpack(a, 1, 15) }
+  local b = { unpack(a, 1, 13) }
   b.x, b.y = startUs, endUs
   if endUs > a.y and nowUs >= a.y then
     local follows = startUs <= a.y
     b.id = math.max(nowUs, a.id + 1)
-    b.before, b.beforeId = follows and a.spent or 0, follows and a.id or 0
+    b.z, b.w = follows and a.spent or 0, follows and a.id or 0
     b.spent, b.reserved, b.lost = 0, 0, 0
   end
   return b
 end
 
-local function budgetOf(key)
-  return string.match(key, '^[^/]*', #base + 3)
-end
+local function budgetOf(name) return string.match(name, '^[^/]*') end
 
 -- Keeps an account as it is now, for as long as it is needed.
 
@@ -170,14 +172,15 @@ local function keep(a)
     a.expires = math.floor(nowMs + spanMs * ${1 + keptLongerRatio}) + ${keptLongerMs}
     a.isMoved = true
   end
-  local key = a.key
-  if not accounts[key] then
-    local name, budget = string.sub(key, #base + 3), budgetOf(key)
-    call('ZADD', base .. 'n:' .. budget, 0, name)
-    call('ZADD', base .. 'x:' .. budget, a.expires, name)
+  local name = a.name
+  if not accounts[name] then
+    local names = base .. 'n:' .. budgetOf(name)
+    call('ZADD', names, 0, name)
+    call('PEXPIRE', names, ${storedMsMax})
+    call('ZADD', base .. 'x', a.expires, name)
     a.listed = a.expires
   end
-  accounts[key], changed[key] = a, a
+  accounts[name], changed[name] = a, a
 end
 
 -- Spends in the window of a reservation, or corrects that.
@@ -186,8 +189,8 @@ local function spend(a, id, amount)
   if a.kind == 2 then return end
   if id == a.id then
     a.spent = math.min(math.max(a.spent + amount, 0), ${amountMax})
-  elseif id == a.beforeId then
-    a.before = math.min(math.max(a.before + amount, 0), ${amountMax})
+  elseif a.kind == 0 and id == a.w then
+    a.z = math.min(math.max(a.z + amount, 0), ${amountMax})
   end
 end
 
@@ -202,28 +205,60 @@ end
 
 /** Writes accounts that have changed. */
 export const writeText = withLists(`
-for key, a in pairs(changed) do
-  local value = pack('${accountFormat}', unpack(a, 1, 12))
-  if not a.isMoved then
-    call('SET', key, value, 'KEEPTTL')
-  else
-    call('SET', key, value, 'PX', a.expires - nowMs)
-    if a.listed ~= a.expires then
-      local name = string.sub(key, #base + 3)
-      call('ZADD', base .. 'x:' .. string.match(name, '^[^/]*'), a.expires, name)
+local written, writtenCount = {}, 0
+for name, a in pairs(changed) do
+  written[writtenCount + 1], written[writtenCount + 2] = name,
+    pack('${accountFormat}', unpack(a, 1, 10))
+  writtenCount = writtenCount + 2
+  if a.isMoved and a.listed ~= a.expires then call('ZADD', base .. 'x', a.expires, name) end
+end
+if writtenCount > 0 then call('HSET', base .. 'a', unpack(written)) end
+`);
+
+/** Removes accounts that have expired. */
+export const purgeText = `
+local function purge()
+  local old = call('ZRANGEBYSCORE', base .. 'x', '-inf', nowMs, 'LIMIT', 0, ${expiredMax})
+  if #old == 0 then return end
+  for _, name in ipairs(old) do
+    if not accounts[name] then
+      call('ZREM', base .. 'n:' .. string.match(name, '^[^/]*'), name)
+      call('ZREM', base .. 'x', name)
+      call('HDEL', base .. 'a', name)
     end
   end
 end
-`);
+`;
+
+/** Numbers whose bits are in one key. */
+const marksPerKey = 65_536;
 
 /** Reservations of holders, and what becomes of those that are lost. */
 export const recordsText = withLists(`
 local function parse(value)
-  local n = string.byte(value, 9)
-  return { unpackStruct(n == 255 and '<dB' or '<dB' .. string.rep('sddB', n), value) }
+  return { unpackStruct('<dB' .. string.rep('sddB', string.byte(value, 9)), value) }
 end
 
-local function keepLate(holder, id, value)
+-- Numbers whose costs are charged, or will be by their record: one without a record is charged
+-- where it is not among them.
+
+local function marksOf(holder, number)
+  local offset = number % ${marksPerKey}
+  return base .. 'b:' .. holder .. string.format(':%.0f', number - offset), offset
+end
+
+local function mark(holder, number)
+  local key, offset = marksOf(holder, number)
+  call('BITFIELD', key, 'SET', 'u1', offset, 1)
+  call('PEXPIRE', key, ${2 * lateSettlementMsMax})
+end
+
+local function isMarked(holder, number)
+  local key, offset = marksOf(holder, number)
+  return call('BITFIELD', key, 'GET', 'u1', offset)[1] == 1
+end
+
+local function keepLate(holder, number, value)
   local key = base .. 'l:' .. holder
   if call('HLEN', key) >= ${lateRecordsMax} then
     local flat = call('HRANDFIELD', key, ${expiredMax}, 'WITHVALUES')
@@ -232,11 +267,11 @@ local function keepLate(holder, id, value)
     end
     if call('HLEN', key) >= ${lateRecordsMax} then return end
   end
-  call('HSET', key, id, value)
+  call('HSET', key, number, value)
   call('PEXPIRE', key, ${2 * lateSettlementMsMax})
 end
 
-local function expireOne(holder, id, value)
+local function expireOne(holder, number, value)
   local record = parse(value)
   for i = 3, 4 * record[2] + 2, 4 do
     local a = load(record[i])
@@ -248,7 +283,8 @@ local function expireOne(holder, id, value)
       keep(a)
     end
   end
-  keepLate(holder, id, pack('<d', nowMs + ${lateSettlementMsMax}) .. string.sub(value, 9))
+  mark(holder, tonumber(number))
+  keepLate(holder, number, pack('<d', nowMs + ${lateSettlementMsMax}) .. string.sub(value, 9))
 end
 
 -- Expires some reservations of holders whose leases are over.

@@ -5,6 +5,7 @@ import {
   budgetPart,
   isAccountKey,
 } from "../../../core/budgets/account-key.js";
+import { numberOf } from "../../../core/budgets/reservation-id.js";
 import { type UsageCount, usageCounts } from "../../../core/budgets/usage.js";
 import {
   type AccountRow,
@@ -60,9 +61,10 @@ export class RedisBudgets implements BudgetStore {
     assertBudgetBatch(batch);
     const { holder, leaseMs, operations } = batch;
     const { holders, accounts, ids, bytes } = packBatch(holder, operations);
+    const head = [holder, String(leaseMs), String(holders.length)];
     const reply = await this.#run(this.#parts.decisions, applyScript, {
-      names: [...holders.map((name) => `o:${name}`), ...accounts.map((name) => `a:${name}`)],
-      args: [holder, String(leaseMs), String(holders.length), bytes, ...ids],
+      names: holders.map((name) => `o:${name}`),
+      args: [...head, bytes, ...ids.map((id) => String(numberOf(id))), ...accounts],
       deadlineMs,
     });
     return readOutcomes(new ReplyReader(replyBytes(reply)), operations);
@@ -97,8 +99,11 @@ export class RedisBudgets implements BudgetStore {
     for (let from = 0; from < accounts.length; from += readMax) {
       const some = accounts.slice(from, from + readMax);
       const reply = await this.#run(this.#parts.bulk, readScript, {
-        names: some.map(({ account }) => `a:${account}`),
-        args: [Buffer.concat(some.map(({ law }) => packLaw(law)))],
+        names: [],
+        args: [
+          Buffer.concat(some.map(({ law }) => packLaw(law))),
+          ...some.map(({ account }) => account),
+        ],
         deadlineMs,
       });
       const reader = new ReplyReader(replyBytes(reply));
@@ -131,7 +136,7 @@ export class RedisBudgets implements BudgetStore {
   async refund(refund: Refund, deadlineMs: number): Promise<number> {
     assertRefund(refund);
     const { id, account, law, amount } = refund;
-    const call = { names: [`a:${account}`, `r:${id}`], args: [packLaw(law), String(amount)] };
+    const call = { names: [`r:${id}`], args: [packLaw(law), String(amount), account] };
     const reply = await this.#run(this.#parts.bulk, refundScript, { ...call, deadlineMs });
     const given = Number(replyBytes(reply).toString("latin1"));
     if (!Number.isSafeInteger(given) || given < 0) throw new ServiceError("STORE_PROTOCOL");

@@ -7,7 +7,6 @@ import type {
 } from "../../../../src/core/budgets/account.js";
 import { accountKey } from "../../../../src/core/budgets/account-key.js";
 import type { ReservationId, ReserveAnswer } from "../../../../src/core/budgets/budget-ledger.js";
-import { reservationId } from "../../../../src/core/budgets/reservation-id.js";
 import { LedgerKeyCounts } from "../../../../src/fleet/budgets/ledger-key-counts.js";
 import { queuedSettlementsMax } from "../../../../src/fleet/budgets/repeated-operations.js";
 import {
@@ -315,18 +314,6 @@ describe("StoreBudgetLedger while the store is away", () => {
       { id, costs: [7], unreserved: [entry()] },
     ]);
     expect(await rig.state(entry())).toEqual({ spent: 7, reserved: 0 });
-  });
-
-  it("takes for unanswered what a newer reservation has overtaken", async () => {
-    const denied = entry({ onStoreFailure: "deny" });
-    const newer = reservationId(rig.ledger.holder, 1_000);
-    const operations = [{ kind: "reserve", id: newer, entries: [] }] as const;
-    await rig.store.apply({ holder: rig.ledger.holder, leaseMs: 30_000, operations });
-    expect(await rig.reserve(denied)).toMatchObject({ kind: "failed", id: undefined });
-    const allowed = await rig.reserve(entry({ onStoreFailure: "allow" }));
-    expect(allowed).toMatchObject({ kind: "failed", code: "STORE_TIMEOUT" });
-    await rig.pass(20);
-    expect(await rig.state(entry())).toEqual({ spent: 0, reserved: 10 });
   });
 
   it("does as onStoreFailure says, and refuses where one of a call's budgets does", async () => {
