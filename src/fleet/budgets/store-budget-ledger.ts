@@ -14,7 +14,7 @@ import type {
   Settlement,
   UsageEntry,
 } from "../../core/budgets/budget-ledger.js";
-import { reservationId } from "../../core/budgets/reservation-id.js";
+import { holderOf, reservationId } from "../../core/budgets/reservation-id.js";
 import {
   type BudgetOperation,
   type BudgetOutcome,
@@ -113,7 +113,7 @@ type Operation = PendingReservation | Settling;
 /** A call of this replica that has not been settled. */
 interface OpenCall {
   readonly entries: readonly ReservedEntry[];
-  /** Whether it was let in without the store; then its settlement takes the entries along. */
+  /** Whether it was let in without the store; then its settlement brings the entries. */
   readonly isLocal: boolean;
 }
 
@@ -220,6 +220,12 @@ export class StoreBudgetLedger implements BudgetLedger {
     // The store would refuse the whole batch, and again with each repeat.
     assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
     const open = this.#open.get(id);
+    if (open === undefined && holderOf(id) === this.holder) {
+      // Sent before, maybe with its entries: without them, it could overtake that unnoticed.
+      this.counts.unknownCount += 1;
+      if (settled !== undefined) this.#options.clock.scheduleTurn(() => settled("unknown"));
+      return;
+    }
     if (open !== undefined) {
       this.#open.delete(id);
       this.#repeated.forget(id);
@@ -363,8 +369,8 @@ export class StoreBudgetLedger implements BudgetLedger {
   ): void {
     // Its caller has been told something else, and that is put right by its settlement.
     if (reservation.isAnswered) return;
-    reservation.isAnswered = true;
     const { id, entries, answered } = reservation;
+    reservation.isAnswered = true;
     this.#local.learn(entries, result);
     if (result.isReserved) {
       this.counts.reservedCount += 1;

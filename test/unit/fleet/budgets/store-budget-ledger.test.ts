@@ -299,6 +299,23 @@ describe("StoreBudgetLedger while the store is away", () => {
     expect(await rig.state(entry())).toEqual({ spent: 35, reserved: 40 });
   });
 
+  it("sends one settlement of a call of its own, which brings the entries", async () => {
+    // A second one without them arrived first, so the store took the first for a new call's.
+    rig.weather.isOut = true;
+    const id = idOf(await rig.reserve(entry()));
+    rig.settle(id, 7);
+    const again = rig.settle(id, 7);
+    await rig.pass(20);
+    expect(again).toEqual(["unknown"]);
+    rig.weather.isOut = false;
+    await rig.pass(10_000);
+    const sent = rig.batches.flatMap(({ operations }) => operations);
+    expect(sent.filter(({ kind }) => kind === "settle")).toMatchObject([
+      { id, costs: [7], unreserved: [entry()] },
+    ]);
+    expect(await rig.state(entry())).toEqual({ spent: 7, reserved: 0 });
+  });
+
   it("does as onStoreFailure says, and refuses where one of a call's budgets does", async () => {
     const other = accountKey("other", [], String);
     rig.weather.isOut = true;
