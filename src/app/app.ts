@@ -3,6 +3,7 @@ import { isServiceError } from "../core/base/errors.js";
 import { loadTokenLibrary } from "./access/admin-oidc.js";
 import { openAdmin } from "./admin/admin.js";
 import { openAdmission } from "./admission/admission.js";
+import { openBudgets } from "./admission/budgets.js";
 import { exitCodes, StartFailure } from "./base/failure.js";
 import type { ListenAddress } from "./base/listen.js";
 import { type OpenStack, openAll } from "./base/open-stack.js";
@@ -65,7 +66,8 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   const foundation = stack.keep(await openFoundation(runtime));
   const fleet = stack.keep(openFleet(runtime, foundation));
   const decisions = stack.keep(openDecisions(runtime, { ...foundation, fleet }));
-  const decided = { ...foundation, fleet, decisions };
+  const budgets = stack.keep(openBudgets(runtime, { ...foundation, fleet }));
+  const decided = { ...foundation, fleet, decisions, budgets };
   const admission = stack.keep(await openAdmission(runtime, decided));
   const rooms = stack.keep(await openWaitingRooms(runtime, { ...decided, admission }));
   const http = createHttpParts(runtime, foundation, decisions);

@@ -1,6 +1,10 @@
 import type { AccountLaw, ReservedEntry } from "../../src/core/budgets/account.js";
 import { accountKey } from "../../src/core/budgets/account-key.js";
-import type { ReservationId, ReserveAnswer } from "../../src/core/budgets/budget-ledger.js";
+import type {
+  ReservationId,
+  ReserveAnswer,
+  Settlement,
+} from "../../src/core/budgets/budget-ledger.js";
 import type { Windows } from "../../src/core/limits/window.js";
 import {
   defaultReserveTimeoutMs,
@@ -352,20 +356,20 @@ export class BudgetRun {
     const others = this.#live().filter((replica) => replica !== call.owner);
     const observer = others[dice.below(others.length)];
     const isSeen = dice.chance(call.owner.isLive ? 0.3 : 0.5);
-    if (isSeen && observer !== undefined) this.#settle(call, observer, id, costs);
+    if (isSeen && observer !== undefined) this.#settle(call, observer, { id, costs });
     if (!call.owner.isLive) return;
     const settleOwn = (): void => {
-      if (call.owner.isLive) this.#settle(call, call.owner, id, costs);
+      if (call.owner.isLive) this.#settle(call, call.owner, { id, costs });
     };
     if (isSeen) this.#time.after(500, settleOwn);
     else settleOwn();
     if (dice.chance(0.1)) this.#time.after(dice.between(0, 3_000), settleOwn);
   }
 
-  #settle(call: Call, by: Replica, id: ReservationId, costs: readonly number[]): void {
-    call.costs = costs;
+  #settle(call: Call, by: Replica, settlement: Settlement): void {
+    call.costs = settlement.costs;
     call.settledBy.push(by);
-    by.ledger.settle({ id, costs });
+    by.ledger.settle(settlement);
   }
 
   /** Called by the link when the store has applied a batch. */

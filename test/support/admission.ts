@@ -12,6 +12,7 @@ import type {
 } from "../../src/decide/admission/admission-call.js";
 import type { ReadGateSettings } from "../../src/decide/admission/fleet-gate.js";
 import type { ServiceAdmission } from "../../src/decide/admission/service-admission.js";
+import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
@@ -140,6 +141,7 @@ export interface RigParts {
   readonly decider?: Decider;
   readonly clock?: FakeClock;
   readonly gateSettings?: ReadGateSettings;
+  readonly budgetsOf?: BlockParts["budgetsOf"];
   readonly permitsPeerPercentMax?: number;
   readonly sharedKeys?: SharedKeyCounts;
 }
@@ -169,6 +171,7 @@ export class AdmissionRig {
         parts.decider ?? createTestDecider({ clock, policies, counters: new DecisionCounters() }),
       shares: parts.shares,
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
+      ...(parts.budgetsOf === undefined ? {} : { budgetsOf: parts.budgetsOf }),
       ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,

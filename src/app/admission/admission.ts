@@ -11,12 +11,14 @@ import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { admissionMetrics } from "../metrics/admission-metrics.js";
 import { remedyOf } from "../store/store-remedies.js";
+import type { OpenBudgets } from "./budgets.js";
 import { HostWatch } from "./host-watch.js";
 import { type PolledSource, SignalSources } from "./signal-sources.js";
 
 interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
+  readonly budgets: OpenBudgets;
 }
 
 /** How long readings of the host hold without newer ones, in milliseconds. */
@@ -37,7 +39,7 @@ export interface OpenAdmission {
  */
 export async function openAdmission(
   runtime: Runtime,
-  { policies, opened, fleet, decisions }: OpenAdmissionParts,
+  { policies, opened, fleet, decisions, budgets }: OpenAdmissionParts,
 ): Promise<OpenAdmission> {
   const { clock, random, logger, config, metrics } = runtime;
   const { decider, pressure, refusalLog } = decisions;
@@ -57,6 +59,8 @@ export async function openAdmission(
     fleetGate: (service) => loop.verdict(service),
     refusalLog,
     gateSettings: (service, own) => gates.settingsOf(service, own),
+    budgetsOf: (service) => budgets.budgets.of(service),
+    ...(budgets.sharedKeys === undefined ? {} : { sharedKeys: budgets.sharedKeys }),
     digest: (text) => sha256(text),
     isOverloaded: () => pressure.isShedding,
     isLate: (nowMs) => pressure.isLate(nowMs),

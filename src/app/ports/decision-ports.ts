@@ -7,11 +7,13 @@ import {
   type ExternalProcessorParts,
 } from "../../rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../rpc/ext-proc/ext-proc-codec.js";
+import { createUsageCodec } from "../../rpc/ext-proc/observed-response.js";
 import { createHealthService, type Health } from "../../rpc/grpc/health.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import { createRateLimitService, type RateLimitServiceParts } from "../../rpc/rls/rls.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
+import type { OpenBudgets } from "../admission/budgets.js";
 import { boundByAddress, boundHttpByAddress } from "../base/address-bound.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -55,6 +57,7 @@ interface DecisionPortsParts extends Pick<Foundation, "tls"> {
   readonly decisions: Decisions;
   /** Waiting rooms, and admission behind them. */
   readonly rooms: Pick<OpenWaitingRooms, "admission">;
+  readonly budgets: Pick<OpenBudgets, "budgets">;
   readonly tracing: OpenTracing | undefined;
   readonly http: HttpParts;
 }
@@ -131,10 +134,11 @@ export function createDecisionServices(
 
 function createTransport(
   { config, clock, random, metrics, onBug }: Runtime,
-  { decisions, rooms: { admission }, tracing, http }: DecisionPortsParts,
+  { decisions, rooms: { admission }, budgets: { budgets }, tracing, http }: DecisionPortsParts,
 ): NativeTransport {
   const { decider, counters, pressure } = decisions;
   const exchanges = new ExchangeCounts();
+  const { observers } = budgets;
   const ends = new NativeTransportCounts();
   metrics.add(exchangeMetrics(exchanges), { counters: nativeTransportMetrics(ends) });
   const services = createDecisionServices({
@@ -149,6 +153,7 @@ function createTransport(
     admission,
     codec: new ExtProcCodec(admission),
     counts: exchanges,
+    usage: { observers, codec: createUsageCodec(observers), counts: exchanges },
     requestBytesMax: config.requestBytesMax,
     health: http.health,
   });

@@ -7,11 +7,6 @@ import type { ReservedEntry } from "../../core/budgets/account.js";
 import { accountKey } from "../../core/budgets/account-key.js";
 import type { BudgetLedger } from "../../core/budgets/budget-ledger.js";
 
-/** What accounts of a service's calls in flight are called, where budgets have their name. */
-export function inFlightBudgetName(service: string): string {
-  return `inFlight:${service}`;
-}
-
 /** Counts calls in flight by key in the ledger of budgets, one account for each key. */
 export class LedgerKeyCounts implements SharedKeyCounts {
   readonly #ledger: Pick<BudgetLedger, "reserve" | "settle">;
@@ -43,4 +38,9 @@ export class LedgerKeyCounts implements SharedKeyCounts {
       answered({ isOver, giveBack });
     });
   }
+}
+
+/** What accounts of a service's calls in flight are called, where budgets have their name. */
+function inFlightBudgetName(service: string): string {
+  return `inFlight:${service}`;
 }

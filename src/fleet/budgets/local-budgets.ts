@@ -9,7 +9,7 @@ import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { windowAt } from "../../core/limits/window.js";
 
 /** Accounts of which the store's last answer is remembered. */
-export const knownAccountsMax = 20_000;
+const knownAccountsMax = 20_000;
 
 /** What the store last said of an account, and what has been spent here without it since. */
 interface KnownAccount {

@@ -23,6 +23,7 @@ import {
 } from "../../store/coordination/budget-store.js";
 import { BudgetLease } from "./budget-lease.js";
 import { LocalBudgets } from "./local-budgets.js";
+import { PendingUsage } from "./pending-usage.js";
 import {
   type AppliedBatch,
   RepeatedOperations,
@@ -30,7 +31,6 @@ import {
   settleOperation,
   settleTimeoutMs,
 } from "./repeated-operations.js";
-import { UsageReport } from "./usage-report.js";
 
 /** What happens to a replica's part of the ledger, for logs. Each is sent once until it changes. */
 export type BudgetLedgerEvent =
@@ -83,20 +83,17 @@ interface StoreBudgetLedgerOptions {
 /** Default of `StoreBudgetLedgerOptions.reserveTimeoutMs`. */
 export const defaultReserveTimeoutMs = 10;
 
-/** Default of `StoreBudgetLedgerOptions.leaseMs`. */
-export const defaultBudgetLeaseMs = 30_000;
-
-/** Default of `StoreBudgetLedgerOptions.heartbeatMs`. */
-export const defaultBudgetHeartbeatMs = 5_000;
+const defaultLeaseMs = 30_000;
+const defaultHeartbeatMs = 5_000;
 
 /** Calls to the store with reservations in flight. Further reservations fail as OVERLOADED. */
 export const budgetBatchesInFlightMax = 64;
 
 /** Reservations that wait for the end of a turn. Further ones fail as OVERLOADED. */
-export const waitingReservationsMax = 16_384;
+const waitingReservationsMax = 16_384;
 
-/** Calls in flight that are remembered; of the oldest beyond it, those without the store are lost. */
-export const openCallsMax = 1_000_000;
+/** Calls in flight that are remembered; beyond it, the oldest that are let in here go uncharged. */
+const openCallsMax = 1_000_000;
 
 /** How long a stopping replica tries to settle what is left, in milliseconds. */
 const closeMsMax = 2_000;
@@ -149,7 +146,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   readonly #leaseMs: number;
   readonly #breaker = new Breaker();
   readonly #local: LocalBudgets;
-  readonly #report: UsageReport;
+  readonly #usage: PendingUsage;
   readonly #lease: BudgetLease;
   readonly #repeated: RepeatedOperations;
   readonly #open = new Map<ReservationId, OpenCall>();
@@ -163,18 +160,18 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   constructor(options: StoreBudgetLedgerOptions) {
     const { store, clock, random, replicaCount } = options;
-    const { leaseMs = defaultBudgetLeaseMs, heartbeatMs = defaultBudgetHeartbeatMs } = options;
+    const { leaseMs = defaultLeaseMs, heartbeatMs = defaultHeartbeatMs } = options;
     this.#options = options;
     this.#leaseMs = leaseMs;
     this.holder = random.id();
     const { holder } = this;
     this.#local = new LocalBudgets(replicaCount);
-    this.#report = new UsageReport({ store, clock, holder });
+    this.#usage = new PendingUsage({ store, clock, holder });
     this.#lease = new BudgetLease({
       ...{ store, clock, holder, leaseMs, heartbeatMs },
       onBeat: (expiredCount) => {
         this.counts.expiredCount += expiredCount;
-        void this.#report.flush();
+        void this.#usage.flush();
       },
     });
     this.#repeated = new RepeatedOperations({
@@ -198,7 +195,7 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   /** Rows of the usage report that the store does not have yet. */
   get usageRowCount(): number {
-    return this.#report.rowCount;
+    return this.#usage.rowCount;
   }
 
   /** Whether the store is known to be away, so that `onStoreFailure` decides at once. */
@@ -237,7 +234,7 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   record(entry: UsageEntry): void {
     this.#lease.begin();
-    this.#report.add(entry);
+    this.#usage.add(entry);
   }
 
   /**
@@ -249,7 +246,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.#lease.stop();
     for (const settling of this.#settlements.splice(0)) this.#repeated.settle(settling);
     await this.#repeated.stop(clock.monotonicMs() + closeMsMax);
-    await this.#report.flush();
+    await this.#usage.flush();
     await store.leave(this.holder, clock.monotonicMs() + settleTimeoutMs).catch(() => {
       // The lease expires by itself.
     });

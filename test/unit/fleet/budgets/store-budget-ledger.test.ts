@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { formatTimestamp } from "../../../../src/core/base/timestamp.js";
 import type {
   AccountLaw,
   ReservedEntry,
@@ -365,7 +366,7 @@ describe("the usage report of a ledger", () => {
     rig.weather.isOut = false;
     await rig.pass(10_000);
     expect(rig.ledger.usageRowCount).toBe(0);
-    const day = new Date(rig.clock.epochUs() / 1_000).toISOString().slice(0, 10);
+    const day = formatTimestamp(rig.clock.epochUs()).slice(0, 10);
     const { rows } = await rig.store.usage({ day, cursor: "" });
     const row = { service: "llm", model: "gpt-4o" };
     expect(rows.toSorted((a, b) => a.callCount - b.callCount)).toEqual([

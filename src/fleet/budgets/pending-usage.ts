@@ -10,7 +10,7 @@ import {
 } from "../../store/coordination/budget-store.js";
 
 /** Rows that wait for the store. Usage beyond them is summed in a row without account and model. */
-export const pendingUsageRowsMax = 10_000;
+const pendingRowsMax = 10_000;
 
 /** The longest names of an account and of a model in a row, in UTF-16 units; the rest is cut. */
 const accountLengthMax = 2_048;
@@ -19,7 +19,7 @@ const modelLengthMax = 256;
 /** How long a report may take, in milliseconds. */
 const reportTimeoutMs = 1_000;
 
-interface UsageReportParts {
+interface PendingUsageParts {
   readonly store: Pick<BudgetStore, "addUsage">;
   readonly clock: Clock;
   readonly holder: string;
@@ -39,8 +39,8 @@ interface SentReport {
 }
 
 /** What calls of this replica have used, by service, account, model and day, until it is stored. */
-export class UsageReport {
-  readonly #parts: UsageReportParts;
+export class PendingUsage {
+  readonly #parts: PendingUsageParts;
   /** By day, then by service, account and model. */
   readonly #days = new Map<string, Map<string, Sums>>();
   #rowCount = 0;
@@ -48,7 +48,7 @@ export class UsageReport {
   #sent: SentReport | undefined;
   #sending: Promise<boolean> | undefined;
 
-  constructor(parts: UsageReportParts) {
+  constructor(parts: PendingUsageParts) {
     this.#parts = parts;
   }
 
@@ -125,7 +125,7 @@ export class UsageReport {
     const key = keyOf(names);
     const known = sums.get(key);
     if (known !== undefined) return known;
-    if (this.#rowCount >= pendingUsageRowsMax && (names.account !== "" || names.model !== "")) {
+    if (this.#rowCount >= pendingRowsMax && (names.account !== "" || names.model !== "")) {
       return this.#sums(day, { service: names.service, account: "", model: "" });
     }
     const row = { ...names, callCount: 0, counts: {}, cost: 0 };

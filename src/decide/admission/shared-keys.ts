@@ -1,0 +1,41 @@
+import type { PermitsByKey } from "../../core/admission/permits.js";
+import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
+import type { KeyedPermits } from "../../policy/services/service-admission.js";
+import type { AdmittedRequest } from "./admitted-request.js";
+import { requestKey } from "./callers.js";
+
+interface SharedKeyParts {
+  readonly service: string;
+  readonly limit: KeyedPermits;
+  /** This replica's own count, which says no without a call to the store. */
+  readonly keyed: PermitsByKey;
+  readonly sharedKeys: SharedKeyCounts;
+  readonly isEnforced: boolean;
+  readonly deadlineMs: number;
+}
+
+/**
+ * Counts a request among those of its caller, here and in the fleet. It gives both back when it is
+ * over.
+ *
+ * @param counted told later, unless it is over by then: whether it is in, and whether it is above
+ * the maximum in the fleet but not here
+ */
+export function takeSharedKey(
+  visit: AdmittedRequest,
+  { service, limit, keyed, sharedKeys, isEnforced, deadlineMs }: SharedKeyParts,
+  counted: (answer: { readonly isIn: boolean; readonly isOverInFleet: boolean }) => void,
+): void {
+  const key = requestKey(limit.per, visit.request);
+  const hadRoom = keyed.hasRoom(key);
+  visit.keyCount = keyed.take(key);
+  const asked = { service, key, max: limit.max, isEnforced };
+  sharedKeys.take(asked, deadlineMs, ({ isOver, giveBack }) => {
+    if (visit.stage === "over") {
+      giveBack?.();
+      return;
+    }
+    visit.giveBackShared = giveBack;
+    counted({ isIn: giveBack !== undefined, isOverInFleet: isOver && hadRoom });
+  });
+}
