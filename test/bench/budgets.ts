@@ -47,12 +47,15 @@ spec:
     - {name: all, services: [two], amount: 1000000000000 tokens, period: month}
   services:
     - name: plain
+      admission: {}
       rateLimit: {domain: bench, inExtProc: true, descriptors: [[{header: x-user, as: user}]]}
     - name: one
+      admission: {}
       usage: &usage
         model: {fixed: gpt-4o}
         from: {headers: {inputTokens: x-input, outputTokens: x-output}}
     - name: two
+      admission: {}
       usage: *usage
 `;
 
