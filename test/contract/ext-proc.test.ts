@@ -6,6 +6,7 @@ import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";
 import { messageBytesMax } from "../../src/wire/grpc/service.js";
 import {
   type Answering,
+  bufferedRequest,
   DoorKeeper,
   openExchange,
   openRawExchange,
@@ -201,6 +202,64 @@ describe("ext_proc", () => {
     ]);
     expect([keeper.asked, counts.openCount]).toEqual([[], 0]);
     expect(counts.faults).toEqual(new Map([["tooLarge", 1]]));
+  });
+
+  it.each([
+    { what: "is larger than is read", body: { body: new Uint8Array(17_100_000) } },
+    {
+      what: "has more beside it than is read",
+      body: { body: Buffer.from("a") },
+      metadataContext: { filterMetadata: { large: { text: "a".repeat(messageBytesMax) } } },
+    },
+  ])("refuses a request whose body $what", async ({ body, metadataContext }) => {
+    const { running, keeper, counts } = await start(admit);
+    keeper.readsBodies = true;
+    const exchange = openExchange(running);
+    exchange.send(bufferedRequest());
+    await exchange.answered(1);
+    exchange.send({
+      request: { case: "requestBody", value: body },
+      ...(metadataContext === undefined ? {} : { metadataContext }),
+    });
+    expect(await exchange.over()).toMatchObject({ code: 0 });
+    expect(exchange.answers[1]).toMatchObject({
+      response: {
+        case: "immediateResponse",
+        value: { status: { code: 413 }, details: "headgate_body_too_large" },
+      },
+    });
+    expect([keeper.asked, keeper.bodies, counts.openCount]).toEqual([[], [], 0]);
+    expect(counts.faults).toEqual(new Map([["tooLarge", 1]]));
+  });
+
+  it("reads a body of 16 MiB", async () => {
+    const { running, keeper } = await start(admit);
+    keeper.readsBodies = true;
+    const exchange = openExchange(running);
+    exchange.send(bufferedRequest());
+    const body = new Uint8Array(16_777_216);
+    exchange.send({ request: { case: "requestBody", value: { body, endOfStream: true } } });
+    expect(await exchange.answered(2)).toMatchObject([
+      { response: { case: "requestHeaders" } },
+      { response: { case: "requestBody" } },
+    ]);
+    expect(keeper.asked[0]?.request.facts?.requestBytes).toBe(16_777_216);
+    exchange.end();
+    expect(await exchange.over()).toMatchObject({ code: 0 });
+  });
+
+  it("fails a request whose body its reader fails at, for a bug", async () => {
+    const { running, keeper, counts } = await start(admit);
+    keeper.readsBodies = true;
+    keeper.readBody = () => {
+      throw new Error("a bug");
+    };
+    const exchange = openExchange(running);
+    exchange.send(bufferedRequest());
+    exchange.send({ request: { case: "requestBody", value: {} } });
+    expect(await exchange.over()).toMatchObject({ code: 13 });
+    expect(running.bugs.splice(0)).toHaveLength(1);
+    expect([keeper.asked, counts.openCount]).toEqual([[], 0]);
   });
 
   it("ends a stream well whose request was let in, and gives its place back", async () => {

@@ -14,10 +14,12 @@ import type {
   AdmissionVerdict,
   ResponseFacts,
 } from "../../src/decide/admission/admission-call.js";
+import { ProcessingMode_BodySendMode } from "../../src/gen/envoy/extensions/filters/http/ext_proc/v3/processing_mode_pb.js";
 import {
   ProcessingRequestSchema,
   type ProcessingResponse,
   ProcessingResponseSchema,
+  ProtocolConfigurationSchema,
 } from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { identity, type RunningTransport } from "./transports.js";
 import { waitFor } from "./wait.js";
@@ -110,6 +112,17 @@ export function requestHeaders(
   fields: Readonly<Record<string, string>> = { ":path": "/", ":method": "GET" },
 ): MessageInitShape<typeof ProcessingRequestSchema> {
   return { request: { case: "requestHeaders", value: httpHeaders(fields) } };
+}
+
+/** A first message with request headers that Envoy holds back until their body is answered. */
+export function bufferedRequest(): MessageInitShape<typeof ProcessingRequestSchema> {
+  const value = { ...httpHeaders({ ":path": "/", ":method": "POST" }), endOfStream: false };
+  return {
+    request: { case: "requestHeaders", value },
+    protocolConfig: create(ProtocolConfigurationSchema, {
+      requestBodyMode: ProcessingMode_BodySendMode.BUFFERED,
+    }),
+  };
 }
 
 /** A message with response headers. */

@@ -69,7 +69,9 @@ export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
     gauges: [
       {
         name: "headgate_ext_proc_streams_open",
-        help: "Open ext_proc streams, one for each request in progress.",
+        help:
+          "Open ext_proc streams: one for each request in progress, and one for each " +
+          "response whose usage is read.",
         read: (add) => add(counts.openCount),
       },
     ],
@@ -98,7 +100,8 @@ export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
         name: "headgate_exchange_faults_total",
         help:
           "ext_proc streams closed for a protocol violation, by kind, or because a " +
-          "message exceeds the maximum size (`too_large`).",
+          "message exceeds the maximum size (`too_large`), or an observing filter lacks " +
+          "observability_mode (`not_observed`).",
         labelNames: ["fault"],
         read: (add) => {
           for (const [fault, value] of counts.faults) add(value, { fault: snakeCase(fault) });

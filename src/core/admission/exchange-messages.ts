@@ -52,9 +52,9 @@ export type ExchangeMessage =
       /** Wanted attributes by name. */
       readonly attributes: ReadonlyMap<string, ScalarValue>;
       /** A piece of a body; a view that holds as long as the message's bytes. */
-      readonly body?: Uint8Array;
+      readonly body?: Uint8Array | undefined;
       /** Wanted dynamic metadata of other filters. Absent: none. */
-      readonly metadata?: MetadataValues;
+      readonly metadata?: MetadataValues | undefined;
       /** No body follows headers, or this was its last piece; true of trailers. */
       readonly isEndOfStream: boolean;
       /** Envoy waits for no answer. Source: ProcessingRequest.observability_mode. */

@@ -253,7 +253,9 @@ const faultRows: Readonly<
   },
   outOfOrder: {
     grpcStatus: grpcStatuses.invalidArgument,
-    message: "A part arrived twice or too early; set the body modes of processing_mode to NONE.",
+    message:
+      "A part arrived twice or too early; set the body modes of processing_mode to NONE, BUFFERED " +
+      "or BUFFERED_PARTIAL.",
   },
   noRequestHeaders: {
     grpcStatus: grpcStatuses.failedPrecondition,
@@ -261,7 +263,9 @@ const faultRows: Readonly<
   },
   bodiesStreamed: {
     grpcStatus: grpcStatuses.failedPrecondition,
-    message: "Headgate does not read bodies; set the body modes of processing_mode to NONE.",
+    message:
+      "Headgate does not send bodies back; set the body modes of processing_mode to NONE, BUFFERED " +
+      "or BUFFERED_PARTIAL.",
   },
 };
 
