@@ -13,7 +13,12 @@ import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
 interface BudgetMetricsParts {
   readonly budgets: Pick<Budgets, "budgets" | "usage" | "openCount">;
-  readonly ledger: Pick<StoreBudgetLedger, "counts" | "queuedCount">;
+  readonly ledger: Pick<StoreBudgetLedger, "queuedCount"> & {
+    readonly counts: Pick<
+      StoreBudgetLedger["counts"],
+      "expiredCount" | "droppedCount" | "batchCount"
+    >;
+  };
   readonly topUps: Pick<TopUpRegistry, "list" | "unreadableCount">;
 }
 

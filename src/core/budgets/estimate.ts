@@ -100,10 +100,24 @@ export function estimateEntry(question: EntryQuestion): EntryEstimate {
   return { amount: Math.max(1, Math.min(expected, capacity)), source: sourceOf(unit, used) };
 }
 
+/** The counts that estimates in a unit are made of. */
+export function learnedCountsOf(unit: BudgetUnit): readonly LearnedCount[] {
+  // Tokens of caches are among the input tokens there.
+  return countsOf(unit).filter((count): count is LearnedCount => count in learnable);
+}
+
+const learnable: Readonly<Record<LearnedCount, true>> = {
+  inputTokens: true,
+  outputTokens: true,
+  responseBytes: true,
+  durationMs: true,
+  customUnits: true,
+};
+
 const byCertainty: readonly EstimateSource[] = ["initial", "learned", "requestBytes", "declared"];
 
 function sourceOf(unit: BudgetUnit, { sources }: UsageEstimate): EstimateSource {
-  const own = countsOf(unit).map((count) => sources[count as LearnedCount]);
+  const own = learnedCountsOf(unit).map((count) => sources[count]);
   return byCertainty.find((source) => own.includes(source)) ?? "declared";
 }
 

@@ -2,17 +2,13 @@ import { GenerationalMap } from "../collections/generational-map.js";
 import { power } from "../collections/power.js";
 import type { Usage } from "./usage.js";
 
-/** Counts of calls that are learned. Input tokens are all of them, whether cached or not. */
-const learnedCounts = [
-  "inputTokens",
-  "outputTokens",
-  "responseBytes",
-  "durationMs",
-  "customUnits",
-] as const;
-
-/** One of `learnedCounts`. */
-export type LearnedCount = (typeof learnedCounts)[number];
+/** A count that is learned. Input tokens are all of them, whether cached or not. */
+export type LearnedCount =
+  | "inputTokens"
+  | "outputTokens"
+  | "responseBytes"
+  | "durationMs"
+  | "customUnits";
 
 /** Calls from which on quantiles are believed. */
 export const learnedCallsMin = 10;
@@ -108,13 +104,13 @@ class CallSketches {
   readonly inputPerByte = new LearnedRatio();
   readonly outputPerByte = new LearnedRatio();
 
-  add(usage: Usage, requestBytes: number | undefined): void {
+  add(usage: Usage, requestBytes: number | undefined, wanted: ReadonlySet<LearnedCount>): void {
     const inputTokens = allInputTokens(usage);
-    const { outputTokens, responseBytes, durationMs, customUnits } = usage;
-    const counts = { inputTokens, outputTokens, responseBytes, durationMs, customUnits };
-    for (const count of learnedCounts) {
-      const value = counts[count];
-      if (value === undefined) continue;
+    const { outputTokens, responseBytes } = usage;
+    for (const count of wanted) {
+      const value = count === "inputTokens" ? inputTokens : usage[count];
+      // Input tokens are estimated by the size of the request where that is known.
+      if (value === undefined || (count === "inputTokens" && requestBytes !== undefined)) continue;
       const sketch = this.#byCount.get(count) ?? new CountSketch();
       this.#byCount.set(count, sketch);
       sketch.add(value);
@@ -138,6 +134,13 @@ export interface CallKind {
   readonly model: string;
 }
 
+/** A call that has ended. */
+interface UsedCall {
+  readonly usage: Usage;
+  readonly requestBytes: number | undefined;
+  readonly wanted: ReadonlySet<LearnedCount>;
+}
+
 /** What is known of calls of a kind. */
 export interface LearnedCalls {
   /**
@@ -159,10 +162,17 @@ export class LearnedUsage {
   readonly #byCaller = new GenerationalMap<string, CallSketches>(learnedCallersMax);
   readonly #byModel = new GenerationalMap<string, CallSketches>(learnedModelsMax);
 
-  /** A call has ended. Counts that nobody reported teach nothing. */
-  learn({ caller, model }: CallKind, usage: Usage, requestBytes: number | undefined): void {
-    sketchesOf(this.#byCaller, caller).add(usage, requestBytes);
-    sketchesOf(this.#byModel, model).add(usage, requestBytes);
+  /**
+   * A call has ended. Counts that nobody reported teach nothing.
+   *
+   * @param wanted what estimates need
+   */
+  learn(
+    { caller, model }: CallKind,
+    { usage, requestBytes, wanted }: UsedCall,
+  ): void {
+    sketchesOf(this.#byCaller, caller)?.add(usage, requestBytes, wanted);
+    sketchesOf(this.#byModel, model)?.add(usage, requestBytes, wanted);
   }
 
   of({ caller, model }: CallKind): LearnedCalls {
@@ -182,9 +192,13 @@ export class LearnedUsage {
   }
 }
 
-function sketchesOf(map: GenerationalMap<string, CallSketches>, key: string): CallSketches {
+/** Undefined for most callers that are not known, while there are too many. */
+function sketchesOf(
+  map: GenerationalMap<string, CallSketches>,
+  key: string,
+): CallSketches | undefined {
   const known = map.get(key);
-  if (known !== undefined) return known;
+  if (known !== undefined || !map.wantsMore()) return known;
   const fresh = new CallSketches();
   map.set(key, fresh);
   return fresh;

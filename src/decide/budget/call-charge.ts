@@ -4,7 +4,7 @@ import type { AccountKey } from "../../core/budgets/account.js";
 import { budgetCost } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
-import type { CallKind, LearnedUsage } from "../../core/budgets/learned-usage.js";
+import type { CallKind, LearnedCount, LearnedUsage } from "../../core/budgets/learned-usage.js";
 import type { ModelPrice, PriceIndex } from "../../core/budgets/price.js";
 import { type Usage, usageCounts } from "../../core/budgets/usage.js";
 import type { UsageCounts, UsageOrigin } from "./budget-counts.js";
@@ -17,6 +17,8 @@ export interface ChargeContext {
   readonly learned: LearnedUsage;
   readonly clock: Pick<Clock, "epochUs">;
   readonly usageCounts: UsageCounts;
+  /** Counts that the service's budgets are made of. */
+  readonly wanted: ReadonlySet<LearnedCount>;
 }
 
 /** One account that a call is charged to. */
@@ -150,10 +152,10 @@ export class CallCharge {
     const { usage, status, isComplete } = end;
     const { model, requestBytes, accounts, kind } = this.#parts;
     const price = this.#priceOf(end);
-    const { service, ledger, learned, usageCounts: sums } = this.#context;
+    const { service, ledger, learned, wanted, usageCounts: sums } = this.#context;
     const isUsual = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };
-    if (isUsual) learned.learn(kind, known, requestBytes);
+    if (isUsual) learned.learn(kind, { usage: known, requestBytes, wanted });
     // The model is the caller's text; the price's pattern is the policy's.
     const label = price?.model ?? "";
     for (const count of usageCounts) {

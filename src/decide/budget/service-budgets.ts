@@ -4,7 +4,7 @@ import type {
   ReservationId,
   ReserveAnswer,
 } from "../../core/budgets/budget-ledger.js";
-import type { EstimateSettings } from "../../core/budgets/estimate.js";
+import { type EstimateSettings, learnedCountsOf } from "../../core/budgets/estimate.js";
 import type { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import type { PriceIndex } from "../../core/budgets/price.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
@@ -52,7 +52,8 @@ export class ServiceBudgets implements BudgetAsker {
     this.#parts = parts;
     const { ledger, learned, clock } = shared;
     const { service, usageCounts } = parts;
-    this.#context = { service, ledger, learned, clock, usageCounts };
+    const wanted = new Set(parts.budgets.flatMap(({ policy: { unit } }) => learnedCountsOf(unit)));
+    this.#context = { service, ledger, learned, clock, usageCounts, wanted };
     const { source } = parts.usage;
     this.form = source.kind === "body" ? createUsageForm(source) : undefined;
   }

@@ -4,6 +4,7 @@ import { fleetMetrics } from "../../../src/app/fleet/fleet-metrics.js";
 import { AuditCounts, operatorMetrics } from "../../../src/app/foundation/operator-records.js";
 import { AdminCounts, adminMetrics } from "../../../src/app/metrics/admin-metrics.js";
 import { admissionMetrics } from "../../../src/app/metrics/admission-metrics.js";
+import { budgetMetrics } from "../../../src/app/metrics/budget-metrics.js";
 import { controlMetrics } from "../../../src/app/metrics/control-port-metrics.js";
 import { refusalLogMetric } from "../../../src/app/metrics/decision-log.js";
 import { decisionMetrics, storeMetrics } from "../../../src/app/metrics/decision-metrics.js";
@@ -86,7 +87,7 @@ function allGroups(): readonly MetricGroup[] {
     roomMetrics({ rooms: () => [] }),
     budgetMetrics({
       budgets: { budgets: new Map(), usage: new Map(), openCount: 0 },
-      ledger: { counts: newLedgerCounts, queuedCount: 0 },
+      ledger: { counts: { expiredCount: 0, droppedCount: 0, batchCount: 0 }, queuedCount: 0 },
       topUps: { list: () => [], unreadableCount: 0 },
     }),
     operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
