@@ -4,6 +4,7 @@ import { fleetMetrics } from "../../../src/app/fleet/fleet-metrics.js";
 import { AuditCounts, operatorMetrics } from "../../../src/app/foundation/operator-records.js";
 import { AdminCounts, adminMetrics } from "../../../src/app/metrics/admin-metrics.js";
 import { admissionMetrics } from "../../../src/app/metrics/admission-metrics.js";
+import { budgetMetrics } from "../../../src/app/metrics/budget-metrics.js";
 import { controlMetrics } from "../../../src/app/metrics/control-port-metrics.js";
 import { refusalLogMetric } from "../../../src/app/metrics/decision-log.js";
 import { decisionMetrics, storeMetrics } from "../../../src/app/metrics/decision-metrics.js";
@@ -29,6 +30,7 @@ import { RefusalLog } from "../../../src/decide/rate-limit/refusal-log.js";
 import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { ControlPlane } from "../../../src/rpc/control/control-plane.js";
 import { RespCounts } from "../../../src/rpc/resp/resp-counts.js";
+import { BudgetRig } from "../../support/budget-rig.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { QuotaRig } from "../../support/quota-rig.js";
@@ -84,11 +86,7 @@ function allGroups(): readonly MetricGroup[] {
     }),
     fleetMetrics(() => undefined),
     roomMetrics({ rooms: () => [] }),
-    budgetMetrics({
-      budgets: { budgets: new Map(), usage: new Map(), openCount: 0 },
-      ledger: { counts: newLedgerCounts, queuedCount: 0 },
-      topUps: { list: () => [], unreadableCount: 0 },
-    }),
+    budgetMetrics(new BudgetRig()),
     operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
     { counters: adminMetrics(new AdminCounts()) },
     { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },
