@@ -227,7 +227,8 @@ function TopUpAction({ budget, account, onClose }: ActionProps) {
           id,
           ...(spanMs === undefined ? {} : { expiresAt: timestampFromMs(nowMs() + spanMs) }),
         });
-        return `Added until ${formatTime(millisOf(topUp?.expiresAt))}, on all replicas within a second.`;
+        const until = formatTime(millisOf(topUp?.expiresAt));
+        return `Added until ${until}, on all replicas within a second.`;
       }}
       onClose={onClose}
     >
