@@ -1,13 +1,17 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { formatAmount, parseAmount, unitText } from "../../core/budgets/amount-text.js";
+import {
+  formatAmount,
+  formatEstimate,
+  parseAmount,
+  unitText,
+} from "../../core/budgets/amount-text.js";
 import type { Budget, BudgetAccount, TopUp } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   accountOfRoute,
   formatAccount,
   formatExhausted,
-  formatProjected,
   judgeAccount,
   usedParts,
 } from "../data/budgets.js";
@@ -125,10 +129,10 @@ function AccountTiles({ budget, account }: AccountProps) {
       {projected === undefined ? undefined : (
         <Tile
           label="Projected"
-          value={formatProjected(account, budget)}
+          value={formatEstimate(projected, budget)}
           detail={
             exhausted === ""
-              ? `at ${formatTime(millisOf(budget.windowEnd))}`
+              ? `by ${formatTime(millisOf(budget.windowEnd))}, at the rate so far`
               : `exhausted on ${exhausted}`
           }
           tone={projected > capacity ? "notice" : "good"}
