@@ -6,7 +6,7 @@ import {
   type PressureTotals,
   parseAllowedCpus,
   parseCfsQuota,
-  parseCount,
+  parseCountFile,
   parseCpuMax,
   parseCpuStat,
   parseMeminfoBytes,
@@ -142,7 +142,7 @@ export class HostReader {
     for (const [i, folder] of cpu.entries()) {
       const text = (name: string): string => this.#text(`${folder}/${name}`);
       const usedNs = (): number | undefined =>
-        parseCount(this.#text(`${cpuacct[i]}/cpuacct.usage`));
+        parseCountFile(this.#text(`${cpuacct[i]}/cpuacct.usage`));
       yield {
         folder,
         cpusMax: () => parseCfsQuota(text("cpu.cfs_quota_us"), text("cpu.cfs_period_us")),
@@ -171,9 +171,9 @@ export class HostReader {
     const hostBytes = parseMeminfoBytes(meminfo) ?? Number.MAX_SAFE_INTEGER;
     let fullest: { readonly ratio: number; readonly folder: string } | undefined;
     for (const { folder, current, limit } of this.#memoryGroups) {
-      const limitBytes = parseCount(this.#text(`${folder}/${limit}`));
+      const limitBytes = parseCountFile(this.#text(`${folder}/${limit}`));
       if (limitBytes === undefined || limitBytes === 0 || limitBytes >= hostBytes) continue;
-      const usedBytes = parseCount(this.#text(`${folder}/${current}`));
+      const usedBytes = parseCountFile(this.#text(`${folder}/${current}`));
       const reclaimableBytes = parseReclaimable(this.#text(`${folder}/memory.stat`));
       if (usedBytes === undefined || reclaimableBytes === undefined) continue;
       const ratio = Math.min(1, Math.max(0, (usedBytes - reclaimableBytes) / limitBytes));

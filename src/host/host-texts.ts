@@ -51,7 +51,7 @@ export function parseCpuMax(text: string): number | undefined {
 
 /** `cpu.cfs_quota_us` over `cpu.cfs_period_us`, as `parseCpuMax`; a quota of -1 is no limit. */
 export function parseCfsQuota(quota: string, period: string): number | undefined {
-  return cpusOf(parseCount(quota), parseCount(period));
+  return cpusOf(parseCountFile(quota), parseCountFile(period));
 }
 
 function cpusOf(quotaUs = 0, periodUs = 0): number | undefined {
@@ -59,7 +59,7 @@ function cpusOf(quotaUs = 0, periodUs = 0): number | undefined {
 }
 
 /** A file that is one whole number from 0; undefined for `max` and all else. */
-export function parseCount(text: string): number | undefined {
+export function parseCountFile(text: string): number | undefined {
   const [, digits] = /^(\d{1,20})\n/.exec(text) ?? [];
   return digits === undefined ? undefined : Number(digits);
 }

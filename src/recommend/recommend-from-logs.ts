@@ -1,4 +1,7 @@
 import type { PolicyText } from "../policy/parse.js";
+import { BudgetLog } from "./budget-log.js";
+import { type BudgetProposal, proposeBudget } from "./budget-proposal.js";
+import { editBudgets } from "./edit-budgets.js";
 import { joinServices } from "./join-services.js";
 import {
   observeDemand,
@@ -20,6 +23,8 @@ interface LogRecommendInput extends RecommendInput {
   readonly isFixed: boolean;
   /** What alone is wanted; undefined: both. */
   readonly only?: "limits" | "services" | undefined;
+  /** The names of `LoggedRequest.headers`. */
+  readonly headers: readonly string[];
   /** Whether numbers of a service are wanted. */
   readonly isChosen: (service: string) => boolean;
 }
@@ -28,6 +33,7 @@ interface LogRecommendInput extends RecommendInput {
 export async function recommendFromLogs(input: LogRecommendInput): Promise<RecommendedPolicy> {
   const { policy, given, isFixed, isChosen, only, readLogs } = input;
   const services = new ServiceLog(policy);
+  const budgets = new BudgetLog(policy, input.headers);
   let isFirstPass = true;
   const reading: RecommendInput = {
     ...input,
@@ -35,7 +41,10 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
       const isFirst = isFirstPass;
       isFirstPass = false;
       return readLogs((request) => {
-        if (isFirst) services.take(request);
+        if (isFirst) {
+          services.take(request);
+          budgets.take(request);
+        }
         take(request);
       });
     },
@@ -56,7 +65,27 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   // Who looks for limits of callers needs no durations.
   const isExpected = only !== "limits" && recommendation.demands.length === 0;
   const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
-  return { ...joined, recommendation: { ...recommendation, warnings } };
+  if (only !== undefined) return { ...joined, recommendation: { ...recommendation, warnings } };
+  const { prices } = policy;
+  const amounts: BudgetProposal[] = [];
+  const notEnough = [...recommendation.notEnough];
+  for (const observed of budgets.finish()) {
+    const found = proposeBudget(observed, { prices, ...input.options });
+    if (found.kind === "proposed") amounts.push(found.proposal);
+    else notEnough.push({ subject: `budget ${observed.budget.name}`, missing: found.missing });
+  }
+  const edited = editBudgets(joined.sources, amounts);
+  if (edited.kind === "problem") return edited;
+  return {
+    kind: "recommended",
+    recommendation: {
+      ...recommendation,
+      budgets: amounts,
+      notEnough,
+      warnings: [...warnings, ...budgets.warnings()],
+    },
+    sources: edited.sources,
+  };
 }
 
 /** Reads logs once, to see whether their order can be trusted; fits and replays nothing. */

@@ -100,6 +100,7 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
       notEnough,
       services: [],
       overload: [],
+      budgets: [],
       warnings: [...warningsOf(observed), ...unmetRules(policy, observed)],
     };
     return { kind: "recommended", recommendation, sources: edited.sources };

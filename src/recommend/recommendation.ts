@@ -1,3 +1,4 @@
+import type { BudgetProposal } from "./budget-proposal.js";
 import type { CallerDemand } from "./demand.js";
 import type { Proposal } from "./proposal.js";
 import type { ServiceRecommendation, ServiceSetting } from "./services/service-recommendation.js";
@@ -19,14 +20,16 @@ export interface Recommendation {
   readonly services: readonly ServiceRecommendation[];
   /** Below `proxies`. */
   readonly overload: readonly ServiceSetting[];
+  readonly budgets: readonly BudgetProposal[];
   /** Sentences about what was read, and what it cannot tell. */
   readonly warnings: readonly string[];
 }
 
 /** Whether something is proposed. */
-export function proposes({ proposals, services, overload }: Recommendation): boolean {
+export function proposes({ proposals, services, overload, budgets }: Recommendation): boolean {
   return (
-    proposals.length + overload.length > 0 || services.some(({ settings }) => settings.length > 0)
+    proposals.length + overload.length + budgets.length > 0 ||
+    services.some(({ settings }) => settings.length > 0)
   );
 }
 
@@ -37,5 +40,6 @@ export const noLimits: Recommendation = {
   notEnough: [],
   services: [],
   overload: [],
+  budgets: [],
   warnings: [],
 };

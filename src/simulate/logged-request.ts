@@ -1,3 +1,4 @@
+import type { Usage } from "../core/budgets/usage.js";
 import { parseSourceAddress } from "../policy/text/network.js";
 
 /** What is read of a line beside its time, its host, and whether it was limited. */
@@ -7,6 +8,8 @@ export interface WantedFacts {
   readonly address: "wanted" | "unwanted";
   /** Default: unwanted. */
   readonly timing?: "wanted" | "unwanted";
+  /** Default: unwanted. */
+  readonly usage?: "wanted" | "unwanted";
 }
 
 /** How long a request took, and how it ended. */
@@ -17,6 +20,13 @@ export interface RequestTiming {
   readonly isError: boolean | undefined;
   /** Whether it reached the service; true where the log does not say it. */
   readonly isServed: boolean;
+}
+
+/** What a call used, as far as the log says it. */
+export interface LoggedUsage {
+  /** Empty where the log does not say it. */
+  readonly model: string;
+  readonly counts: Usage;
 }
 
 /** One request of an access log. */
@@ -33,6 +43,8 @@ export interface LoggedRequest {
   readonly headers: readonly string[];
   /** Undefined where it is not wanted. */
   readonly timing?: RequestTiming;
+  /** Undefined where it is not wanted, or the format has no room for it. */
+  readonly usage?: LoggedUsage;
 }
 
 /** Reads lines of one kind of log; undefined for one that is none. */

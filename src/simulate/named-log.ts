@@ -1,9 +1,12 @@
 import { parseTimestampUs } from "../core/base/timestamp.js";
+import { type UsageCount, usageCountMax } from "../core/budgets/usage.js";
+import { modelCharsMax } from "../core/usage/usage-fields.js";
 import {
   callerAddress,
   isLimited,
   type LineReader,
   type LoggedRequest,
+  type LoggedUsage,
   readTiming,
   saidText,
   type WantedFacts,
@@ -27,6 +30,27 @@ const timingNames = {
   "upstream-host": ["upstream_host"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
+/** The names of what `WantedFacts.usage` is about. */
+const usageNames = {
+  model: ["model", "request_model", "gen_ai.request.model"],
+  "input-tokens": ["input_tokens", "prompt_tokens", "gen_ai.usage.input_tokens"],
+  "cached-tokens": ["cached_tokens", "cached_input_tokens", "cache_read_input_tokens"],
+  "cache-write-tokens": ["cache_write_tokens", "cache_creation_input_tokens"],
+  "output-tokens": ["output_tokens", "completion_tokens", "gen_ai.usage.output_tokens"],
+  "response-bytes": ["bytes_sent", "response_bytes"],
+  units: ["units", "custom_units"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+/** The counts by their names above. */
+const usageCountsByName = [
+  ["inputTokens", "input-tokens"],
+  ["cachedTokens", "cached-tokens"],
+  ["cacheWriteTokens", "cache-write-tokens"],
+  ["outputTokens", "output-tokens"],
+  ["responseBytes", "response-bytes"],
+  ["customUnits", "units"],
+] as const satisfies readonly (readonly [UsageCount, keyof typeof usageNames])[];
+
 type PartName = keyof typeof defaultNames;
 
 /** The parts that are headers. */
@@ -41,9 +65,10 @@ const headerParts: ReadonlyMap<string, PartName> = new Map([
 export const timeFields: readonly string[] = defaultNames.time;
 
 /** What can be read under another name: parts of a request, and the headers that are wanted. */
-export function readNames({ headers, timing }: WantedFacts): readonly string[] {
+export function readNames({ headers, timing, usage }: WantedFacts): readonly string[] {
   const timed = timing === "wanted" ? Object.keys(timingNames) : [];
-  return [...new Set([...Object.keys(defaultNames), ...timed, ...headers])];
+  const used = usage === "wanted" ? Object.keys(usageNames) : [];
+  return [...new Set([...Object.keys(defaultNames), ...timed, ...used, ...headers])];
 }
 
 /** What a person says of the names in a log, and what the policy looks at. */
@@ -82,6 +107,15 @@ function namesOf({ wanted, renamed }: NamedLogOptions) {
             upstreamHost: ownOr("upstream-host", timingNames["upstream-host"]),
           }
         : undefined,
+    usage:
+      wanted.usage === "wanted"
+        ? {
+            model: ownOr("model", usageNames.model),
+            counts: usageCountsByName.map(([count, name]) => {
+              return { count, names: ownOr(name, usageNames[name]) };
+            }),
+          }
+        : undefined,
     headers: wanted.headers.map((header) => {
       const part = headerParts.get(header);
       if (part !== undefined) return namesOfPart(part);
@@ -93,7 +127,7 @@ function namesOf({ wanted, renamed }: NamedLogOptions) {
 
 function createReader(options: NamedLogOptions, readFields: ReadFields): LineReader {
   const names = namesOf(options);
-  const { time, flags, authority, remoteAddress, forwardedFor, headers, timing } = names;
+  const { time, flags, authority, remoteAddress, forwardedFor, headers, timing, usage } = names;
 
   return (line): LoggedRequest | undefined => {
     const fields = readFields(line);
@@ -114,11 +148,23 @@ function createReader(options: NamedLogOptions, readFields: ReadFields): LineRea
       authority: read(authority),
       address: callerAddress(remote, remote === "" ? read(forwardedFor) : ""),
       headers: headers.map(read),
+      ...(usage !== undefined && { usage: readUsage(usage, read) }),
     };
     if (timing === undefined) return request;
     const [host] = timing.upstreamHost.flatMap((name) => fields(name) ?? []);
     return { ...request, timing: readTiming(read(timing.duration), read(timing.status), host) };
   };
+}
+
+function readUsage(
+  { model, counts }: NonNullable<ReturnType<typeof namesOf>["usage"]>,
+  read: (names: readonly string[]) => string,
+): LoggedUsage {
+  const said = counts.flatMap(({ count, names }) => {
+    const text = read(names);
+    return /^[0-9]{1,15}$/.test(text) ? [[count, Math.min(Number(text), usageCountMax)]] : [];
+  });
+  return { model: read(model).slice(0, modelCharsMax), counts: Object.fromEntries(said) };
 }
 
 /**

@@ -60,6 +60,9 @@ export function measure(text: string, terms: readonly string[]): ReadingMeasures
 const plainWords = ["charge", "line", "place", "policy", "replica", "role", "rule"].concat([
   "session",
   "share",
+  "account",
+  "budget",
+  "estimate",
 ]);
 
 /** The terms of the glossary that need a link, each a heading there. */

@@ -18,6 +18,9 @@ interface OpenBudgetsParts extends Pick<Foundation, "policies" | "opened" | "ope
   readonly fleet: Pick<Fleet, "replicaCount">;
 }
 
+/** Renewals of the lease of reservations, for each time that it lasts. */
+const beatsPerLease = 6;
+
 /** Between two log lines on one service's unread responses, in milliseconds. */
 const unreadIntervalMs = 3_600_000;
 
@@ -36,7 +39,8 @@ export function openBudgets(
   runtime: Runtime,
   { policies, opened, operator, fleet }: OpenBudgetsParts,
 ): OpenBudgets {
-  const { clock, random, logger, metrics } = runtime;
+  const { clock, random, logger, metrics, config } = runtime;
+  const leaseMs = config.budgetLeaseMs;
   const { coordination } = opened;
   const topUps = new TopUpRegistry({ records: operator.records, clock });
   const ledger = new StoreBudgetLedger({
@@ -44,6 +48,9 @@ export function openBudgets(
     clock,
     random,
     replicaCount: fleet.replicaCount,
+    reserveTimeoutMs: config.storeBudgetMs,
+    leaseMs,
+    heartbeatMs: leaseMs / beatsPerLease,
     onEvent: (event) => logLedger(event, logger),
   });
   const unread = new LogInterval<string>(unreadIntervalMs);

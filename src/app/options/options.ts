@@ -213,6 +213,14 @@ const storeRows = {
       "The longest time a decision waits for Redis, in milliseconds; never more " +
       "than 60 % of the caller's deadline.",
   }),
+  budgetLeaseMs: wholeNumberOption({
+    env: "HEADGATE_BUDGET_LEASE_MS",
+    range: [600, 3_600_000],
+    defaultValue: 30_000,
+    docs:
+      "How long Redis keeps what a replica has reserved of budgets after its last sign of life, " +
+      "in milliseconds.",
+  }),
   replicas: wholeNumberOption({
     env: "HEADGATE_REPLICAS",
     range: [1, 10_000],

@@ -72,6 +72,20 @@ export const problemExamples: Readonly<
     "match: {paths: [/shop/*]}, endpoint: /shop/.room",
   ),
   HG279: room("cookie: {sameSite: none, secure: false}", "cookie: {sameSite: none}"),
+  HG290: budget(
+    "amount: 5 EUR, period: day, over: {annotate: {headers: {host: slow}}}",
+    "amount: 5 EUR, period: day, over: {annotate: {headers: {x-budget: exceeded}}}",
+  ),
+  HG292: budget("amount: 5EUR, period: day", "amount: 5 EUR, period: day"),
+  HG293: budget("amount: 5 USD, period: day", "amount: 5 EUR, period: day"),
+  HG298: budget(
+    "services: [lm], amount: 5 EUR, period: day",
+    "services: [llm], amount: 5 EUR, period: day",
+  ),
+  HG299: budget(
+    "per: [model], amount: 5 EUR, period: day, overrides: [{values: [a, b], amount: 9 EUR}]",
+    "per: [model], amount: 5 EUR, period: day, overrides: [{values: [a], amount: 9 EUR}]",
+  ),
 };
 
 /** One descriptor, wrong and right. */
@@ -127,6 +141,23 @@ function room(wrong: string, right: string): { readonly wrong: string; readonly 
       "  services: [{name: shop, admission: {}}]",
       "  waitingRooms:",
       `    - {name: lobby, service: shop, ${text}}`,
+      "",
+    ].join("\n");
+  return { wrong: whole(wrong), right: whole(right) };
+}
+
+/** The names of one budget, wrong and right. */
+function budget(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
+  const whole = (text: string): string =>
+    [
+      "apiVersion: headgate.dev/v1alpha1",
+      "kind: Policy",
+      "metadata: {name: llm}",
+      "spec:",
+      "  prices: {currency: EUR, models: [{model: '*', input: 2.50, output: 10}]}",
+      "  services: [{name: llm, usage: {}}]",
+      "  budgets:",
+      `    - {name: spending, ${text}}`,
       "",
     ].join("\n");
   return { wrong: whole(wrong), right: whole(right) };

@@ -1,6 +1,7 @@
 import type { Style } from "../../app/base/style.js";
 import { many } from "../../core/base/many.js";
 import { formatTimestamp } from "../../core/base/timestamp.js";
+import type { BudgetProposal } from "../../recommend/budget-proposal.js";
 import type { CallerDemand } from "../../recommend/demand.js";
 import type { Proposal } from "../../recommend/proposal.js";
 import {
@@ -48,11 +49,12 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
     for (const proposal of own) lines.push("", ...proposalLines(proposal, style));
   }
   lines.push(...serviceLines(recommendation, style));
+  for (const proposal of recommendation.budgets) lines.push("", ...budgetLines(proposal, style));
   for (const { subject, missing } of notEnough) {
     lines.push("", `${style.bad("Not enough data")} for ${safeText(subject)}:`);
     lines.push(...missing.map((text) => `  ${safeText(text)}`));
   }
-  const isSilent = demands.length === 0 && services.length === 0;
+  const isSilent = demands.length + services.length + recommendation.budgets.length === 0;
   if (isSilent && (counts !== undefined || notEnough.length === 0)) {
     lines.push("", "No request met a limit of the policy.");
   }
@@ -60,6 +62,22 @@ export function renderRecommendation(outcome: RecommendOutcome, style: Style): s
     lines.push("", style.bold(safeText(file)), ...changed.map((line) => colored(line, style)));
   }
   return lines.join("\n");
+}
+
+function budgetLines(proposal: BudgetProposal, style: Style): readonly string[] {
+  const { budget, amount, was, line, why, callCount, accountCount } = proposal;
+  const { overCount, overNowCount } = proposal;
+  const now = was === undefined ? ", which the policy does not have" : `, now ${was}`;
+  const over = overNowCount === undefined ? "" : `, and ${overNowCount} above the amount now`;
+  return [
+    style.bold(`budget ${safeText(budget)}`),
+    `${countText(callCount)} calls of ${many(accountCount, "account")}`,
+    "",
+    `${style.good("Proposed")}: ${safeText(amount)}${now}`,
+    `  ${safeText(why)}`,
+    `  ${many(overCount, "account")} above it in the busiest period${over}`,
+    ...(line === undefined ? [] : [`  ${safeText(line)}`]),
+  ];
 }
 
 function lineText(count: number): string {

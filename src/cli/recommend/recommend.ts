@@ -199,6 +199,7 @@ async function fromLogs(
     sources,
     policy,
     forAll: logArguments.forAll,
+    headers: logArguments.names.wanted.headers,
     options: fitting,
     readLogs: (take) => reading.readOnce(take),
     digest: sha256,

@@ -8,6 +8,7 @@ import type { AskablePart } from "../../policy/services/descriptor-parts.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { askedOnce } from "../../policy/services/service-rate-limit.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
+import { withBudgetFacts } from "../../recommend/budget-log.js";
 import { wantedFacts } from "../../simulate/asked-service.js";
 import { type LogFormat, logFormats } from "../../simulate/log-reader.js";
 import { type NamedLogOptions, readNames } from "../../simulate/named-log.js";
@@ -68,7 +69,8 @@ export function readLogArguments(
   const forAll = readForAll(call);
   if (domain !== undefined) checkDomain(domain, policy, call);
   const facts = wantedFacts(forAll === undefined ? policy.services : [forAll]);
-  const wanted = { ...facts, timing };
+  const isOfPolicy = timing === "wanted" && forAll === undefined;
+  const wanted = { ...(isOfPolicy ? withBudgetFacts(facts, policy) : facts), timing };
   const names: NamedLogOptions = { wanted, renamed };
   checkNames(names, call);
   return { forAll, names };

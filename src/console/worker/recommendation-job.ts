@@ -2,6 +2,7 @@ import type { Digest } from "../../core/collections/keyed-hash.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { parsePeriod } from "../../policy/text/period.js";
+import { withBudgetFacts } from "../../recommend/budget-log.js";
 import { addRule } from "../../recommend/new-rule.js";
 import { recommendFromLogs, unreadableRatioMax } from "../../recommend/recommend-from-logs.js";
 import { proposes } from "../../recommend/recommendation.js";
@@ -11,7 +12,7 @@ import { CountedLog } from "../../simulate/counted-log.js";
 import { SeededRandom } from "../../simulate/engine/seeded-random.js";
 import { isGzip, lineBatches } from "../../simulate/line-batches.js";
 import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
-import type { LoggedRequest } from "../../simulate/logged-request.js";
+import type { LoggedRequest, WantedFacts } from "../../simulate/logged-request.js";
 import { parseParts } from "../../simulate/part-texts.js";
 import type { Markup } from "../../simulate/report/markup.js";
 import { createDigest } from "./digest.js";
@@ -73,6 +74,7 @@ export async function recommendFor(
       given: job.policies,
       isFixed: job.isFixed,
       isChosen: () => true,
+      headers: wantedOf(given.policy).headers,
       forAll: undefined,
       options: {
         refusedCallerRatioMax: job.refusedCallerRatioMax,
@@ -139,7 +141,7 @@ class LogPasses {
   async readOnce(take: (request: LoggedRequest) => void): Promise<void> {
     this.#pass += 1;
     const { format } = this.#job;
-    const wanted = { ...wantedFacts(this.#policy.services), timing: "wanted" } as const;
+    const wanted = wantedOf(this.#policy);
     const names = { wanted, renamed: new Map() };
     const counted = new CountedLog(new LogReader(format, names), take);
     for await (const lines of lineBatches(this.#chunks())) {
@@ -183,4 +185,9 @@ class LogPasses {
       throw new UnreadableLog(`The file cannot be read to its end: ${why}`);
     }
   }
+}
+
+/** What is read of each line of a log. */
+function wantedOf(policy: Policy): WantedFacts {
+  return withBudgetFacts({ ...wantedFacts(policy.services), timing: "wanted" }, policy);
 }

@@ -61,7 +61,7 @@ export function readCallFacts(
     isStream,
     lacksUsage: isStream && !includesUsage,
     ...(outputMax !== undefined && {
-      outputTokensMax: Math.min(usageCountMax, outputMax * Math.max(1, choiceCount)),
+      outputTokensMax: Math.min(usageCountMax, outputMax * choiceCount),
     }),
   };
 }

@@ -19,7 +19,7 @@ export interface JsonSink<Slot extends string> {
   documentEnd(): void;
 }
 
-/** Bytes that are kept of a key or a scalar: 128 characters, each as an escape. Longer keys are none. */
+/** Bytes that are kept of a key or a scalar: 128 characters, each as an escape. */
 export const jsonScalarBytesMax = 768;
 
 type State =
@@ -35,7 +35,8 @@ type State =
 /**
  * Finds wanted values in JSON that comes in pieces, and passes over the rest without keeping it.
  * What is no JSON is read as if it were, and never fails; it holds `jsonScalarBytesMax` bytes and
- * one entry for each of `jsonStepsMax` steps and a list around them. Documents may follow each other.
+ * one entry for each of `jsonStepsMax` steps and a list around them. Longer keys match nothing.
+ * Documents may follow each other.
  *
  * Source: RFC 8259.
  */
@@ -271,7 +272,10 @@ export class JsonReader<Slot extends string> {
   }
 
   #keptField(): JsonNode<Slot> | undefined {
-    if (this.#keptLength === jsonScalarBytesMax) return undefined;
+    const length = this.#keptLength;
+    if (length === jsonScalarBytesMax) return undefined;
+    const escapeAt = this.#kept.indexOf(backslash);
+    if (escapeAt === -1 || escapeAt >= length) return this.#field(this.#kept, 0, length);
     const key = this.#keptText();
     return this.#open
       .at(-1)

@@ -5,7 +5,7 @@ import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js"
 /** Characters that are kept of a model's name. */
 export const modelCharsMax = 128;
 
-/** A caller's name of a model, bounded. What is no character of Unicode, or half of one, is U+FFFD. */
+/** A caller's name of a model, bounded; half a character of Unicode becomes U+FFFD. */
 export function cutModel(text: string): string {
   return cutText(text, modelCharsMax).toWellFormed();
 }

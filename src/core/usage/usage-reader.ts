@@ -2,8 +2,8 @@ import type { Usage } from "../budgets/usage.js";
 import { AmazonFrameReader } from "./amazon-frame-reader.js";
 import { Base64Reader } from "./base64-reader.js";
 import { type ByteRange, JsonReader, type JsonSink } from "./json-reader.js";
+import { ReportedUsage } from "./reported-usage.js";
 import { type EventSink, SseReader } from "./sse-reader.js";
-import { UsageCounts } from "./usage-counts.js";
 import { parseCount } from "./usage-fields.js";
 import type { UsageForm, UsageSlot } from "./usage-forms.js";
 
@@ -59,7 +59,7 @@ type BodyKind = "sniffed" | "json" | "events" | "frames" | "unread";
 
 class BodyReader implements UsageReader, EventSink {
   readonly #form: UsageForm;
-  readonly #counts = new UsageCounts();
+  readonly #counts = new ReportedUsage();
   #kind: BodyKind;
   #unread: UnrecognisedReason | undefined;
   #byteCount = 0;
@@ -141,11 +141,11 @@ class BodyReader implements UsageReader, EventSink {
 
 /** What messages of Amazon's streams report, those included that stand in them as base64. */
 class FrameCounts implements JsonSink<UsageSlot> {
-  readonly #counts: UsageCounts;
+  readonly #counts: ReportedUsage;
   readonly #json: JsonReader<UsageSlot>;
   readonly #base64: Base64Reader;
 
-  constructor(form: UsageForm, counts: UsageCounts) {
+  constructor(form: UsageForm, counts: ReportedUsage) {
     this.#counts = counts;
     this.#json = new JsonReader(form.tree, counts);
     this.#base64 = new Base64Reader((bytes, from, to) => this.#json.push(bytes, from, to));
@@ -201,7 +201,7 @@ function isEncoded(contentEncoding: string): boolean {
     .some((coding) => !["", "identity"].includes(coding.trim()));
 }
 
-function addBedrockHeaders(counts: UsageCounts, headers: ReadonlyMap<string, string>): void {
+function addBedrockHeaders(counts: ReportedUsage, headers: ReadonlyMap<string, string>): void {
   for (const [slot, name] of bedrockHeaders) {
     const text = headers.get(`x-amzn-bedrock-${name}-token-count`);
     if (text !== undefined) counts.add(slot, parseCount(text));

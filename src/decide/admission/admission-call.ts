@@ -64,6 +64,12 @@ export type AdmissionAnswer =
   /** The rate limit is asked. */
   | { readonly kind: "asking"; readonly ticket: AdmissionTicket };
 
+/**
+ * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
+ * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
+ */
+export const waitTimeoutMarginMs = 200;
+
 /** What became of a request. */
 export type AdmissionVerdict = Exclude<AdmissionAnswer, { readonly kind: "asking" }>;
 

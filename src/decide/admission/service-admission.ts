@@ -13,24 +13,23 @@ import type { PermitPool } from "../../core/admission/permit-pool.js";
 import type { SharesPermits } from "../../core/admission/permit-share.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
-import type { RetryWait } from "../../core/admission/retry-after.js";
 import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
-import { joinMarks } from "../../core/limits/request-marks.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { type BudgetAnswer, unansweredEnd } from "../budget/budget-call.js";
-import type {
-  AdmissionAnswer,
-  AdmissionCall,
-  AdmissionRequest,
-  AdmissionTicket,
+import { unansweredEnd } from "../budget/budget-call.js";
+import {
+  type AdmissionAnswer,
+  type AdmissionCall,
+  type AdmissionRequest,
+  type AdmissionTicket,
+  waitTimeoutMarginMs,
 } from "./admission-call.js";
 import { AdmissionCounts } from "./admission-counts.js";
-import type { RateLimitAnswer } from "./admission-rate-limit.js";
+import { AdmissionQuestions } from "./admission-questions.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
 import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
@@ -38,7 +37,6 @@ import { permitLeaseMs } from "./permit-lease.js";
 import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-blocks.js";
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
-import { takeSharedKey } from "./shared-keys.js";
 
 /** What admission to a service is made of. */
 export interface ServiceAdmissionParts extends BlockParts {
@@ -59,12 +57,6 @@ export interface ServiceAdmissionParts extends BlockParts {
 }
 
 /**
- * How much longer than our own wait Envoy is told to wait, in milliseconds: our answer comes first.
- * The filter's `max_message_timeout` must be the longest wait plus this, or Envoy takes no notice.
- */
-export const waitTimeoutMarginMs = 200;
-
-/**
  * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
  * and lets wait who may. Outlives policies as long as one of this name is in them.
  *
@@ -81,6 +73,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   readonly #queue: AdmissionQueue<AdmittedRequest>;
   /** Who holds a permit, by when its lease ends. */
   readonly #leases = new ExpiryHeap<AdmittedRequest>();
+  readonly #questions: AdmissionQuestions;
   readonly #longWaits = new LongWaits();
   readonly #capacityChanges = new CapacityChanges();
 
@@ -95,6 +88,14 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const nowMs = (): number => clock.monotonicMs();
     const common = { shares, digest, peerPercentMax, onGrown, nowMs };
     this.#pools = new ServicePools({ policy: service, ...common });
+    this.#questions = new AdmissionQuestions({
+      ...{ clock, counts: this.counts, delayed: parts.delayed, sharedKeys: parts.sharedKeys },
+      blocks: () => this.#blocks,
+      isDry: (visit, block) => this.#isDry(visit, block),
+      refuseIfFull: (visit, nowMs) => this.#refuseIfFull(visit, nowMs),
+      refuse: (visit, cause, grounds) => this.#refuse(visit, cause, grounds),
+      enter: (visit, nowMs) => this.#enter(visit, nowMs),
+    });
     this.#queue = new AdmissionQueue({
       clock,
       whole: this.#pools.whole,
@@ -287,41 +288,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (cause !== undefined) {
       this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
     } else {
-      this.#takeKey(visit, nowMs);
-    }
-  }
-
-  /** Counts it among those of its caller in the fleet, where they are counted there. */
-  #takeKey(visit: AdmittedRequest, nowMs: number): void {
-    const { sharedKeys } = this.#parts;
-    const { keyed, policy } = this.#blocks.admission ?? {};
-    const limit = policy?.maxInFlightPer;
-    if (sharedKeys === undefined || keyed === undefined || limit?.scope !== "fleet") {
-      this.#askRateLimit(visit, nowMs);
-      return;
-    }
-    if (this.#refuseIfFull(visit, nowMs)) return;
-    const isEnforced = !this.#isDry(visit, "permits");
-    const deadlineMs = deadlineMsOf(visit, nowMs);
-    const parts = { service: this.name, limit, keyed, sharedKeys, isEnforced, deadlineMs };
-    takeSharedKey(visit, parts, ({ isIn, isOverInFleet }) => {
-      const countedMs = this.#parts.clock.monotonicMs();
-      if (!isEnforced) {
-        if (isOverInFleet) this.counts.dryRefused.add(visit.priority, "concurrency");
-      } else if (isIn) this.#askRateLimit(visit, countedMs);
-      else this.#refuse(visit, "concurrency", { wait: visit.pool.retryWait(countedMs) });
-    });
-    // What is never refused does not wait for the count.
-    if (!isEnforced) this.#askRateLimit(visit, nowMs);
-  }
-
-  #askRateLimit(visit: AdmittedRequest, nowMs: number): void {
-    const { rateLimit } = this.#blocks;
-    if (rateLimit === undefined || visit.request.isObserved) {
-      this.#askBudgets(visit, nowMs);
-    } else if (!this.#refuseIfFull(visit, nowMs)) {
-      const deadlineMs = deadlineMsOf(visit, nowMs);
-      rateLimit.ask(visit.request, deadlineMs, (answer) => this.#rateLimited(visit, answer));
+      this.#questions.ask(visit, nowMs);
     }
   }
 
@@ -349,81 +316,6 @@ export class ServiceAdmission implements AdmittedRequestHost {
   /** Whether a block only counts for this request. */
   #isDry({ request }: AdmittedRequest, block: AdmissionBlock): boolean {
     return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
-  }
-
-  #rateLimited(visit: AdmittedRequest, answer: RateLimitAnswer): void {
-    // Its caller may have left meanwhile.
-    if (visit.stage !== "asking") {
-      if (answer.kind === "delayed") this.#parts.delayed.release();
-      return;
-    }
-    if (answer.kind === "failed") this.counts.rateLimitFailedCount += 1;
-    if (answer.kind === "passes" || answer.kind === "delayed") visit.marks = answer.marks;
-    if (answer.kind === "delayed") {
-      this.#delay(visit, answer.delayMs);
-    } else if (answer.kind !== "denied") {
-      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
-    } else if (this.#isDry(visit, "rateLimit")) {
-      this.counts.dryRefused.add(visit.priority, "rateLimit");
-      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
-    } else {
-      const wait: RetryWait = { kind: "known", ms: answer.retryMs };
-      this.#refuse(visit, "rateLimit", { wait, reportedRule: answer.reportedRule });
-    }
-  }
-
-  /** Holds a charged request until it fits. If its caller leaves, others do not move up. */
-  #delay(visit: AdmittedRequest, delayMs: number): void {
-    if (this.#isDry(visit, "rateLimit")) {
-      this.#parts.delayed.release();
-      this.counts.dryDelayedCount += 1;
-      this.#askBudgets(visit, this.#parts.clock.monotonicMs());
-      return;
-    }
-    visit.stage = "delayed";
-    this.counts.delayedNow += 1;
-    visit.cancelDelay = this.#parts.delayed.hold(delayMs, () => this.#endDelay(visit));
-    visit.delayedMs = delayMs;
-    // Envoy takes one extension of its timeout, so this one covers the queue as well.
-    const queueMs = this.#blocks.admission?.policy.queue?.waitMsMax ?? 0;
-    const timeoutMs = Math.ceil(delayMs + queueMs) + waitTimeoutMarginMs;
-    visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
-  }
-
-  #endDelay(visit: AdmittedRequest): void {
-    visit.cancelDelay = undefined;
-    visit.stage = "asking";
-    this.counts.delayedNow -= 1;
-    this.counts.delays.add(visit.delayedMs);
-    this.#askBudgets(visit, this.#parts.clock.monotonicMs());
-  }
-
-  /** Reserves what it may cost, before it takes a permit or waits for one. */
-  #askBudgets(visit: AdmittedRequest, nowMs: number): void {
-    const { budgets } = this.#blocks;
-    if (budgets === undefined) {
-      this.#enter(visit, nowMs);
-    } else if (!this.#refuseIfFull(visit, nowMs)) {
-      budgets.ask(visit.request, deadlineMsOf(visit, nowMs), (answer) =>
-        this.#budgeted(visit, answer),
-      );
-    }
-  }
-
-  #budgeted(visit: AdmittedRequest, answer: BudgetAnswer): void {
-    if (answer.kind === "denied") {
-      const { budget, retryMs } = answer;
-      const wait: RetryWait =
-        retryMs === undefined ? { kind: "unknown" } : { kind: "known", ms: retryMs };
-      if (visit.stage === "asking") this.#refuse(visit, "budget", { wait, budget });
-    } else if (visit.stage === "asking") {
-      visit.budgeted = answer.call;
-      visit.marks = joinMarks(visit.marks, answer.marks);
-      this.#enter(visit, this.#parts.clock.monotonicMs());
-    } else {
-      // Its caller has left meanwhile.
-      answer.call.end(unansweredEnd);
-    }
   }
 
   /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
@@ -569,11 +461,6 @@ function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
   const hasResponse = isIn && (response !== undefined || end === "completed");
   budgeted?.end(hasResponse ? { hasResponse, status: response?.status } : unansweredEnd);
-}
-
-/** When its caller stops waiting, on the monotonic clock; Infinity where nobody said. */
-function deadlineMsOf(visit: AdmittedRequest, nowMs: number): number {
-  return nowMs + (visit.remainingMs(nowMs) ?? Number.POSITIVE_INFINITY);
 }
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */

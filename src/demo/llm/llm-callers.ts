@@ -45,8 +45,8 @@ export type LlmEnd =
   /** By another model than the one that was asked for. */
   | "fallback"
   | "left"
-  /** The header says why. */
-  | { readonly refusedBy: string }
+  /** What refused it, in a word and in a sentence. */
+  | { readonly refusedBy: string; readonly detail: string }
   | { readonly failed: string };
 
 interface LlmCallersParts {
@@ -137,22 +137,32 @@ function sendCall(
     const { statusCode = 0 } = response;
     let byteCount = 0;
     let isOther = false;
+    let text = "";
     response.on("data", (chunk: Buffer) => {
       // Both providers name the model in their first event.
       if (byteCount === 0) isOther = !chunk.includes(`"model":"${askedModel}"`);
       byteCount += chunk.length;
+      if (statusCode !== httpStatuses.ok && text.length < refusalCharsMax) text += String(chunk);
       if (user.leavesAtBytes === undefined || byteCount < user.leavesAtBytes) return;
       end("left");
       sent.destroy();
     });
     response.once("error", () => end({ failed: "the response broke off" }));
     response.once("end", () => {
-      const reason = response.headers["x-headgate-reason"];
       if (statusCode === httpStatuses.ok) end(isOther ? "fallback" : "answered");
-      else if (typeof reason === "string") end({ refusedBy: reason });
-      else end({ failed: `status ${statusCode}` });
+      else end(readRefusal(text) ?? { failed: `status ${statusCode}` });
     });
   });
   sent.end(body);
   return sent;
+}
+
+/** Longest body of a refusal that is read, in UTF-16 units. */
+const refusalCharsMax = 2_000;
+
+/** Reads `application/problem+json` of Headgate; undefined where it is none. */
+function readRefusal(text: string): LlmEnd | undefined {
+  const [, refusedBy] = /"cause":"(\w+)"/.exec(text) ?? [];
+  const [, detail = ""] = /"detail":"([^"\\]*)"/.exec(text) ?? [];
+  return refusedBy === undefined ? undefined : { refusedBy, detail };
 }

@@ -59,7 +59,7 @@ export class LlmReport {
   #cell(tally: Tally = new Map()): string {
     const { style } = this.#parts;
     const parts = Array.from(tally, ([words, count]) => `${count} ${words}`);
-    const painted = parts.map((part) => (/ 429| failed/.test(part) ? style.bad(part) : part));
+    const painted = parts.map((part) => (/refused|failed/.test(part) ? style.bad(part) : part));
     const width = parts.join("  ").length;
     return painted.join("  ") + " ".repeat(Math.max(2, columnChars - width));
   }
@@ -83,8 +83,8 @@ export class LlmReport {
     }
     if (typeof end === "string" || !("refusedBy" in end)) return undefined;
     return {
-      what: `The first 429 for ${end.refusedBy}: ${name} of team ${team}.`,
-      why: `Nothing was charged. The limits are in ${policyPath}.`,
+      what: `The first refusal by ${end.refusedBy}: ${name} of team ${team}. ${end.detail}`,
+      why: `Nothing is charged for it. The limits are in ${policyPath}.`,
     };
   }
 }
@@ -93,5 +93,5 @@ function wordsOf(end: LlmEnd): string {
   if (end === "answered") return "ok";
   if (end === "fallback") return "cheaper";
   if (end === "left") return "left";
-  return "failed" in end ? `failed (${end.failed})` : `x 429 ${end.refusedBy}`;
+  return "failed" in end ? `failed (${end.failed})` : `refused (${end.refusedBy})`;
 }

@@ -1,31 +1,21 @@
-import type { ParsedNode } from "yaml";
 import { type BudgetUnit, countsOf } from "../../core/budgets/budget-cost.js";
-import type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
+import { type PriceTable, priceOfUsage } from "../../core/budgets/price.js";
 import { parseGlob } from "../../core/collections/glob.js";
 import { warnOfCluster } from "../limits/over.js";
 import { quoteText } from "../problems/problem.js";
-import type { NodeReader } from "../text/node-reader.js";
 import { amountWords } from "./amount.js";
-import type { BudgetDraft } from "./budget-list.js";
+import type { BudgetDraft, MeasuredService } from "./budget-draft.js";
 import type { BudgetPolicy, ServiceUsage } from "./budget-policy.js";
 
-/** A service whose usage is measured, and where it says so. */
-export interface MeasuredService {
-  readonly name: string;
-  readonly usage: ServiceUsage;
-  readonly node: ParsedNode;
-  readonly reader: NodeReader;
-}
-
 /** A budget that is right, and how it was written. */
-export interface ReadBudget {
+interface ResolvedBudget {
   readonly budget: BudgetPolicy;
   readonly draft: BudgetDraft;
 }
 
 /** What warnings are about. */
 interface LintContext {
-  readonly budgets: readonly ReadBudget[];
+  readonly budgets: readonly ResolvedBudget[];
   readonly services: readonly MeasuredService[];
   readonly prices: PriceTable | undefined;
   /** Whether a cluster is one of the policy's services. */
@@ -52,7 +42,7 @@ function charges({ services }: BudgetPolicy, service: string): boolean {
 
 function warnOfIdleUsage(
   { name, node, reader }: MeasuredService,
-  budgets: readonly ReadBudget[],
+  budgets: readonly ResolvedBudget[],
 ): void {
   if (budgets.some(({ budget }) => charges(budget, name))) return;
   reader.warn(node, {
@@ -75,7 +65,7 @@ function reports({ source }: ServiceUsage, unit: BudgetUnit): boolean {
 
 /** What nobody reports is charged as it was estimated. */
 function warnOfSilence(
-  { budget, draft: { block } }: ReadBudget,
+  { budget, draft: { block } }: ResolvedBudget,
   charged: readonly MeasuredService[],
 ): void {
   const silent = charged.filter(({ usage }) => !reports(usage, budget.unit));
@@ -89,7 +79,7 @@ function warnOfSilence(
     message:
       first === undefined
         ? "no service has `usage`, so the budget charges nothing"
-        : `the service ${quoteText(first.name)} does not report ${counts}; calls cost their estimates`,
+        : `${quoteText(first.name)} does not report ${counts}, so calls cost their estimates`,
     expected:
       first === undefined
         ? "usage: {} at a service"
@@ -99,7 +89,7 @@ function warnOfSilence(
 
 /** Warns of models that are charged at the dearest price of the table. */
 function warnOfUnpriced(
-  { budget, draft: { block } }: ReadBudget,
+  { budget, draft: { block } }: ResolvedBudget,
   charged: readonly MeasuredService[],
   { models: prices }: PriceTable,
 ): void {
@@ -137,7 +127,7 @@ function mayOverlap(one: string, other: string): boolean {
  * That is cut to what an account holds, so calls pass one at a time until costs are learned.
  */
 function warnOfSmallAmount(
-  { budget, draft: { block } }: ReadBudget,
+  { budget, draft: { block } }: ResolvedBudget,
   charged: readonly MeasuredService[],
   prices: PriceTable | undefined,
 ): void {
@@ -146,14 +136,15 @@ function warnOfSmallAmount(
   const least = Math.min(...amounts.filter((amount) => amount > 0));
   for (const { name, usage } of charged) {
     const { initial } = usage.estimate;
-    const price = unit.kind === "money" ? dearestOf(budget, prices) : undefined;
-    const estimate = estimateOf(unit, initial, price);
+    const estimate = estimateOf(budget, initial, prices);
     if (estimate <= least || !Number.isFinite(least)) continue;
     const fitting = Math.max(1, Math.floor((initial * least) / estimate));
     const words = (count: number): string => amountWords(count, unit, prices);
     block.reader.warn(block.field("amount")?.key ?? block.fields.node, {
       id: "HG254",
-      message: `a call of ${quoteText(name)} is estimated at ${words(estimate)}, and an account holds ${words(least)}`,
+      message:
+        `a call of ${quoteText(name)} is estimated at ${words(estimate)}, and an account ` +
+        `holds ${words(least)}`,
       expected: `at least ${words(estimate)}, or usage: {estimate: {initial: ${fitting}}}`,
     });
     return;
@@ -161,21 +152,20 @@ function warnOfSmallAmount(
 }
 
 /** What is reserved for a call of so many output tokens, or of so many units. */
-function estimateOf({ kind }: BudgetUnit, initial: number, price: number | undefined): number {
+function estimateOf(budget: BudgetPolicy, initial: number, prices: PriceTable | undefined): number {
+  const { kind } = budget.unit;
   if (kind === "calls") return 1;
-  return price === undefined ? initial : Math.ceil((initial * price) / 1_000_000);
-}
-
-/** The dearest price of output among those that a budget's models may have. */
-function dearestOf(budget: BudgetPolicy, prices: PriceTable | undefined): number {
-  const rows: readonly ModelPrice[] = prices?.models ?? [];
+  if (kind !== "money") return initial;
+  const rows = prices?.models ?? [];
   const own = rows.filter(({ model }) => countsModel(budget, model));
-  const all = (own.length > 0 ? own : rows).flatMap(({ tiers }) => tiers);
-  return Math.max(0, ...all.map(({ output }) => output));
+  const costs = (own.length > 0 ? own : rows).flatMap((row) =>
+    row.tiers.map((tier) => priceOfUsage({ ...row, tiers: [tier] }, { outputTokens: initial })),
+  );
+  return Math.max(0, ...costs);
 }
 
 function warnOfStranger(
-  { budget: { over }, draft: { block } }: ReadBudget,
+  { budget: { over }, draft: { block } }: ResolvedBudget,
   knowsCluster: (cluster: string) => boolean,
 ): void {
   if (over?.kind !== "fallback" || over.to.kind !== "cluster") return;

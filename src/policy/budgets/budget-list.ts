@@ -3,12 +3,12 @@ import { entriesMax } from "../../core/budgets/account.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { PriceTable } from "../../core/budgets/price.js";
 import { quoteText, visibleText } from "../problems/problem.js";
-import type { Block } from "../text/block.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import type { PlacedValue } from "../text/object.js";
 import { resolveAmount, type WrittenAmount } from "./amount.js";
-import { lintBudgets, type MeasuredService } from "./budget-lints.js";
+import type { BudgetDraft, MeasuredService } from "./budget-draft.js";
+import { lintBudgets } from "./budget-lints.js";
 import type { BudgetPolicy } from "./budget-policy.js";
 
 /** Budgets of one policy. */
@@ -19,18 +19,6 @@ export const budgetsMax = 128;
  * requests in flight.
  */
 export const budgetsPerServiceMax = entriesMax - 1;
-
-/** A budget as it was read; its unit may be known by another file. */
-export interface BudgetDraft {
-  readonly budget: Omit<BudgetPolicy, "unit" | "amount" | "overrides">;
-  readonly block: Block;
-  readonly amount: PlacedValue<WrittenAmount>;
-  readonly overrides: readonly {
-    readonly values: readonly string[];
-    readonly amount: PlacedValue<WrittenAmount>;
-  }[];
-  readonly serviceNodes: readonly ParsedNode[];
-}
 
 /** What budgets are held against when all files are read. */
 interface BudgetContext {
@@ -77,8 +65,8 @@ export class BudgetList {
   }
 
   /**
-   * The price table is set once; a second one is reported. Of one that is wrong, which is undefined,
-   * no amount of money is known to be wrong.
+   * The price table is set once; a second one is reported. Of one that is wrong, which is
+   * undefined, no amount of money is known to be wrong.
    */
   setPrices(prices: PriceTable | undefined, node: ParsedNode, reader: NodeReader): void {
     if (this.#pricesPlace !== undefined) {
@@ -101,8 +89,9 @@ export class BudgetList {
       return budget === undefined ? [] : [{ budget, draft }];
     });
     for (const { name } of measured) this.#refuseMany(name);
-    if (services !== undefined)
+    if (services !== undefined) {
       lintBudgets({ budgets: read, services: measured, prices, knowsCluster });
+    }
     return { budgets: read.map(({ budget }) => budget), prices };
   }
 
@@ -113,7 +102,7 @@ export class BudgetList {
     const extra = charging[budgetsPerServiceMax];
     extra?.block.report("name", {
       id: "HG160",
-      message: `more than ${budgetsPerServiceMax} budgets charge the service ${quoteText(service)}`,
+      message: `the service ${quoteText(service)} has more than ${budgetsPerServiceMax} budgets`,
       expected: `at most ${budgetsPerServiceMax} budgets for each service`,
     });
   }

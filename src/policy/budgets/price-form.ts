@@ -18,7 +18,7 @@ export const modelPricesMax = 512;
 export const tiersMax = 8;
 
 /** Decimal places of amounts. */
-export const decimalsBounds = { min: 4, max: 9 } as const;
+const decimalsBounds = { min: 4, max: 9 } as const;
 
 const currencyRule: TextRule = {
   charsMax: 3,

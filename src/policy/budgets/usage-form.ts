@@ -23,10 +23,10 @@ import type { ModelSource, ServiceUsage, UsageSource } from "./budget-policy.js"
 import { modelName } from "./model-pattern.js";
 
 /** Bytes of a request's body that may be read to decide about it. */
-export const requestBodyBounds: NumberBounds = { min: 1_024, max: 16 * 2 ** 20 };
+const requestBodyBounds: NumberBounds = { min: 1_024, max: 16 * 2 ** 20 };
 
 /** The longest call. */
-export const callBounds: DurationBounds = { minMs: 1_000, maxMs: 86_400_000 };
+const callBounds: DurationBounds = { minMs: 1_000, maxMs: 86_400_000 };
 
 /** Steps of one path into a response. */
 export const usagePathMax = 16;
@@ -95,12 +95,13 @@ function countMap<Place>(place: FieldType<Place>, expected: string) {
       const message = `${quoteText(at.name)} is empty`;
       return reader.report(at.key, { id: "HG125", message, expected });
     }
-    const read = rows.flatMap((row) => {
+    const counts: { -readonly [Count in keyof Counts]: Counts[Count] } = {};
+    for (const row of rows) {
       const count = countOf(reader, row);
       const value = place.read(reader, row);
-      return count === undefined || value === undefined ? [] : [[count, value] as const];
-    });
-    return Object.fromEntries(read) as Counts;
+      if (count !== undefined && value !== undefined) counts[count] = value;
+    }
+    return counts;
   });
 }
 

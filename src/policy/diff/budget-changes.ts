@@ -156,7 +156,8 @@ function comparePrices(
     `${currency} with ${decimals} decimals`;
   const isSameUnit = unitOf(before) === unitOf(after);
   if (!isSameUnit) {
-    const words = `the unit changes from ${unitOf(before)} to ${unitOf(after)}; what was spent is not converted`;
+    const units = `from ${unitOf(before)} to ${unitOf(after)}`;
+    const words = `the unit changes ${units}; what was spent is not converted`;
     changes.push({ effect: "different", place, words });
   }
   const old = new Map(before.models.map((row) => [rowName(row), row]));

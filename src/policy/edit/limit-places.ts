@@ -62,13 +62,30 @@ export function findService(
   sources: readonly PolicyText[],
   name: string,
 ): (WrittenPlace & { readonly value: Readonly<Record<string, unknown>> }) | undefined {
+  return findItem(sources, "services", name);
+}
+
+/** Where a budget is written, and what stands there. */
+export function findBudget(
+  sources: readonly PolicyText[],
+  name: string,
+): ReturnType<typeof findService> {
+  return findItem(sources, "budgets", name);
+}
+
+/** The item of a list of `spec` that has this name. */
+function findItem(
+  sources: readonly PolicyText[],
+  list: "services" | "budgets",
+  name: string,
+): ReturnType<typeof findService> {
   for (const source of sources) {
     const root = readPlain(source);
     const spec = isObject(root) ? root["spec"] : undefined;
-    const services = isObject(spec) ? spec["services"] : undefined;
-    for (const [i, value] of (Array.isArray(services) ? services : []).entries()) {
+    const items = isObject(spec) ? spec[list] : undefined;
+    for (const [i, value] of (Array.isArray(items) ? items : []).entries()) {
       if (!isObject(value) || value["name"] !== name) continue;
-      return { source, path: ["spec", "services", i], isPolicy: true, value };
+      return { source, path: ["spec", list, i], isPolicy: true, value };
     }
   }
   return undefined;

@@ -30,7 +30,8 @@ const annotate = object(
   {
     headers: field(
       requestHeaders(headersExpected),
-      "Headers of the request to the upstream. What callers send under these names is replaced.",
+      "Headers of the request to the upstream. In ext_proc, those of the same names that callers " +
+        "send are removed.",
       { needs: headersExpected },
     ),
   },

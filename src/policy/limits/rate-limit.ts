@@ -302,7 +302,8 @@ function readOver(
     needsCluster(cluster, () => warnOfCluster(block.reader, written.key, cluster));
   }
   needsExtProc(() => {
-    const message = `the ${over.kind} has no effect, because no service asks for this limit in ext_proc`;
+    const why = "because no service asks for this limit in ext_proc";
+    const message = `the ${over.kind} has no effect, ${why}`;
     block.reader.warn(written.key, { id: over.kind === "delay" ? "HG173" : "HG174", message });
   });
   return over;

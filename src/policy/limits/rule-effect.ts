@@ -42,8 +42,8 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   const needsExtProc = (warn: () => void): void => setting.names.needExtProc(setting.domain, warn);
   const needsCluster = (cluster: string, warn: () => void): void =>
     setting.names.needCluster(cluster, warn);
-  const told = { defineName, needsExtProc, needsCluster };
-  const limitSetting = { dialect, mode: settings.mode, defaults, ...told };
+  const callbacks = { defineName, needsExtProc, needsCluster };
+  const limitSetting = { dialect, mode: settings.mode, defaults, ...callbacks };
   const readOne = (node: ParsedNode): RateLimit | undefined =>
     readRateLimit(reader, node, limitSetting);
   const one = oneField && readSingle(reader, oneField, readOne);

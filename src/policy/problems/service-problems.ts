@@ -123,7 +123,7 @@ export const serviceProblemRows = {
     severity: "warning",
   },
   HG237: {
-    title: "A request usually costs more hits than a limit can hold at once.",
+    title: "A request typically costs more hits than a limit can hold at once.",
     remedy:
       "Raise the `burst` of the limit above the largest cost. A charge above it is refused, " +
       "and one after the response is not counted.",

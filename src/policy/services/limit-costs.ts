@@ -7,8 +7,8 @@ const oneHit: DescriptorHits = { kind: "fixed", count: 1 };
 
 type ClaimedDescriptor = RateLimitClaim["descriptors"][number];
 
-/** What a usual request costs by a format of Envoy's, in hits; undefined: nobody knows. */
-function usualCost(format: string): number | undefined {
+/** What a typical request costs by a format of Envoy's, in hits; undefined: nobody knows. */
+function typicalCost(format: string): number | undefined {
   // A small body of JSON, or a short prompt.
   if (/BYTES|TOKEN/i.test(format)) return 1_000;
   return format.startsWith("%DURATION") ? 100 : undefined;
@@ -23,16 +23,18 @@ function usualCost(format: string): number | undefined {
 export function warnOfCosts({ reader, descriptors }: RateLimitClaim, rules: readonly Rule[]): void {
   for (const descriptor of descriptors) {
     const { hits = oneHit, isRefund = false, node } = descriptor;
-    const cost = hits.kind === "fixed" ? hits.count : usualCost(hits.format);
+    const cost = hits.kind === "fixed" ? hits.count : typicalCost(hits.format);
     if (cost === undefined || isRefund) continue;
     for (const rule of metRules(descriptor, rules)) {
       const tight = limitsOf(rule).find((limit) => isTooTight(limit, cost));
       if (tight === undefined) continue;
       const name = quoteText(tight.name ?? rule.label);
-      const costs = hits.kind === "fixed" ? "costs" : "usually costs";
+      const costs = hits.kind === "fixed" ? "costs" : "typically costs";
       reader.warn(node, {
         id: hits.kind === "fixed" ? "HG236" : "HG237",
-        message: `a request ${costs} ${cost} hits, and the limit ${name} holds ${tight.burst} at once`,
+        message:
+          `a request ${costs} ${cost} hits, and the limit ${name} holds ` +
+          `${tight.burst} at once`,
         expected: `burst: ${cost} or more at the limit, or fewer hits`,
       });
       break;

@@ -1,6 +1,6 @@
 import type { ParsedNode } from "yaml";
 import type { Rule } from "../../core/limits/limit.js";
-import type { MeasuredService } from "../budgets/budget-lints.js";
+import type { MeasuredService } from "../budgets/budget-draft.js";
 import { quoteText, visibleText } from "../problems/problem.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { findNearestName } from "../text/nearest-name.js";

@@ -1,4 +1,5 @@
 import type { HeaderField } from "../../core/base/header-field.js";
+import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { quoteText } from "../problems/problem.js";
 import { type FieldType, readBy, text } from "./form.js";
 import type { Field, NodeReader } from "./node-reader.js";
@@ -19,8 +20,21 @@ const valueRule: TextRule = {
  * whom it is for, and those that Envoy keeps for itself. Source: RFC 9110 section 7.6.1; Envoy,
  * HeaderMutationRules.
  */
-const reservedHeader =
-  /^(?:connection|content-length|host|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|x-envoy-.*|x-headgate-fallback)$/;
+const reservedHeader = new RegExp(
+  `^(?:${[
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-.*",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-envoy-.*",
+    fallbackHeader,
+  ].join("|")})$`,
+);
 
 /** Headers by name, 1 to `max`, that are set on requests to the upstream. */
 export function requestHeaders(

@@ -37,14 +37,35 @@ export function recommendationReport(recommendation: Recommendation): readonly M
       ),
     ]),
     ...serviceParts(recommendation),
+    ...budgetParts(recommendation),
   ];
+}
+
+function budgetParts({ budgets }: Recommendation): readonly Markup[] {
+  if (budgets.length === 0) return [];
+  const titles = ["budget", "proposed", "now", "accounts", "above it", "where it comes from"];
+  const rows = budgets.map((one) => [
+    one.budget,
+    one.amount,
+    one.was ?? "–",
+    String(one.accountCount),
+    String(one.overCount),
+    one.why,
+  ]);
+  return [element("h2", {}, ["Budgets"]), tableOf({ label: "Budgets", titles, rows })];
 }
 
 function isOf(proposal: Proposal, demand: CallerDemand): boolean {
   return proposal.domain === demand.domain && proposal.rule === demand.rule;
 }
 
-function overview({ proposals, services, notEnough, warnings }: Recommendation): readonly Markup[] {
+function overview({
+  proposals,
+  services,
+  budgets,
+  notEnough,
+  warnings,
+}: Recommendation): readonly Markup[] {
   const rows = proposals.map((one) => [
     limitName(one),
     proposedText(one),
@@ -55,7 +76,7 @@ function overview({ proposals, services, notEnough, warnings }: Recommendation):
   const titles = ["limit", "proposed", "now", "requests refused", "callers refused on a day"];
   return [
     ...(rows.length > 0 ? [tableOf({ label: "Proposals", titles, rows })] : []),
-    ...(rows.length === 0 && services.length === 0
+    ...(rows.length + services.length + budgets.length === 0
       ? [element("p", {}, ["Nothing is proposed."])]
       : []),
     ...notEnough.map(({ subject, missing }) => {

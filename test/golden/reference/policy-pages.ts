@@ -41,6 +41,12 @@ const parts: readonly SchemaSection[] = [
     ],
   },
   {
+    name: "budgets",
+    title: "Policy: budgets",
+    purpose: "This page lists the fields of budgets, of prices, and of a service's `usage`.",
+    roots: ["budgets[]", "prices", "services[].usage"],
+  },
+  {
     name: "services",
     title: "Policy: services",
     purpose: "This page lists the fields of a service, and of the descriptors of its requests.",
@@ -99,7 +105,7 @@ function linksToOthers(): string {
       "none, or that it depends on other values, as described.",
   );
   const lines = ["rate-limits", "services", "admission", "concurrency", "envoy", "quotas"]
-    .concat("waiting-rooms", "proxies")
+    .concat("waiting-rooms", "budgets", "proxies")
     .flatMap((name) => parts.find((one) => one.name === name) ?? [])
     .map(
       ({ name, title, purpose }) =>

@@ -40,6 +40,7 @@ describe("recommendFromLogs", () => {
       isChosen: () => true,
       only: row.only,
       forAll: undefined,
+      headers: [],
       options: {
         refusedCallerRatioMax: 0.01,
         refusedRequestRatioMax: 0.001,

@@ -63,6 +63,25 @@ describe("createJsonReader()", () => {
     expect(createJsonReader(names)(line)).not.toHaveProperty("timing");
   });
 
+  it("reads what a call used, and nothing that is no count", () => {
+    const wanted = { ...names.wanted, usage: "wanted" } as const;
+    const line = JSON.stringify({
+      start_time: start,
+      model: "m".repeat(200),
+      prompt_tokens: 120,
+      cached_tokens: "7",
+      output_tokens: -1,
+      bytes_sent: 1e21,
+      units: "1.5",
+    });
+    expect(createJsonReader({ ...names, wanted })(line)?.usage).toEqual({
+      model: "m".repeat(128),
+      counts: { inputTokens: 120, cachedTokens: 7 },
+    });
+    expect(createJsonReader(names)(line)).not.toHaveProperty("usage");
+    expect(readNames(wanted)).toContain("output-tokens");
+  });
+
   it("reads other names where it is told them", () => {
     const renamed = new Map([
       ["time", "at"],

@@ -16,9 +16,9 @@ beforeEach(() => {
 });
 
 /** The store has answered that so much is used, and let the call in. */
-function learn(entry: ReservedEntry, spent: number, reserved: number, nowUs = startUs): void {
+function learn(entry: ReservedEntry, spent: number, reserved: number): void {
   const entries = [{ spent, reserved, isOver: false }];
-  local.learn([entry], { isReserved: true, entries, nowUs });
+  local.learn([entry], { isReserved: true, entries, nowUs: startUs });
 }
 
 /** How many calls of an estimate are let in. */

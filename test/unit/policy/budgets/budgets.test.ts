@@ -269,8 +269,8 @@ describe("readPrices()", () => {
       "model: a*, input: 4, validFrom: 2026-02-01T00:00:00+01:00",
     );
     expect(found?.map(({ model, validFromMs }) => [model, validFromMs])).toEqual([
-      ["a*", Date.UTC(2026, 1) - 3_600_000],
-      ["a*", Date.UTC(2026, 0)],
+      ["a*", 1_769_900_400_000],
+      ["a*", 1_767_225_600_000],
       ["a*", undefined],
       ["b", undefined],
     ]);

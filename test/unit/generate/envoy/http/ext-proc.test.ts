@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { waitTimeoutMarginMs } from "../../../../../src/decide/admission/service-admission.js";
+import { waitTimeoutMarginMs } from "../../../../../src/decide/admission/admission-call.js";
 import {
   announcedWaitMarginMs,
   extProcFilter,

@@ -4,10 +4,10 @@ import { cutModel, type MutableUsage, parseCount } from "./usage-fields.js";
 import type { UsageSlot } from "./usage-forms.js";
 
 /** Bytes of text that stand for one token, where nobody reports tokens. */
-export const bytesPerToken = 4;
+const bytesPerToken = 4;
 
 /** Collects what the documents of one response report. */
-export class UsageCounts implements JsonSink<UsageSlot> {
+export class ReportedUsage implements JsonSink<UsageSlot> {
   readonly #counts = new Map<UsageSlot, number>();
   #model = "";
   /** Texts of the model since output tokens were last reported, and their bytes. */
