@@ -179,6 +179,13 @@ ${note(spec.rows.waitingRooms, 2)}
   #     service: ${quoted(protectedName)}
   #     capacity: {activeUsers: 500}
 
+${note(spec.rows.budgets, 2)}
+  # budgets:
+  #   - name: team-month
+  #     per: [{header: x-team}]
+  #     amount: 1_000_000 tokens
+  #     period: month
+
   proxies:
 ${note(proxies.rows.expected, 4)}
     expected: ${proxies.rows.expected.writtenDefault}

@@ -1,3 +1,4 @@
+import type { HeaderField } from "../../core/base/header-field.js";
 import { type BudgetUnit, countsOf } from "../../core/budgets/budget-cost.js";
 import { type PriceTable, priceOfUsage } from "../../core/budgets/price.js";
 import { parseGlob } from "../../core/collections/glob.js";
@@ -33,6 +34,7 @@ export function lintBudgets({ budgets, services, prices, knowsCluster }: LintCon
     }
     warnOfSmallAmount(read, charged, prices);
     warnOfStranger(read, knowsCluster);
+    warnOfReadHeaders(read, budgets, charged);
   }
 }
 
@@ -162,6 +164,37 @@ function estimateOf(budget: BudgetPolicy, initial: number, prices: PriceTable | 
     row.tiers.map((tier) => priceOfUsage({ ...row, tiers: [tier] }, { outputTokens: initial })),
   );
   return Math.max(0, ...costs);
+}
+
+/** What a budget sets is removed from what callers send, so nothing can be read from it. */
+function warnOfReadHeaders(
+  { budget, draft: { block } }: ResolvedBudget,
+  budgets: readonly ResolvedBudget[],
+  charged: readonly MeasuredService[],
+): void {
+  const keys = budgets.flatMap((one) => one.budget.per);
+  const sources = charged.flatMap(({ usage }) => [usage.model, usage.declaredMax]);
+  const read = new Set(
+    [...keys, ...sources].flatMap((one) => {
+      return one !== undefined && one.kind === "header" ? [one.header] : [];
+    }),
+  );
+  const { over, warnAt, warnHeaders } = budget;
+  const own = over?.kind === "annotate" ? over.headers : fallbackHeaders(over);
+  const found = [...own, ...(warnAt === undefined ? [] : warnHeaders)].find(({ name }) => {
+    return read.has(name);
+  });
+  if (found === undefined) return;
+  const place = own.includes(found) ? "over" : "warnHeaders";
+  block.reader.warn(block.field(place)?.key ?? block.fields.node, {
+    id: "HG256",
+    message: `${quoteText(found.name)} is set here, and read from callers elsewhere`,
+    expected: "a header that nothing of the policy reads",
+  });
+}
+
+function fallbackHeaders(over: BudgetPolicy["over"]): readonly HeaderField[] {
+  return over?.kind === "fallback" && over.to.kind === "header" ? [over.to.header] : [];
 }
 
 function warnOfStranger(

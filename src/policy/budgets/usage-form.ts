@@ -268,9 +268,10 @@ export const serviceUsage = object(
       wordOr(["body", "none"], inner(sourceMap, sourceExpected), sourceExpected),
       "Where the usage is reported. `body`: in the response's body, in a form that Headgate " +
         "recognizes. `none`: calls, bytes and seconds count alone.",
-      { isGenerated: true, default: "body" },
+      { isGenerated: true, as: "source", default: "body" },
     ),
     estimate: field(inner(estimate), "What is reserved for a call that declares no maximum.", {
+      isGenerated: false,
       default: estimate.defaults,
     }),
     maxDuration: field(
@@ -280,7 +281,7 @@ export const serviceUsage = object(
     ),
   },
   {
-    data({ model, declaredMax, requestBody: read, from, ...rest }): ServiceUsage {
+    data({ model, declaredMax, requestBody: read, source: from, ...rest }): ServiceUsage {
       const where: ModelSource = model === "body" ? { kind: "body" } : model;
       const declared = declaredMax ?? (where.kind === "body" ? "body" : "none");
       return {

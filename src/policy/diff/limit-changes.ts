@@ -180,7 +180,11 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
   else if (!isKept) {
     changes.push({ effect: "looser", place, words: `still ${limitWords(now)}; ${state}` });
   }
-  if (old.role !== now.role) changes.push({ place, ...roleChange(old.role, now.role) });
+  const isDelayed = isDelayAtMost(old) && isDelayAtMost(now);
+  // What annotates or falls back refuses nobody, which its role says as well.
+  if (old.role !== now.role && isDelayed) {
+    changes.push({ place, ...roleChange(old.role, now.role) });
+  }
   if (old.onStoreFailure !== now.onStoreFailure) {
     changes.push({ place, ...failureChange(old.onStoreFailure, now.onStoreFailure) });
   }
@@ -188,14 +192,14 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     const over = now.peek === "debt" ? "only when in debt" : "also when nothing remains";
     changes.push({ effect: "different", place, words: `a call of zero hits is denied ${over}` });
   }
-  if (!isDelayAtMost(old) || !isDelayAtMost(now)) {
+  if (!isDelayed) {
     const [was, is] = [old, now].map(({ over }) => (over ? overWords(over) : "refuses"));
     const words = `over the limit, it now ${is} where it ${was}`;
     if (was !== is) changes.push({ effect: overEffect(old.over, now.over), place, words });
   }
   const others = {
-    before: plainSettings(old),
-    after: plainSettings(now),
+    before: { ...plainSettings(old), ...(isDelayed && { over: old.over }) },
+    after: { ...plainSettings(now), ...(isDelayed && { over: now.over }) },
     form: rateLimitForms.headgate,
     isGenerated: false,
   };
@@ -210,7 +214,6 @@ function plainSettings(limit: Limit): object {
   return {
     overrideMax: defaultOverrideMax,
     ...plain,
-    over: isDelayAtMost(limit) ? over : undefined,
     warnAt: warn?.atRatio,
     warnHeaders: warn?.headers.map(fieldWords),
   };

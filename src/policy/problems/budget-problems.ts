@@ -77,4 +77,11 @@ export const budgetProblemRows = {
     remedy: "Name a service or one of its `clusters`, or check that your configuration has it.",
     severity: "warning",
   },
+  HG256: {
+    title: "A budget sets a header that the policy reads from callers.",
+    remedy:
+      "Set another header. What callers send under the name is removed, so that it would no " +
+      "longer tell accounts or models apart.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;

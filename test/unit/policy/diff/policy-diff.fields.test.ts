@@ -67,7 +67,7 @@ spec:
         queue: {}
         reject:
           status: {deadline: 500, throttle: 500, waitCap: 500, sigmoid: 500, load: 500,
-            concurrency: 500, queueFull: 500, rateLimit: 500, ownOverload: 500}
+            concurrency: 500, queueFull: 500, rateLimit: 500, ownOverload: 500, budget: 500}
       concurrency: {law: aimd, limits: {initial: 5, min: 3, max: 9}}
       outlierDetection: {baseEjectionTime: 10s}
       healthChecks: {timeout: 1s, interval: 5m}
