@@ -3,8 +3,8 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 
 /**
- * What an entry of the audit log is about: of an override whom it is for, in place of its id, and of
- * a budget the account.
+ * What an entry of the audit log is about: of an override whom it is for, in place of its id; of a
+ * top-up or a refund, the account.
  */
 export function auditSubject({
   subject,
@@ -12,7 +12,6 @@ export function auditSubject({
   after,
 }: Pick<AuditEntry, "subject" | "before" | "after">): string {
   const { domain, entries, isPrefix, values } = { ...fieldsOf(before), ...fieldsOf(after) };
-  // Of a top-up or a refund, the account of the budget.
   if (Array.isArray(values)) return [subject, ...values.map(String)].join(" ");
   const pairs = Array.isArray(entries) ? entries.flatMap(readPair) : [];
   if (typeof domain !== "string" || pairs.length === 0) return subject;
