@@ -64,6 +64,7 @@ export class BudgetRig {
   readonly records = memoryRecords(this.clock);
   readonly topUps = new TopUpRegistry({ records: this.records, clock: this.clock });
   readonly policy: Policy;
+  readonly ledger: StoreBudgetLedger;
   readonly budgets: Budgets;
   readonly parts: BudgetServiceParts;
   readonly #random = new FakeRandom(1);
@@ -74,7 +75,8 @@ export class BudgetRig {
     this.policy = policyOfText(text);
     const policies = { current: () => this.policy, onLoaded: () => () => {} };
     const random = this.#random;
-    const ledger = new StoreBudgetLedger({ store, clock, random, replicaCount: () => 1 });
+    this.ledger = new StoreBudgetLedger({ store, clock, random, replicaCount: () => 1 });
+    const { ledger } = this;
     this.budgets = new Budgets({
       policies,
       ledger,

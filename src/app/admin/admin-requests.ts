@@ -11,13 +11,13 @@ import {
 import { mayActSomewhere, type Principal } from "../../core/base/access-list.js";
 import type { Clock } from "../../core/base/clock.js";
 import { Tally } from "../../core/collections/tally.js";
-import { createAdminHandlers } from "../../rpc/admin/admin-router.js";
 import { adminCallKey } from "../../rpc/admin/call.js";
 import { CallPace } from "../../rpc/admin/call-pace.js";
 import { codeName } from "../../rpc/admin/failures.js";
 import { type AdminMethod, adminMessageBytesMax, adminMethods } from "../../rpc/admin/methods.js";
 import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
 import { RequestBodies } from "../../rpc/admin/request-body.js";
+import { createAdminHandlers } from "../../rpc/admin/router/admin-router.js";
 import type { AdminServiceParts } from "../../rpc/admin/service-parts.js";
 import type { AdminAccess, Authentication, Credentials } from "../access/admin-access.js";
 import type { AdminCallLog, LoggedCall } from "../access/admin-call-log.js";

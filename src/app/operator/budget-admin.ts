@@ -12,7 +12,7 @@ import type {
   BudgetAdministration,
   TopUpView,
   UsageView,
-} from "../../rpc/admin/admin-parts.js";
+} from "../../rpc/admin/budget-parts.js";
 import type { AccountRow, BudgetStore, UsageRow } from "../../store/coordination/budget-store.js";
 import type { ChangeOutcome } from "../../store/coordination/record-store.js";
 import { sha256 } from "../base/sha256.js";

@@ -1,13 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
 import { systemClock } from "../../app/base/clock.js";
-import { writeCsv } from "../../core/base/csv.js";
 import { decimalText } from "../../core/budgets/amount-text.js";
+import { isUsageDay, usageDay, usageDays } from "../../core/budgets/usage-day.js";
 import {
   type ListUsageResponse,
   ListUsageResponseSchema,
   type UsageRow,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { writeCsv } from "../../simulate/report/csv.js";
 import { addAdminFlags } from "../admin/admin-client.js";
 import { type AdminCommandParts, adminExitCodes, runAdmin } from "../admin/admin-command.js";
 import { usageFailure } from "../terminal/command-failure.js";
@@ -33,21 +34,18 @@ export function addRangeFlags(command: Command): Command {
  *
  * @throws CommandFailure
  */
-export function readRange({ from, to }: RangeFlags): {
+export function readDayRange({ from, to }: RangeFlags): {
   readonly fromDay: string;
   readonly toDay: string;
 } {
-  const today = new Date(systemClock.epochUs() / 1_000).toISOString().slice(0, 10);
-  const toDay = readDay("--to", to ?? today);
+  const toDay = readDay("--to", to ?? usageDay(systemClock.epochUs()));
   return { fromDay: readDay("--from", from ?? toDay), toDay };
 }
 
 function readDay(flag: string, text: string): string {
-  if (/^\d{4}-\d{2}-\d{2}$/.test(text)) return text;
+  if (isUsageDay(text)) return text;
   throw usageFailure(`${flag} must be a day, such as 2026-11-01`);
 }
-
-const dayMs = 86_400_000;
 
 /** The most days of one export. */
 const daysMax = 3_660;
@@ -75,8 +73,8 @@ export function addExport(budgets: Command, context: CommandContext): void {
   headgate budgets export --from 2026-11-27 -o json | jq '.rows[].model'`,
     notes: `
 A call has a row for each budget that counts it: name a budget to sum calls.
-Costs in CSV are decimal numbers of the currency. A text that a spreadsheet
-would take for a formula begins with an apostrophe.`,
+Costs in CSV are decimal numbers of the currency. A text that could
+be taken for a formula begins with an apostrophe.`,
     exitCodes: adminExitCodes,
   }).action((budget: string | undefined, flags: ExportFlags) =>
     runAdmin(command, context, (call) => exportUsage(budget ?? "", flags, call)),
@@ -91,7 +89,7 @@ async function exportUsage(
   const { service = "", output } = flags;
   const all = create(ListUsageResponseSchema);
   let isFirst = true;
-  for (const day of daysOf(readRange(flags))) {
+  for (const day of daysOf(readDayRange(flags))) {
     await eachPage(
       ({ pageToken }) =>
         client.budgets.listUsage({ budget, service, fromDay: day, toDay: day, pageToken }),
@@ -110,17 +108,10 @@ async function exportUsage(
 }
 
 /** Each day of a range; one call has one day, so that no page token outlives many. */
-function daysOf(range: ReturnType<typeof readRange>): readonly string[] {
-  const [from = Number.NaN, to = Number.NaN] = [range.fromDay, range.toDay].map((day) => {
-    return Date.parse(`${day}T00:00:00Z`);
-  });
-  const count = (to - from) / dayMs + 1;
-  if (!(count >= 1 && count <= daysMax)) {
-    throw usageFailure(`--to must be a day from --from on, and at most ${daysMax} days later`);
-  }
-  return Array.from({ length: count }, (_, i) => {
-    return new Date(from + i * dayMs).toISOString().slice(0, 10);
-  });
+function daysOf({ fromDay, toDay }: ReturnType<typeof readDayRange>): readonly string[] {
+  const days = usageDays(fromDay, toDay, daysMax);
+  if (days !== undefined) return days;
+  throw usageFailure(`--to must be a day from --from on, and at most ${daysMax} days later`);
 }
 
 const counts = [

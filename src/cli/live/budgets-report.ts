@@ -1,5 +1,4 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { many } from "../../core/base/many.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { formatAmount, formatEstimate } from "../../core/budgets/amount-text.js";
 import type {
   AccountSelector,
@@ -256,7 +255,7 @@ export function drawUsage(
 }
 
 /** An account's values; a dash for the only one of its budget. */
-export function accountText(account: AccountSelector | undefined): string {
+function accountText(account: AccountSelector | undefined): string {
   const values = account?.values ?? [];
   return values.length === 0
     ? "-"
@@ -283,7 +282,7 @@ function barOf(
 }
 
 function dayText(time: Timestamp): string {
-  return new Date(timestampMs(time)).toISOString().slice(0, 10);
+  return timeText(time).slice(0, 10);
 }
 
 function drawFacts(
@@ -299,9 +298,4 @@ function drawFacts(
     rows,
     columnsMax,
   );
-}
-
-/** How many rows an export had. */
-export function exportText(rowCount: number): string {
-  return `Exported ${many(rowCount, "row")}.`;
 }

@@ -14,7 +14,7 @@ import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
 import { accountCommand, addBudgetChanges, budgetCommand } from "./budget-changes.js";
-import { addExport, addRangeFlags, type RangeFlags, readRange } from "./budget-export.js";
+import { addExport, addRangeFlags, type RangeFlags, readDayRange } from "./budget-export.js";
 import { drawAccount, drawBudget, drawBudgets, drawTopUps, drawUsage } from "./budgets-report.js";
 
 /** Adds `headgate budgets`: what calls have spent, and what operators change about it. */
@@ -189,7 +189,7 @@ Days are in UTC. Calls are counted on the day on which they end.`,
   }).action((budget: string, flags: UsageFlags) =>
     runAdmin(command, context, async ({ client, printer }) => {
       const groupBy = flags.by.split(",").map((one) => one.trim());
-      const range = readRange(flags);
+      const range = readDayRange(flags);
       const answer = await client.budgets.listUsage({ budget, groupBy, ...range });
       printer.print(ListUsageResponseSchema, answer, drawUsage);
     }),

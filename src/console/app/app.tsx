@@ -38,7 +38,7 @@ const views: ReadonlyMap<string, ComponentType> = new Map<string, ComponentType>
   ["audit", Audit],
   ["account", lazyView(async () => (await budgetViews()).BudgetAccountPage, "Account")],
   ["budget", lazyView(async () => (await budgetViews()).BudgetPage, "Budget")],
-  ["budgets", lazyView(async () => (await budgetViews()).Budgets, "Budgets")],
+  ["budgets", lazyView(async () => (await budgetViews()).BudgetCards, "Budgets")],
   ["fleet", FleetPage],
   ["key", KeyPage],
   ["limits", Limits],

@@ -35,7 +35,7 @@ export const navigation: readonly NavigationEntry[] = [
     name: "budgets",
     title: "Budgets",
     key: "b",
-    path: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M12 7v10M15 9.5c-.8-1.3-6-1.6-6 .8s6 1.4 6 3.6-5.2 2-6 .6",
+    path: "M12 3a9 9 0 1 0 .1 0M12 7v10M15 9.5c-.8-1.3-6-1.6-6 .8s6 1.4 6 3.6-5.2 2-6 .6",
   },
   { name: "policy", title: "Policy", key: "p", path: "M6 3h9l4 4v14H6zM9 12h7M9 16h7" },
   { name: "simulate", title: "Simulate", key: "m", path: "M7 4v16l13-8zM3 4v16" },

@@ -18,6 +18,24 @@ interface Hit {
 
 const hitsMax = 12;
 
+function useRoomHits(): readonly Hit[] {
+  const polled = usePoll((signal) => api.rooms.listRooms({ thisReplica: true }, { signal }), {
+    everyMs: 30_000,
+  });
+  return (polled.value.data?.rooms ?? []).map(({ name }) => {
+    return { kind: "room", title: name, href: formatRoute(["room", name]) };
+  });
+}
+
+function useBudgetHits(): readonly Hit[] {
+  const polled = usePoll((signal) => api.budgets.listBudgets({ withoutSums: true }, { signal }), {
+    everyMs: 30_000,
+  });
+  return (polled.value.data?.budgets ?? []).map(({ name }) => {
+    return { kind: "budget", title: name, href: formatRoute(["budget", name]) };
+  });
+}
+
 /** Finds views, rules and services as one types, and opens keys by what they are called. */
 export function SearchBox() {
   const dialog = useElement<HTMLDialogElement>();
@@ -26,12 +44,8 @@ export function SearchBox() {
     everyMs: 30_000,
   });
   const services = usePoll((signal) => api.fleet.listServices({}, { signal }), { everyMs: 30_000 });
-  const rooms = usePoll((signal) => api.rooms.listRooms({ thisReplica: true }, { signal }), {
-    everyMs: 30_000,
-  });
-  const budgets = usePoll((signal) => api.budgets.listBudgets({ withoutSums: true }, { signal }), {
-    everyMs: 30_000,
-  });
+  const rooms = useRoomHits();
+  const budgets = useBudgetHits();
   useEffect(() => dialog.current?.showModal(), []);
   const domains = [...new Set(rules.value.data?.rules.map(({ domain }) => domain))];
   const all: readonly Hit[] = [
@@ -41,12 +55,8 @@ export function SearchBox() {
     ...unique(services.value.data?.services.map(({ name }) => name) ?? []).map((name) => {
       return { kind: "service", title: name, href: formatRoute(["service", name]) };
     }),
-    ...(rooms.value.data?.rooms ?? []).map(({ name }) => {
-      return { kind: "room", title: name, href: formatRoute(["room", name]) };
-    }),
-    ...(budgets.value.data?.budgets ?? []).map(({ name }) => {
-      return { kind: "budget", title: name, href: formatRoute(["budget", name]) };
-    }),
+    ...rooms,
+    ...budgets,
     ...unique(
       rules.value.data?.rules.map(({ domain, label }) => formatRoute(["rule", domain, label])) ??
         [],

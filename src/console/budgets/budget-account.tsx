@@ -1,13 +1,17 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { formatAmount, parseAmount, unitText } from "../../core/budgets/amount-text.js";
+import {
+  formatAmount,
+  formatEstimate,
+  parseAmount,
+  unitText,
+} from "../../core/budgets/amount-text.js";
 import type { Budget, BudgetAccount, TopUp } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   accountOfRoute,
   formatAccount,
   formatExhausted,
-  formatProjected,
   judgeAccount,
   usedParts,
 } from "../data/budgets.js";
@@ -125,10 +129,10 @@ function AccountTiles({ budget, account }: AccountProps) {
       {projected === undefined ? undefined : (
         <Tile
           label="Projected"
-          value={formatProjected(account, budget)}
+          value={formatEstimate(projected, budget)}
           detail={
             exhausted === ""
-              ? `at ${formatTime(millisOf(budget.windowEnd))}`
+              ? `by ${formatTime(millisOf(budget.windowEnd))}, at the rate so far`
               : `exhausted on ${exhausted}`
           }
           tone={projected > capacity ? "notice" : "good"}
@@ -227,7 +231,8 @@ function TopUpAction({ budget, account, onClose }: ActionProps) {
           id,
           ...(spanMs === undefined ? {} : { expiresAt: timestampFromMs(nowMs() + spanMs) }),
         });
-        return `Added until ${formatTime(millisOf(topUp?.expiresAt))}, on all replicas within a second.`;
+        const until = formatTime(millisOf(topUp?.expiresAt));
+        return `Added until ${until}, on all replicas within a second.`;
       }}
       onClose={onClose}
     >

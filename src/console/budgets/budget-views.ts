@@ -1,6 +1,6 @@
 import { BudgetPage } from "./budget.jsx";
 import { BudgetAccountPage } from "./budget-account.jsx";
-import { Budgets } from "./budgets.jsx";
+import { BudgetCards } from "./budgets.jsx";
 
 /** The views of budgets, which are loaded when one of them is opened. */
-export const budgetViews = { BudgetAccountPage, BudgetPage, Budgets } as const;
+export const budgetViews = { BudgetAccountPage, BudgetCards, BudgetPage } as const;

@@ -96,7 +96,10 @@ function BudgetTiles({ budget, sums }: { readonly budget: Budget; readonly sums:
         <Tile
           label="Accounts"
           value={formatCount(sums.accountCount)}
-          detail={`${formatCount(sums.overCount)} exhausted, ${formatCount(sums.warnedCount)} near the end`}
+          detail={[
+            `${formatCount(sums.overCount)} exhausted`,
+            `${formatCount(sums.warnedCount)} near the end`,
+          ].join(", ")}
           tone={sums.overCount > 0n ? "bad" : sums.warnedCount > 0n ? "warn" : "good"}
         />
         <Tile

@@ -9,7 +9,7 @@ import { api } from "../state/api.js";
 import { usePoll } from "../state/poll.js";
 
 /** All budgets: how much their accounts have spent, and where that leads. */
-export function Budgets() {
+export function BudgetCards() {
   const polled = usePoll((signal) => api.budgets.listBudgets({}, { signal }), { everyMs: 5_000 });
   return (
     <>

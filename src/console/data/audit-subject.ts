@@ -2,13 +2,17 @@ import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 
-/** What an entry of the audit log is about: of an override whom it is for, in place of its id. */
+/**
+ * What an entry of the audit log is about: of an override whom it is for, in place of its id; of a
+ * top-up or a refund, the account.
+ */
 export function auditSubject({
   subject,
   before,
   after,
 }: Pick<AuditEntry, "subject" | "before" | "after">): string {
-  const { domain, entries, isPrefix } = { ...fieldsOf(before), ...fieldsOf(after) };
+  const { domain, entries, isPrefix, values } = { ...fieldsOf(before), ...fieldsOf(after) };
+  if (Array.isArray(values)) return [subject, ...values.map(String)].join(" ");
   const pairs = Array.isArray(entries) ? entries.flatMap(readPair) : [];
   if (typeof domain !== "string" || pairs.length === 0) return subject;
   return `${domain} ${formatEntries(pairs)}${isPrefix === true ? " and all below" : ""}`;

@@ -1,4 +1,4 @@
-import { writeCsv } from "../../core/base/csv.js";
+import { writeCsv } from "../../simulate/report/csv.js";
 import { saveFile } from "../state/browser.js";
 
 /** Gives the reader rows as a CSV file that is named after a title. */

@@ -43,7 +43,7 @@ export interface Settlement {
 /** What the usage report has of one ended call. Aggregated by replica, written every few seconds. */
 export interface UsageEntry {
   readonly service: string;
-  /** Keys of the accounts that it is charged to, each with a row of its own; at most `entriesMax`. */
+  /** Keys of accounts that it is charged to, each with a row of its own; at most `entriesMax`. */
   readonly accounts: readonly string[];
   readonly model: string;
   readonly usage: Usage;

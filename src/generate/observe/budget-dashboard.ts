@@ -52,6 +52,12 @@ export function budgetPanels(budgets: readonly BudgetPolicy[]): readonly Panel[]
       },
       ofBudget("headgate_budget_reserved", "sum"),
     ),
+    ...usagePanels(),
+  ];
+}
+
+function usagePanels(): readonly Panel[] {
+  return [
     stacked(
       {
         title: "Tokens",

@@ -8,7 +8,6 @@ import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type {
   AdminFinding,
-  BudgetAdministration,
   FleetView,
   GateAdministration,
   HistorySight,
@@ -21,6 +20,7 @@ import type {
   RoomAdministration,
   TailSource,
 } from "./admin-parts.js";
+import type { BudgetAdministration } from "./budget-parts.js";
 
 /** How reading a candidate policy ended. */
 export type ReadCandidate =

@@ -1,4 +1,4 @@
-import { writeCsv } from "../../core/base/csv.js";
+import { writeCsv } from "./csv.js";
 import type { FinishedRun } from "./run-summary.js";
 
 /** All series of runs as CSV: a row for each second of each run. */

@@ -30,6 +30,7 @@ import { RefusalLog } from "../../../src/decide/rate-limit/refusal-log.js";
 import { emptyPolicySize } from "../../../src/policy/policy-size.js";
 import { ControlPlane } from "../../../src/rpc/control/control-plane.js";
 import { RespCounts } from "../../../src/rpc/resp/resp-counts.js";
+import { BudgetRig } from "../../support/budget-rig.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import { FakeRandom } from "../../support/fake-random.js";
 import { QuotaRig } from "../../support/quota-rig.js";
@@ -85,11 +86,7 @@ function allGroups(): readonly MetricGroup[] {
     }),
     fleetMetrics(() => undefined),
     roomMetrics({ rooms: () => [] }),
-    budgetMetrics({
-      budgets: { budgets: new Map(), usage: new Map(), openCount: 0 },
-      ledger: { counts: { expiredCount: 0, droppedCount: 0, batchCount: 0 }, queuedCount: 0 },
-      topUps: { list: () => [], unreadableCount: 0 },
-    }),
+    budgetMetrics(new BudgetRig()),
     operatorMetrics({ current: () => noOverrides, unreadableCount: 0 }, new AuditCounts()),
     { counters: adminMetrics(new AdminCounts()) },
     { counters: [refusalLogMetric(new RefusalLog({ perSecondMax: 1, onRefused: () => {} }))] },

@@ -1,5 +1,5 @@
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import type { AccountView, BudgetAdministration } from "../admin-parts.js";
+import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 import { eachAccount } from "./account-sums.js";
 
 /** A place in accounts that are sorted by a measure, and where it is equal by a digest. */

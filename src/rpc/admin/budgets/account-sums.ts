@@ -1,7 +1,7 @@
 import { projectWindow } from "../../../core/budgets/projection.js";
 import type { Window } from "../../../core/limits/window.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import type { AccountView, BudgetAdministration } from "../admin-parts.js";
+import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 
 /** How much of its capacity an account uses; 0 without one. */
 export function usedRatioOf({ spent, reserved, capacity }: AccountView): number {

@@ -7,7 +7,7 @@ import type {
   TopUpSchema,
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import type { AccountView, BudgetAdministration, TopUpView } from "../admin-parts.js";
+import type { AccountView, BudgetAdministration, TopUpView } from "../budget-parts.js";
 import { demandPart } from "../call.js";
 import { policyOf } from "../key-methods.js";
 import { durationOf, timeOf, wideOf } from "../messages.js";

@@ -16,15 +16,16 @@ export type BudgetServiceParts = Pick<
   "budgets" | "clock" | "digest" | "policies" | "random" | "records" | "replica"
 >;
 
+/** The bounds of a name that a request must have. */
 export const neededName = { ...keyNameBounds, isNeeded: true };
+/** The bounds of the reason for a change. */
 export const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
 
 /** The id of a change, by which it is made once; empty: a new one. */
 export function readId(
   id: string,
-  prefix: string,
   reader: RequestReader,
-  { random }: Pick<BudgetServiceParts, "random">,
+  { prefix, random }: Pick<BudgetServiceParts, "random"> & { readonly prefix: string },
 ): string {
   if (id === "") return `${prefix}-${random.id()}`;
   if (!/^[a-z0-9][a-z0-9-]{0,63}$/.test(id)) {

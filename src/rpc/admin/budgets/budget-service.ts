@@ -9,7 +9,7 @@ import {
   type BudgetService,
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import type { AccountView, BudgetAdministration } from "../admin-parts.js";
+import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 import { demandPart } from "../call.js";
 import { keyNameBounds, policyOf } from "../key-methods.js";
 import { wideOf } from "../messages.js";
@@ -38,6 +38,7 @@ import { usageMethod } from "./usage-method.js";
 export function budgetService(parts: BudgetServiceParts): ServiceImpl<typeof BudgetService> {
   return {
     ...listMethods(parts),
+    ...accountMethod(parts),
     ...topUpMethods(parts),
     ...usageMethod(parts),
     refundBudget: async (request, context) => {
@@ -46,7 +47,7 @@ export function budgetService(parts: BudgetServiceParts): ServiceImpl<typeof Bud
       const selector = readSelector(request.account, reader);
       const amount = reader.whole("amount", request.amount, { min: 1, max: amountMax });
       const reason = reader.text("reason", request.reason, reasonRule);
-      const id = readId(request.id, "r", reader, parts);
+      const id = readId(request.id, reader, { ...parts, prefix: "r" });
       reader.end();
       const budget = demandBudget(parts, selector.budget, { context, role: "operator" });
       const { values } = demandAccount(budget, selector);
@@ -74,10 +75,7 @@ export function budgetService(parts: BudgetServiceParts): ServiceImpl<typeof Bud
 
 function listMethods(
   parts: BudgetServiceParts,
-): Pick<
-  ServiceImpl<typeof BudgetService>,
-  "listBudgets" | "listBudgetAccounts" | "getBudgetAccount"
-> {
+): Pick<ServiceImpl<typeof BudgetService>, "listBudgets" | "listBudgetAccounts"> {
   const sums = new BudgetSums();
   return {
     listBudgets: async (request, context) => {
@@ -126,6 +124,13 @@ function listMethods(
         budget: encodeBudget(parts, budget),
       };
     },
+  };
+}
+
+function accountMethod(
+  parts: BudgetServiceParts,
+): Pick<ServiceImpl<typeof BudgetService>, "getBudgetAccount"> {
+  return {
     getBudgetAccount: async (request, context) => {
       const budgets = demandPart(parts.budgets);
       const reader = new RequestReader();

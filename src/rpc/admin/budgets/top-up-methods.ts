@@ -1,9 +1,10 @@
 import type { ServiceImpl } from "@connectrpc/connect";
+import { formatTimestamp } from "../../../core/base/timestamp.js";
 import { amountMax } from "../../../core/budgets/account.js";
 import type { TopUp } from "../../../core/budgets/top-up.js";
 import type { BudgetService } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import type { BudgetAdministration, TopUpView } from "../admin-parts.js";
+import type { BudgetAdministration, TopUpView } from "../budget-parts.js";
 import { actorOf, demandPart, notFound } from "../call.js";
 import { AdminFailure } from "../failures.js";
 import { keyNameBounds } from "../key-methods.js";
@@ -39,7 +40,7 @@ export function topUpMethods(
         reader.report("expires_at", "it is in the past");
       }
       const reason = reader.text("reason", request.reason, reasonRule);
-      const id = readId(request.id, "t", reader, parts);
+      const id = readId(request.id, reader, { ...parts, prefix: "t" });
       reader.end();
       const budget = demandBudget(parts, selector.budget, { context, role: "operator" });
       const { values } = demandAccount(budget, selector);
@@ -63,6 +64,15 @@ export function topUpMethods(
           : { account: encodeAccount(account, { parts, budgets, budget }) }),
       };
     },
+    ...storedMethods(parts),
+  };
+}
+
+/** What is there already: removed, and listed. */
+function storedMethods(
+  parts: BudgetServiceParts,
+): Pick<ServiceImpl<typeof BudgetService>, "deleteTopUp" | "listTopUps"> {
+  return {
     deleteTopUp: async (request, context) => {
       const budgets = demandPart(parts.budgets);
       const reader = new RequestReader();
@@ -138,5 +148,5 @@ function endOf(budgets: BudgetAdministration, budget: BudgetPolicy, nowMs: numbe
 }
 
 function topUpJson({ id, values, amount, untilMs }: TopUp) {
-  return { id, values: [...values], amount, until: new Date(untilMs).toISOString() };
+  return { id, values: [...values], amount, until: formatTimestamp(untilMs * 1_000) };
 }

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import { type UsageCount, usageCounts } from "../../../core/budgets/usage.js";
+import { isUsageDay, usageDay, usageDays } from "../../../core/budgets/usage-day.js";
 import type {
   BudgetService,
   ListUsageRequest,
   UsageRowSchema,
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
-import type { BudgetAdministration, UsageView } from "../admin-parts.js";
+import type { BudgetAdministration, UsageView } from "../budget-parts.js";
 import { demandPart, notFound, serviceFilter } from "../call.js";
 import { AdminFailure } from "../failures.js";
 import { keyNameBounds, policyOf } from "../key-methods.js";
@@ -16,15 +17,13 @@ import { RequestReader } from "../request-reader.js";
 import { type BudgetServiceParts, demandBudget, visibleBudgets } from "./budget-requests.js";
 
 /** The most days of one call. */
-export const usageDaysMax = 92;
+const usageDaysMax = 92;
 
 /** The most rows that are told together; the rest is one row more. */
 export const usageGroupsMax = 10_000;
 
 /** The most rows that one call reads to sum them. */
-export const usageScannedMax = 500_000;
-
-const dayMs = 86_400_000;
+const usageScannedMax = 500_000;
 
 /** What rows may be told apart by. */
 const groupings = ["day", "service", "account", "model"] as const;
@@ -74,26 +73,20 @@ function readDays(
   { fromDay, toDay }: Pick<ListUsageRequest, "fromDay" | "toDay">,
   reader: RequestReader,
 ): readonly string[] {
-  const today = dayOf(Math.floor(clock.epochUs() / 1_000));
-  const to = readDay("to_day", toDay === "" ? today : toDay, reader);
-  const from = readDay("from_day", fromDay === "" ? dayOf(to) : fromDay, reader);
-  const count = (to - from) / dayMs + 1;
-  if (count >= 1 && count <= usageDaysMax) {
-    return Array.from({ length: count }, (_, i) => dayOf(from + i * dayMs));
-  }
+  const to = readDay("to_day", toDay === "" ? usageDay(clock.epochUs()) : toDay, reader);
+  const from = readDay("from_day", fromDay === "" ? to : fromDay, reader);
+  if (from === "" || to === "") return [];
+  const days = usageDays(from, to, usageDaysMax);
+  if (days !== undefined) return days;
   reader.report("to_day", `must be 0 to ${usageDaysMax - 1} days after from_day`);
   return [];
 }
 
-function readDay(place: string, text: string, reader: RequestReader): number {
-  const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
-  if (!Number.isNaN(ms) && dayOf(ms) === text) return ms;
+/** Empty for what is no day. */
+function readDay(place: string, text: string, reader: RequestReader): string {
+  if (text === "" || isUsageDay(text)) return text;
   reader.report(place, "must be a day, such as 2026-11-27");
-  return 0;
-}
-
-function dayOf(epochMs: number): string {
-  return new Date(epochMs).toISOString().slice(0, 10);
+  return "";
 }
 
 function readGroupings(

@@ -53,9 +53,12 @@ describe("headgate budgets", () => {
     const { code, out } = await run([], new FakeTerminal({ columns: 140 }));
     expect([code, ...lines(out)]).toEqual([
       0,
-      "budget            used                          spent          capacity     projected  accounts",
-      "team-month        ████▒░░░░░  45.7 %  1,250.00575 USD      3,000.00 USD  1,875.01 USD  1,234, 1 over, 2 warned, 3 will be over",
-      "everybody-minute  █░░░░░░░░░  <0.1 %        12 tokens  1,000,000 tokens             -  1",
+      "budget            used                          spent          capacity     projected" +
+        "  accounts",
+      "team-month        ████▒░░░░░  45.7 %  1,250.00575 USD      3,000.00 USD  1,875.01 USD" +
+        "  1,234, 1 over, 2 warned, 3 will be over",
+      "everybody-minute  █░░░░░░░░░  <0.1 %        12 tokens  1,000,000 tokens             -" +
+        "  1",
     ]);
   });
 

@@ -202,7 +202,8 @@ describe("GetBudgetAccount", () => {
   it("projects the end of the window, and when the capacity is spent", async () => {
     await rig.spend("team-month", gpt, { estimate: 1, cost: 300 * usd });
     const answer = await ask(method.getBudgetAccount, { account }, shopOperator);
-    const elapsed = 1_700_000_000 - Date.parse("2023-10-31T23:00:00Z") / 1_000;
+    // Since 2023-10-31T23:00:00Z.
+    const elapsed = 1_700_000_000 - 1_698_793_200;
     const { projected, exhaustedAt, capacity, usedRatio } = answer.account ?? {};
     expect([capacity, usedRatio]).toEqual([400_000_000_000n, 0.75]);
     expect(Number(projected)).toBe(Math.round(300 * usd * (2_592_000 / elapsed)));

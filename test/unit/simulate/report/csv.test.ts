@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { writeCsv } from "../../../../src/core/base/csv.js";
+import { writeCsv } from "../../../../src/simulate/report/csv.js";
 
 it("writes CSV in which no caller's text is a formula", () => {
   const rows = [

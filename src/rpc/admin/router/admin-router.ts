@@ -12,21 +12,21 @@ import {
   PolicyService,
   QuotaService,
   RoomService,
-} from "../../gen/headgate/admin/v1/admin_pb.js";
-import { budgetService } from "./budgets/budget-service.js";
-import { adminCallKey } from "./call.js";
-import { explainMethod } from "./explain-method.js";
-import { codeName, toConnectError } from "./failures.js";
-import { fleetService } from "./fleet-service.js";
-import { keyMethods } from "./key-methods.js";
-import { adminMessageBytesMax, policyMessageBytesMax, replayMessageBytesMax } from "./methods.js";
-import { overrideMethods } from "./override-methods.js";
-import { policyService } from "./policy-service.js";
-import { quotaService } from "./quota-service.js";
-import { answersOnly } from "./request-body.js";
-import { roomService } from "./room-service.js";
-import type { AdminServiceParts } from "./service-parts.js";
-import { tailMethod } from "./tail-method.js";
+} from "../../../gen/headgate/admin/v1/admin_pb.js";
+import { budgetService } from "../budgets/budget-service.js";
+import { adminCallKey } from "../call.js";
+import { explainMethod } from "../explain-method.js";
+import { codeName, toConnectError } from "../failures.js";
+import { fleetService } from "../fleet-service.js";
+import { keyMethods } from "../key-methods.js";
+import { adminMessageBytesMax, policyMessageBytesMax, replayMessageBytesMax } from "../methods.js";
+import { overrideMethods } from "../override-methods.js";
+import { policyService } from "../policy-service.js";
+import { quotaService } from "../quota-service.js";
+import { answersOnly } from "../request-body.js";
+import { roomService } from "../room-service.js";
+import type { AdminServiceParts } from "../service-parts.js";
+import { tailMethod } from "../tail-method.js";
 
 interface AdminRouterOptions {
   /** Of answers. */
