@@ -7,6 +7,7 @@ import type { PolicyText } from "../../policy/parse.js";
 import type { FleetView } from "../../rpc/admin/admin-parts.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
 import type { OpenAdmission } from "../admission/admission.js";
+import type { OpenBudgets } from "../admission/budgets.js";
 import { OpenStack } from "../base/open-stack.js";
 import { ownFile } from "../base/own-file.js";
 import { sha256 } from "../base/sha256.js";
@@ -21,6 +22,7 @@ import type { Foundation } from "../foundation/foundation.js";
 import type { Runtime } from "../foundation/runtime.js";
 import { AdminCounts, adminMetrics } from "../metrics/admin-metrics.js";
 import type { Observability } from "../observability/observability.js";
+import { BudgetAdmin } from "../operator/budget-admin.js";
 import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
 import { PolicyTrialThreads } from "../operator/policy-trials.js";
@@ -36,6 +38,7 @@ interface AdminParts extends Foundation {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
   readonly admission: OpenAdmission;
+  readonly budgets: Pick<OpenBudgets, "budgets" | "topUps">;
   readonly controlPlane: OpenControlPlane;
   readonly observability: Observability;
   /** Undefined: the process has no waiting rooms. */
@@ -172,6 +175,7 @@ function createServices(
     findings: findingsMaker(parts, view),
     gates: new GateAdmin({ ...runtime, records, gates, policies: feed, rooms: parts.rooms }),
     quotas: controlPlane.quotas,
+    budgets: new BudgetAdmin({ ...parts.budgets, store: opened.coordination.budgets, clock }),
     ...roomAdministration(parts),
     ...(questions === undefined
       ? {}

@@ -1,6 +1,6 @@
 import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import { many } from "../../core/base/many.js";
-import { formatAmount } from "../../core/budgets/amount-text.js";
+import { formatAmount, formatEstimate } from "../../core/budgets/amount-text.js";
 import type {
   AccountSelector,
   Budget,
@@ -38,7 +38,7 @@ export function drawBudgets(
       sumsBar(sums),
       formatAmount(sums.spent, budget),
       formatAmount(sums.capacity, budget),
-      sums.projected === undefined ? "-" : formatAmount(sums.projected, budget),
+      sums.projected === undefined ? "-" : formatEstimate(sums.projected, budget),
       accountsText(sums),
     ];
   });
@@ -103,7 +103,7 @@ function sumRows(budget: Budget, sums: BudgetSums): readonly (readonly [string, 
     ["reserved", formatAmount(reserved, budget)],
     ...(projected === undefined
       ? []
-      : [["projected", `${formatAmount(projected, budget)} at the end`] as const]),
+      : [["projected", `${formatEstimate(projected, budget)} at the end`] as const]),
     ...(budget.period === ""
       ? []
       : [["window before", formatAmount(spentBefore, budget)] as const]),
@@ -133,7 +133,7 @@ function drawAccounts(
       accountBar(account),
       formatAmount(spent, budget),
       formatAmount(capacity, budget),
-      projected === undefined ? "-" : formatAmount(projected, budget),
+      projected === undefined ? "-" : formatEstimate(projected, budget),
       account.exhaustedAt === undefined ? "" : dayText(account.exhaustedAt),
     ];
   });
@@ -168,7 +168,7 @@ export function drawAccount(
     ["topped up", formatAmount(toppedUp, budget)],
     ...(projected === undefined
       ? []
-      : [["projected", `${formatAmount(projected, budget)} at the end`] as const]),
+      : [["projected", `${formatEstimate(projected, budget)} at the end`] as const]),
     ...(exhaustedAt === undefined ? [] : [["exhausted", timeText(exhaustedAt)] as const]),
     ...(budget.windowEnd === undefined
       ? []

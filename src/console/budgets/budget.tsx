@@ -1,4 +1,4 @@
-import { formatAmount } from "../../core/budgets/amount-text.js";
+import { formatAmount, formatEstimate } from "../../core/budgets/amount-text.js";
 import {
   AccountOrder,
   type Budget,
@@ -85,7 +85,7 @@ function BudgetTiles({ budget, sums }: { readonly budget: Budget; readonly sums:
         {sums.projected === undefined ? undefined : (
           <Tile
             label="Projected"
-            value={amount(sums.projected)}
+            value={formatEstimate(sums.projected, budget)}
             detail={`at ${formatTime(millisOf(budget.windowEnd))}, at the rate so far`}
             tone={sums.projectedOverCount > 0n ? "notice" : "good"}
           />

@@ -47,7 +47,12 @@ function BudgetCard({ budget }: { readonly budget: Budget }) {
       </span>
       <span class="card-value">
         {formatAmount(sums.spent, budget)}
-        <small> spent of {formatAmount(sums.capacity, budget)}</small>
+        <small>
+          {" "}
+          {sums.accountCount === 0n
+            ? "spent: no call yet"
+            : `spent of ${formatAmount(sums.capacity, budget)}`}
+        </small>
       </span>
       <Meter ratio={used.spent} more={used.reserved} tone={tone} />
       <span class="card-facts">

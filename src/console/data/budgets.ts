@@ -1,5 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import { formatAmount } from "../../core/budgets/amount-text.js";
+import { formatAmount, formatEstimate } from "../../core/budgets/amount-text.js";
 import type {
   AccountSelector,
   Budget,
@@ -72,7 +72,7 @@ export function formatProjected(
 ): string {
   if (projected === undefined) return "-";
   const ratio = capacity === 0n ? "" : `, ${formatPercent(Number(projected) / Number(capacity))}`;
-  return `${formatAmount(projected, budget)}${ratio}`;
+  return `${formatEstimate(projected, budget)}${ratio}`;
 }
 
 /** When an account is exhausted at the rate so far, to the day; empty: not in this window. */

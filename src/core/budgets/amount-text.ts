@@ -18,7 +18,14 @@ export function formatAmount(amount: number | bigint, unit: AmountUnit): string 
   return `${grouped(decimalText(amount, unit))} ${unitText(unit)}`;
 }
 
-/** The same as a plain number for programs: `1250.50`, `0.00575`, `12.5`, `1000`. */
+/** An amount that is an estimate, rounded for people: money to two decimal places. */
+export function formatEstimate(amount: number | bigint, unit: AmountUnit): string {
+  const step = 10n ** BigInt(Math.max(0, placesOf(unit) - (unit.unit === "money" ? 2 : 0)));
+  const rounded = ((BigInt(amount) + step / 2n) / step) * step;
+  return formatAmount(rounded, unit);
+}
+
+/** An amount as a plain number for programs, exact: `1250.50`, `0.00575`, `12.5`, `1000`. */
 export function decimalText(amount: number | bigint, unit: AmountUnit): string {
   const places = placesOf(unit);
   const digits = String(amount).padStart(places + 1, "0");

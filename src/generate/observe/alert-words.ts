@@ -1,4 +1,5 @@
 import type { AlertWords } from "./alert.js";
+import { budgetAlertWords } from "./budget-alert-words.js";
 import { roomAlertWords } from "./room-alert-words.js";
 
 /**
@@ -419,6 +420,7 @@ export const alertWords = {
     act: "Check the version of Envoy. If it is supported, report it.",
   },
   ...roomAlertWords,
+  ...budgetAlertWords,
   EnvoyRateLimitFails: {
     severity: "critical",
     summary: "Envoys get no answer to rate limits of {{ $labels.envoy_cluster_name }}",

@@ -10,6 +10,7 @@ import type {
 import { type AlertRule, type AlertWords, severities, type TrialSeries } from "./alert.js";
 import { counterTrial, gaugeTrial, growing, trialMinutes } from "./alert-trials.js";
 import { type AlertName, alertWords } from "./alert-words.js";
+import { budgetAlerts } from "./budget-alerts.js";
 import { envoyAlerts } from "./envoy-alerts.js";
 import { type InhibitRule, inhibitRules } from "./inhibit-rules.js";
 import { loopAlerts } from "./loop-alerts.js";
@@ -100,6 +101,7 @@ export function alertRules(
     ...(policy.quotas.length === 0 ? [] : quotaRules),
     ...serviceAlerts(policy),
     ...roomAlerts(policy),
+    ...budgetAlerts(policy),
     ...loopAlerts(policy),
     ...envoyAlerts(policy, options),
   ];

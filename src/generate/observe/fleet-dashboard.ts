@@ -1,5 +1,6 @@
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
+import { budgetPanels } from "./budget-dashboard.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
@@ -10,6 +11,9 @@ export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
     { title: "At a glance", panels: glance },
     { title: "Decisions", panels: decisions },
     ...(policy.quotas.length > 0 ? [{ title: "Quotas", panels: quotaPanels }] : []),
+    ...(policy.budgets.length > 0
+      ? [{ title: "Budgets", panels: budgetPanels(policy.budgets) }]
+      : []),
     { title: "The store", panels: store },
     ...(admits ? [{ title: "Admission", panels: admission }] : []),
     ...(policy.services.some(isWatched) ? [{ title: "Envoys and leader", panels: loop }] : []),

@@ -38,6 +38,8 @@ const inhibitions: readonly Inhibition[] = [
       "HeadgateRateLimitSkipped",
       "HeadgateWaitingRoomStoreAway",
       "HeadgateWaitingRoomStuck",
+      "HeadgateBudgetStoreAway",
+      "HeadgateSettlementsLate",
     ],
     equal: sameJob,
   },

@@ -53,9 +53,9 @@ describe("headgate budgets", () => {
     const { code, out } = await run([], new FakeTerminal({ columns: 140 }));
     expect([code, ...lines(out)]).toEqual([
       0,
-      "budget            used                          spent          capacity         projected  accounts",
-      "team-month        ████▒░░░░░  45.7 %  1,250.00575 USD      3,000.00 USD  1,875.008625 USD  1,234, 1 over, 2 warned, 3 will be over",
-      "everybody-minute  █░░░░░░░░░  <0.1 %        12 tokens  1,000,000 tokens                 -  1",
+      "budget            used                          spent          capacity     projected  accounts",
+      "team-month        ████▒░░░░░  45.7 %  1,250.00575 USD      3,000.00 USD  1,875.01 USD  1,234, 1 over, 2 warned, 3 will be over",
+      "everybody-minute  █░░░░░░░░░  <0.1 %        12 tokens  1,000,000 tokens             -  1",
     ]);
   });
 
@@ -67,7 +67,7 @@ describe("headgate budgets", () => {
       /per +header x-team, model/,
       /window +2026-11-01T00:00:00Z to 2026-12-01T00:00:00Z/,
       /fullest account +102.0 %/,
-      /projected +1,875.008625 USD at the end/,
+      /projected +1,875.01 USD at the end/,
       /research, gpt-4o .* 450.00575 USD +600.00 USD +675.00 USD +2026-11-27/,
       /malloryma/,
     ]) {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   decimalText,
   formatAmount,
+  formatEstimate,
   parseAmount,
 } from "../../../../src/core/budgets/amount-text.js";
 
@@ -26,6 +27,16 @@ describe("formatAmount()", () => {
     expect(formatAmount(7, plain("outputTokens"))).toBe("7 output tokens");
     expect(formatAmount(12_500, plain("seconds"))).toBe("12.5 seconds");
     expect(formatAmount(3_600_000, plain("seconds"))).toBe("3,600 seconds");
+  });
+});
+
+describe("formatEstimate()", () => {
+  it("rounds what no one can know exactly", () => {
+    expect(formatEstimate(466_850_931_895, money)).toBe("466.85 USD");
+    expect(formatEstimate(5_000_000n, money)).toBe("0.01 USD");
+    expect(formatEstimate(4_999_999n, money)).toBe("0.00 USD");
+    expect(formatEstimate(12_500, plain("seconds"))).toBe("13 seconds");
+    expect(formatEstimate(1_342_823, plain("tokens"))).toBe("1,342,823 tokens");
   });
 });
 
