@@ -161,10 +161,11 @@ export class BudgetEdge {
 
   /** Waits until nothing of an account is reserved, and answers how it stands. */
   async settled(budget: string, values: readonly string[], replica = 0): Promise<SeenAccount> {
-    return waitFor("all calls are settled", async () => {
+    const look = async (): Promise<SeenAccount | undefined> => {
       const account = await this.account(budget, values, replica);
       return account.reserved === 0 && account.spent > 0 ? account : undefined;
-    });
+    };
+    return waitFor("all calls are settled", look, { everyMs: 100 });
   }
 }
 
