@@ -24,6 +24,8 @@ export interface BudgetEdgeWish {
   readonly observesElsewhere?: true;
   readonly pace?: Partial<ModelPace>;
   readonly env?: Readonly<Record<string, string>>;
+  /** More words of Redis's command line. */
+  readonly redisArgs?: readonly string[];
 }
 
 /** How an account stands; amounts are small enough for numbers. */
@@ -105,7 +107,7 @@ export class BudgetEdge {
     const cheaper = new FakeModel({ clock: systemClock, pace, model: "small-1" });
     const [port, cheaperPort] = [await model.listen(0, "test"), await cheaper.listen(0, "test")];
     for (const one of [model, cheaper]) stage.atEnd(() => one.close());
-    const redis = await RedisServer.start({ engine: "redis" });
+    const redis = await RedisServer.start({ engine: "redis", args: wish.redisArgs ?? [] });
     stage.atEnd(() => redis.stop());
     const services = serviceLines(wish, port, cheaperPort);
     const more = ["budgets:", ...indented(wish.budgets, 2)].join("\n");
