@@ -129,7 +129,8 @@ export const doctorProblemRows = {
     title: "The filter that shows responses to Headgate is set up wrongly.",
     remedy:
       "Set `observability_mode: true`, `failure_mode_allow: true`, " +
-      "`response_body_mode: STREAMED`, and `metadata_options: {forwarding_namespaces: {untyped: [headgate]}}`.",
+      "`response_body_mode: STREAMED`, and " +
+      "`metadata_options: {forwarding_namespaces: {untyped: [headgate]}}`.",
   },
   HG532: {
     title: "Requests are decided without the bodies that the policy reads.",

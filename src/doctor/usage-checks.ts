@@ -46,7 +46,7 @@ export const checkUsage: DoctorCheck = (input) => {
       (service) =>
         hostsOf(service).every(removesEncodings)
           ? []
-          : `responses of ${quoteText(service.name)} may be compressed, and their usage is not read`,
+          : `responses of ${quoteText(service.name)} may be compressed, which hides their usage`,
     ),
     ...looks({ id: "HG534", seen: "requests can fall back" }, routed, ({ name }) =>
       asking.some(keepsRoute)

@@ -69,7 +69,7 @@ describe("budgets in front of a model", () => {
     expect(spent).toBeLessThan(1_000);
   });
 
-  it("reads usage of whole bodies, of Anthropic's streams, of headers and of trailers", async () => {
+  it("reads usage of whole bodies, Anthropic's streams, headers and trailers", async () => {
     const budgets = `
       - {name: tokens, per: [{header: x-team}], amount: 100_000 tokens, period: day}
       - {name: output, per: [{header: x-team}], amount: 100_000 outputTokens, period: day}
