@@ -93,6 +93,19 @@ describe("budgets in front of a model", () => {
   });
 });
 
+describe("bodies of requests", () => {
+  it("are read up to the bytes that the policy reads, and refused beyond", async () => {
+    const edge = await BudgetEdge.start(stage, {
+      budgets: "- {name: tokens, per: [model], amount: 10_000_000 tokens, period: day}",
+    });
+    const asked = (bytes: number) => edge.call({ body: { pad: "x".repeat(bytes) } });
+    const large = await asked(1_000_000);
+    expect(large.status).toBe(200);
+    expect((await edge.settled("tokens", ["large-1"])).spent).toBe(usageOf(large.text));
+    expect((await asked(1_100_000)).status).toBe(413);
+  });
+});
+
 describe("softer answers", () => {
   it("sends calls to the cheaper model, and no caller there by a header", async () => {
     const edge = await BudgetEdge.start(stage, {
