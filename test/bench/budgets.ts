@@ -1,103 +1,259 @@
-import { systemClock } from "../../src/app/base/clock.js";
-import type { ReservedEntry } from "../../src/core/budgets/account.js";
-import { reservationId } from "../../src/core/budgets/reservation-id.js";
-import type { BudgetOperation } from "../../src/store/coordination/budget-store.js";
+import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import { sha256 } from "../../src/app/base/sha256.js";
+import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
+import { Admission } from "../../src/decide/admission/admission.js";
+import type {
+  AdmissionRequest,
+  AdmissionTicket,
+} from "../../src/decide/admission/admission-call.js";
+import { Budgets } from "../../src/decide/budget/budgets.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { StoreBudgetLedger } from "../../src/fleet/budgets/store-budget-ledger.js";
+import type { BudgetStore } from "../../src/store/coordination/budget-store.js";
+import { MemoryBudgets } from "../../src/store/coordination/memory-budgets.js";
+import type { LimitStore } from "../../src/store/limit-store.js";
+import { MemoryLimitStore } from "../../src/store/memory.js";
 import { RedisBudgets } from "../../src/store/redis/coordination/redis-budgets.js";
-import { testAccount, testEntry } from "../support/budgets.js";
-import { testCharge } from "../support/charges.js";
+import { policyOf } from "../support/budgeted-rig.js";
+import { createTestDecider } from "../support/decider.js";
 import { RedisServer } from "../support/redis-server.js";
-import { openTestStore, soon, type TestRedisStore } from "../support/redis-store.js";
+import { openTestStore } from "../support/redis-store.js";
+import { cpuUsPer } from "./in-process.js";
+import { processCpuUs } from "./process-cpu.js";
 import { layOut } from "./report.js";
-import { type Cost, type CostWorld, measure } from "./room-cost.js";
 
-/** Accounts, and keys of limits, that calls are spread over. */
+/** Requests that begin in one turn of the event loop. */
+const turnCount = 64;
+
 const keyCount = 20_000;
 
-/** Calls of one batch. */
-const batchSize = 16;
+/** What reserving and settling together may cost, as a multiple of a plain decision. */
+const targetRatio = 2.5;
 
-interface Bench extends CostWorld {
-  readonly opened: TestRedisStore;
-  readonly budgets: RedisBudgets;
-  next: number;
+/** Rounds in which each row is measured once; the least CPU counts. */
+const roundCount = 5;
+
+const policyText = `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: bench}
+spec:
+  rateLimits:
+    - domain: bench
+      descriptors:
+        - {key: user, rate_limit: {unit: second, requests_per_unit: 1000000}}
+  budgets:
+    - {name: user, services: [one, two], per: [{header: x-user}], amount: 1000000000 tokens, period: day}
+    - {name: all, services: [two], amount: 1000000000000 tokens, period: month}
+  services:
+    - name: plain
+      rateLimit: {domain: bench, inExtProc: true, descriptors: [[{header: x-user, as: user}]]}
+    - name: one
+      usage: &usage
+        model: {fixed: gpt-4o}
+        from: {headers: {inputTokens: x-input, outputTokens: x-output}}
+    - name: two
+      usage: *usage
+`;
+
+interface Stores {
+  readonly limits: LimitStore;
+  readonly budgets: BudgetStore;
+  readonly redisPid: number | undefined;
 }
 
-/**
- * What budgets cost Redis and a replica: reservations and settlements in batches of 16, measured
- * over the store's own connections, next to plain decisions of as many limits in this run.
- */
-export async function tellBudgets(measureMs: number): Promise<string> {
-  const server = await RedisServer.start({ engine: "redis" });
+/** What a call costs that is reserved and settled, next to one that a rate limit decides. */
+export async function tellBudgets(callCount: number): Promise<string> {
+  keepNewObjectsYoung();
+  const memory: Stores = {
+    limits: new MemoryLimitStore({ clock: systemClock }),
+    budgets: new MemoryBudgets(systemClock),
+    redisPid: undefined,
+  };
+  const redis = await RedisServer.start({ engine: "redis" });
   try {
-    const opened = await openTestStore(server);
-    const { decision: decisions, fleet: heartbeats, background: bulk } = opened.connections;
-    const budgets = new RedisBudgets({ decisions, heartbeats, bulk, keyPrefix: "headgate:" });
-    const bench: Bench = { server, measureMs, opened, budgets, next: 0 };
-    const rows: (readonly string[])[] = [];
-    for (const count of [1, 3]) {
-      const plain = await measure(bench, batchSize, () => decide(bench, count));
-      rows.push(row(`decision of ${count}`, plain, plain));
-      for (const kind of ["window", "drain", "inFlight"] as const) {
-        const cost = await measure(bench, batchSize, () => reserveAndSettle(bench, kind, count));
-        rows.push(row(`reserve + settle of ${count}, ${kind}`, cost, plain));
-      }
-    }
-    await opened.store.close();
-    const head = ["batches of 16", "Redis us", "own us", "of a decision"];
+    const { store, connections } = await openTestStore(redis);
+    const budgets = new RedisBudgets({
+      decisions: connections.decision,
+      heartbeats: connections.fleet,
+      bulk: connections.background,
+      keyPrefix: "headgate:",
+    });
+    const shared: Stores = { limits: store, budgets, redisPid: redis.pid };
+    const rows = [
+      ...(await measureStore("memory", memory, callCount)),
+      ...(await measureStore("Redis", shared, callCount)),
+    ];
+    await store.close();
+    const head = ["calls", "CPU us", "of Redis us", "times plain", "target"];
     return layOut([head, ...rows]);
   } finally {
-    await server.stop();
+    await redis.stop();
   }
 }
 
-function row(name: string, { redisUs, ownUs }: Cost, plain: Cost): readonly string[] {
-  const ratio = redisUs / plain.redisUs;
-  return [name, redisUs.toFixed(2), ownUs.toFixed(2), `${ratio.toFixed(2)}x`];
+interface Cost {
+  readonly ownUs: number;
+  readonly redisUs: number;
 }
 
-async function decide(bench: Bench, count: number): Promise<void> {
-  const batch = Array.from({ length: batchSize }, () => {
-    const charges = Array.from({ length: count }, (_, i) => {
-      bench.next += 1;
-      const user = String((bench.next * 7_919) % keyCount).padStart(12, "0");
-      const key = `2g5:bench4:user20:user-${user}n${i}:3600s`;
-      return testCharge({ key, hits: 1_000, burst: 1_000, periodUs: 3_600_000_000 });
-    });
-    return { charges, multiplicity: 1 };
+async function measureStore(
+  name: string,
+  stores: Stores,
+  callCount: number,
+): Promise<readonly (readonly string[])[]> {
+  const bench = await Bench.open(stores);
+  const services = ["plain", "one", "two"] as const;
+  const costs = new Map<string, Cost>();
+  for (const service of services) await bench.run(service, callCount / 4);
+  for (let round = 0; round < roundCount; round += 1) {
+    for (const service of services) {
+      process.stderr.write(`budgets, ${name}, ${service}, round ${round + 1} ...\n`);
+      const cost = await bench.measure(service, callCount);
+      const least = costs.get(service);
+      if (least === undefined || cost.ownUs + cost.redisUs < least.ownUs + least.redisUs) {
+        costs.set(service, cost);
+      }
+    }
+  }
+  await bench.close();
+  const plain = costs.get("plain") ?? { ownUs: 0, redisUs: 0 };
+  const words = { plain: "a rate limit", one: "a budget", two: "two budgets" };
+  return services.map((service) => {
+    const { ownUs, redisUs } = costs.get(service) ?? plain;
+    const ratio = (ownUs + redisUs) / (plain.ownUs + plain.redisUs);
+    const target = service === "one" ? `at most ${targetRatio}` : "";
+    return [
+      `${name}, ${words[service]}`,
+      ...[ownUs, redisUs, ratio].map((n) => n.toFixed(2)),
+      target,
+    ];
   });
-  await bench.opened.store.take(batch, soon());
 }
 
-async function reserveAndSettle(
-  bench: Bench,
-  kind: ReservedEntry["law"]["kind"],
-  count: number,
-): Promise<void> {
-  const calls = Array.from({ length: batchSize }, () => {
-    bench.next += 1;
-    const user = String((bench.next * 7_919) % keyCount).padStart(12, "0");
-    const entries = Array.from({ length: count }, (_, i) => {
-      const account = testAccount(`budget-${kind}-${i}`, `user-${user}`);
-      return testEntry({ account, law: lawOf(kind), capacity: 1_000_000_000, estimate: 400 });
+class Bench {
+  readonly #admission: Admission;
+  readonly #budgets: Budgets;
+  readonly #ledger: StoreBudgetLedger;
+  readonly #redisPid: number | undefined;
+  readonly #requests = new Map<string, readonly AdmissionRequest[]>();
+
+  static async open(stores: Stores): Promise<Bench> {
+    return new Bench(await policyOf(policyText), stores);
+  }
+
+  constructor(policy: Awaited<ReturnType<typeof policyOf>>, stores: Stores) {
+    const policies = { current: () => policy };
+    const clock = systemClock;
+    const { limits: store, budgets: budgetStore, redisPid } = stores;
+    this.#redisPid = redisPid;
+    this.#ledger = new StoreBudgetLedger({
+      store: budgetStore,
+      clock,
+      random: systemRandom,
+      replicaCount: () => 1,
+      reserveTimeoutMs: 1_000,
     });
-    return { id: reservationId("a1", bench.next), entries };
-  });
-  const apply = (operations: readonly BudgetOperation[]) => {
-    return bench.budgets.apply({ holder: "a1", leaseMs: 60_000, operations }, soon());
-  };
-  await apply(calls.map(({ id, entries }) => ({ kind: "reserve", id, entries })));
-  await apply(
-    calls.map(({ id, entries }) => ({ kind: "settle", id, costs: entries.map(() => 321) })),
-  );
+    this.#budgets = new Budgets({
+      policies,
+      ledger: this.#ledger,
+      clock,
+      topUps: { topUpOf: () => 0 },
+      digest: sha256,
+      onEvent: () => {},
+    });
+    this.#admission = new Admission({
+      policies,
+      clock,
+      random: systemRandom,
+      decider: createTestDecider({
+        clock,
+        policies,
+        store,
+        storeBudgetMs: 1_000,
+        counters: new DecisionCounters(),
+      }),
+      shares: undefined,
+      digest: sha256,
+      permitLeaseMsMax: 300_000,
+      isOverloaded: () => false,
+      budgetsOf: (service) => this.#budgets.of(service),
+      onEvent: () => {},
+    });
+  }
+
+  async measure(service: string, count: number): Promise<Cost> {
+    const before = this.#redisPid === undefined ? 0 : processCpuUs(this.#redisPid);
+    const ownUs = await cpuUsPer(count, () => this.run(service, count));
+    const after = this.#redisPid === undefined ? 0 : processCpuUs(this.#redisPid);
+    return { ownUs, redisUs: (after - before) / count };
+  }
+
+  async run(service: string, count: number): Promise<void> {
+    const requests = this.#requestsOf(service);
+    for (let begun = 0; begun < count; begun += turnCount) {
+      await new Promise<void>((resolve) => {
+        let openCount = turnCount;
+        for (let i = 0; i < turnCount; i += 1) {
+          const request = requests[(begun + i) % keyCount];
+          if (request !== undefined)
+            this.#ask(request, () => {
+              openCount -= 1;
+              if (openCount === 0) resolve();
+            });
+        }
+      });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#budgets.close();
+    await this.#ledger.close();
+    this.#admission.close();
+  }
+
+  #ask(request: AdmissionRequest, over: () => void): void {
+    const end = (ticket: AdmissionTicket | undefined): void => {
+      ticket?.responded(response);
+      ticket?.end("completed");
+      over();
+    };
+    const answer = this.#admission.begin(request, {
+      decided: (verdict) => {
+        if (verdict.kind === "admitted") end(verdict.ticket);
+        else throw new Error("a call was refused");
+      },
+    });
+    if (answer.kind === "admitted") end(answer.ticket);
+    else if (answer.kind === "refused") throw new Error("a call was refused");
+  }
+
+  #requestsOf(service: string): readonly AdmissionRequest[] {
+    const known = this.#requests.get(service);
+    if (known !== undefined) return known;
+    const requests = Array.from({ length: keyCount }, (_, i): AdmissionRequest => {
+      const headers = new Map([
+        [":method", "POST"],
+        [":path", "/v1/chat/completions"],
+        [":authority", "llm.example"],
+        ["content-length", "2000"],
+        ["x-user", `user-${i}`],
+      ]);
+      return { serviceName: service, peer: "e", headers, attributes: new Map(), isObserved: false };
+    });
+    this.#requests.set(service, requests);
+    return requests;
+  }
 }
 
-const monthUs = 30 * 86_400_000_000;
-
-function lawOf(kind: ReservedEntry["law"]["kind"]): ReservedEntry["law"] {
-  if (kind === "drain") return { kind, periodUs: 3_600_000_000 };
-  if (kind === "inFlight") return { kind };
-  const nowUs = systemClock.epochUs();
-  const startUs = nowUs - (nowUs % monthUs);
-  const endUs = startUs + monthUs;
-  return { kind, windows: { startUs, endUs, nextEndUs: endUs + monthUs } };
-}
+const response = {
+  status: 200,
+  grpcStatus: undefined,
+  isOverloaded: false,
+  loadMetrics: undefined,
+  headers: new Map([
+    [":status", "200"],
+    ["x-input", "500"],
+    ["x-output", "120"],
+  ]),
+};

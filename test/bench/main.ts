@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { admissionScenarios, measureAdmission } from "./admission.js";
+import { tellBudgets } from "./budgets.js";
 import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
 import { tellControlPort } from "./control-port.js";
@@ -86,6 +87,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   N seconds
   --decoders      instead of all this: what the worst message of each decoder costs; fails above
                   5 ms of CPU, or ten times its bytes in memory
+  --budgets N     instead of all this: N calls that budgets reserve and settle, next to as many that
+                  a rate limit decides
   --usage N       instead of all this: what reading the usage of calls from N megabytes of responses
                   costs, next to JSON.parse
   --light         instead of all this: the CPU of each start, the time of an end, and the memory of
@@ -121,6 +124,7 @@ interface InsteadValues {
   readonly replay?: string;
   readonly generate?: string;
   readonly rooms?: string;
+  readonly budgets?: string;
   readonly usage?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
@@ -156,6 +160,7 @@ const options = {
   replay: { type: "string" },
   generate: { type: "string" },
   rooms: { type: "string" },
+  budgets: { type: "string" },
   usage: { type: "string" },
   decoders: { type: "boolean" },
   light: { type: "boolean" },
@@ -288,6 +293,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     process.stdout.write(`${tellGenerate(Number(values.generate))}\n`);
   } else if (values.rooms !== undefined) {
     await rooms(Number(values.rooms) * 1_000);
+  } else if (values.budgets !== undefined) {
+    process.stdout.write(`${await tellBudgets(Number(values.budgets))}\n`);
   } else if (values.usage !== undefined) {
     process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
   } else if (values.light) {

@@ -1,7 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { isJsonObject, type JsonObject } from "../../src/core/base/json.js";
+import { MetadataSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import { ProcessingRequestSchema } from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
 import { startTestApp } from "../support/app.js";
 import {
@@ -63,23 +63,23 @@ async function ask(replica: Replica, team = "a"): Promise<AskedCall> {
     exchange,
     isAdmitted,
     status: refusal ? refusal.status?.code : undefined,
-    fields: isJsonObject(metadata) ? metadata : {},
+    fields: typeof metadata === "object" && !Array.isArray(metadata) ? (metadata ?? {}) : {},
   };
 }
 
 /** Shows a response on a stream of its own, as Envoy's second filter does. */
-function show(replica: Replica, fields: AskedCall["fields"], text: string): ExchangeClient {
+function show(replica: Replica, fields: JsonObject, text: string): ExchangeClient {
   const stream = openExchange(replica, { "x-headgate-role": "usage" });
-  const metadataContext = { filterMetadata: { headgate: fields } };
-  const observed = { observabilityMode: true, metadataContext };
-  const { request: headers } = create(
-    ProcessingRequestSchema,
+  const body = { body: new TextEncoder().encode(text), endOfStream: true };
+  for (const part of [
     responseHeaders({ ":status": "200" }),
-  );
-  stream.send(create(ProcessingRequestSchema, { ...observed, request: headers }));
-  const body = new TextEncoder().encode(text);
-  const request = { case: "responseBody", value: { body, endOfStream: true } } as const;
-  stream.send(create(ProcessingRequestSchema, { ...observed, request }));
+    { request: { case: "responseBody", value: body } } as const,
+  ]) {
+    const message = create(ProcessingRequestSchema, part);
+    message.observabilityMode = true;
+    message.metadataContext = create(MetadataSchema, { filterMetadata: { headgate: fields } });
+    stream.send(message);
+  }
   return stream;
 }
 

@@ -81,39 +81,56 @@ const entry = fc
 
 const entries = fc.uniqueArray(entry, { maxLength: 4, selector: ({ account }) => account });
 const holders = fc.constantFrom("a1", "a1", "b2", "c.3");
-const numbers = fc.nat(12);
 const costs = fc.array(amounts, { maxLength: 4 });
 
-const operation = (holder: string): fc.Arbitrary<BudgetOperation> =>
+/** An operation on an id by its distance from the last one of its holder. */
+type Draft = (lastNumbers: Map<string, number>) => BudgetOperation;
+
+const operation = (holder: string): fc.Arbitrary<Draft> =>
   fc.oneof(
     {
       weight: 4,
-      arbitrary: fc.record({ number: numbers, entries }).map(({ number, entries: own }) => {
-        return { kind: "reserve" as const, id: reservationId(holder, number), entries: own };
-      }),
-    },
-    {
-      weight: 4,
       arbitrary: fc
-        .record({ owner: holders, number: numbers, costs })
-        .map(({ owner, number, costs: own }) => {
-          return { kind: "settle" as const, id: reservationId(owner, number), costs: own };
+        .record({ step: fc.constantFrom(1, 1, 1, 1, 2, 0, -1), entries })
+        .map(({ step, entries: own }): Draft => {
+          return (lastNumbers) => {
+            const number = Math.max(0, (lastNumbers.get(holder) ?? 0) + step);
+            lastNumbers.set(holder, number);
+            return { kind: "reserve", id: reservationId(holder, number), entries: own };
+          };
         }),
     },
     {
-      weight: 1,
+      weight: 5,
       arbitrary: fc
-        .record({ owner: holders, number: numbers, costs, entries })
-        .map(({ owner, number, costs: own, entries: unreserved }) => {
-          const id = reservationId(owner, number);
-          return { kind: "settle" as const, id, costs: own, unreserved };
+        .record({
+          owner: fc.oneof(fc.constant(holder), holders),
+          back: fc.nat(4),
+          costs,
+          unreserved: fc.option(entries, { freq: 4, nil: undefined }),
+        })
+        .map(({ owner, back, costs: own, unreserved }): Draft => {
+          return (lastNumbers) => {
+            const number = Math.max(0, (lastNumbers.get(owner) ?? 0) - back);
+            const settle = {
+              kind: "settle",
+              id: reservationId(owner, number),
+              costs: own,
+            } as const;
+            return unreserved === undefined ? settle : { ...settle, unreserved };
+          };
         }),
     },
   );
 
 const batches = holders.chain((holder) =>
-  fc.array(operation(holder), { maxLength: 8 }).map((operations): Call => {
-    return (budgets) => budgets.apply(operations, holder);
+  fc.array(operation(holder), { maxLength: 8 }).map((drafts): Call => {
+    return (budgets) => {
+      return budgets.apply(
+        drafts.map((draft) => draft(budgets.lastNumbers)),
+        holder,
+      );
+    };
   }),
 );
 

@@ -12,6 +12,7 @@ import { type HttpAsk, HttpClient } from "../support/http-client.js";
 import { listenOnLoopback } from "../support/loopback-server.js";
 import { useStage } from "../support/stage.js";
 import { useTransports } from "../support/transports.js";
+import { bodyProcessing, usageFilter } from "../support/usage-filters.js";
 import { RecordingObservers } from "../support/usage-observers.js";
 import { waitFor } from "../support/wait.js";
 
@@ -20,34 +21,7 @@ const transports = useTransports();
 
 const listenerBytes = 65_536;
 
-const processing: Json = {
-  request_body_mode: "BUFFERED",
-  request_trailer_mode: "SEND",
-  response_trailer_mode: "SEND",
-};
-
 const withTrailers: Json = { http_protocol_options: { enable_trailers: true } };
-
-/** Shows responses; stands behind the filter that asks. */
-function usageFilter(fields: Json = {}): Json {
-  return httpFilter("ext_proc", "ExternalProcessor", {
-    grpc_service: {
-      envoy_grpc: { cluster_name: "headgate" },
-      initial_metadata: [{ key: "x-headgate-role", value: "usage" }],
-    },
-    observability_mode: true,
-    failure_mode_allow: true,
-    // What was not taken by then is lost.
-    deferred_close_timeout: "30s",
-    processing_mode: {
-      request_header_mode: "SKIP",
-      response_body_mode: "STREAMED",
-      response_trailer_mode: "SEND",
-    },
-    metadata_options: { forwarding_namespaces: { untyped: ["headgate"] } },
-    ...fields,
-  });
-}
 
 /** Says of its requests what other filters may. */
 const tellingFilter = httpFilter("lua", "Lua", {
@@ -120,7 +94,7 @@ async function start(options: StartOptions = {}) {
     upstreamPort: await listenOnLoopback(stage, upstream),
     headgatePorts: [running.port],
     rateLimits: [],
-    extProc: { processing_mode: processing, ...extProc },
+    extProc: { processing_mode: bodyProcessing, ...extProc },
     connectionManager: withTrailers,
     upstreamCluster: { typed_extension_protocol_options: trailersOfUpstream },
     listener: { per_connection_buffer_limit_bytes: listenerBytes },
@@ -284,7 +258,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
   });
 
   it("shows the beginning of a large body where it buffers a part", async () => {
-    const partial = { ...processing, request_body_mode: "BUFFERED_PARTIAL" };
+    const partial = { ...bodyProcessing, request_body_mode: "BUFFERED_PARTIAL" };
     const { send, keeper, allOver } = await start({ extProc: { processing_mode: partial } });
     const body = "a".repeat(400_000);
     expect(await send({ body })).toMatchObject({ status: 200, body });
@@ -501,6 +475,21 @@ describe("a real Envoy that shows responses", { timeout: 60_000 }, () => {
     expect((await send({ body: "a" })).body).toHaveLength(40_000_000);
     await allOver();
     expect(observers.shown).toMatchObject([{ bodyBytes: 40_000_000, ends: [true] }]);
+  });
+
+  it("shows 1,000 responses on one connection without a failed stream", async () => {
+    const { envoy, send, observers, usageCounts, ends, allOver } = await start();
+    for (let round = 0; round < 20; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 50 }, () => send({ body: "a" })));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    }
+    await waitFor("all exchanges are over", () => ends().length === 1_000);
+    await allOver();
+    expect(new Set(observers.shown.flatMap((shown) => shown.ends))).toEqual(new Set([true]));
+    expect(observers.shown).toHaveLength(1_000);
+    expect(usageCounts.faults).toEqual(new Map());
+    expect(await envoy.stat("http.ingress.ext_proc.streams_failed")).toBe(0);
+    expect(await envoy.stat("cluster.headgate.upstream_cx_total")).toBe(1);
   });
 
   it("lets responses pass where nobody looks at them", async () => {

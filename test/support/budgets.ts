@@ -76,6 +76,8 @@ export class TestBudgets {
   readonly store: BudgetStore;
   readonly clock: FakeClock;
   readonly leaseMs = 5_000;
+  /** For tests that draw the numbers of ids: the last one of each holder. */
+  readonly lastNumbers = new Map<string, number>();
 
   constructor({ store, clock }: BudgetWorld) {
     this.store = store;

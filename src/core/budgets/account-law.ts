@@ -54,8 +54,9 @@ export function openAccount(law: AccountLaw, nowUs: number): Account {
  * - Where the law itself has changed, amounts stay, and count in the new window.
  */
 export function accountAt(account: Account, law: AccountLaw, nowUs: number): Account {
-  if (law.kind !== account.kind) return inLaw({ ...account, kind: law.kind }, law, nowUs);
-  if (law.kind === "drain") return drainedAt(account, nowUs);
+  const { kind } = law;
+  if (kind !== account.kind) return inLaw({ ...drainedAt(account, nowUs), kind }, law, nowUs);
+  if (kind === "drain") return drainedAt(account, nowUs);
   if (law.kind === "inFlight") return account;
   const window = windowAt(law.windows, nowUs);
   const { startUs, endUs, windowId, spent } = account;

@@ -7,8 +7,9 @@ const holderPattern = /^[0-9A-Za-z._-]{1,48}$/;
 /**
  * Names a reservation: `<holder>.<number>`, so that whoever settles it knows whose it is.
  *
- * @param holder 1 to 48 characters of `[0-9A-Za-z._-]`
- * @param number whole, 0 to 10^15; each once
+ * @param holder 1 to 48 characters of `[0-9A-Za-z._-]`; a process draws a new one when it starts
+ * @param number whole, 0 to 10^15; grows, so that a reservation which comes again, or too late, is
+ *   not made
  */
 export function reservationId(holder: string, number: number): ReservationId {
   assert(isHolder(holder), "a holder's name can be part of an id");
@@ -30,4 +31,9 @@ export function isHolder(name: string): boolean {
 /** Whose reservation it is. */
 export function holderOf(id: ReservationId): string {
   return id.slice(0, id.lastIndexOf("."));
+}
+
+/** The number of a reservation. */
+export function numberOf(id: ReservationId): number {
+  return Number(id.slice(id.lastIndexOf(".") + 1));
 }

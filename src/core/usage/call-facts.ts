@@ -4,18 +4,7 @@ import { createJsonTree, type JsonNode } from "./json-paths.js";
 import { JsonReader, type JsonSink } from "./json-reader.js";
 import { cutModel, parseCount } from "./usage-fields.js";
 
-/** What the body of a request says of its call. */
-export interface BodyFacts extends CallFacts {
-  /** Whether it asks for a stream. */
-  readonly isStream: boolean;
-  /**
-   * Whether it asks for a stream without `stream_options.include_usage`: OpenAI's Chat Completions
-   * report no usage then, and output tokens are estimated.
-   */
-  readonly lacksUsage: boolean;
-}
-
-type FactSlot = "model" | "outputMax" | "choices" | "stream" | "includeUsage";
+type FactSlot = "model" | "outputMax" | "choices";
 
 /** By slot, the paths of all providers. */
 const paths: Readonly<Record<FactSlot, readonly string[]>> = {
@@ -35,8 +24,6 @@ const paths: Readonly<Record<FactSlot, readonly string[]>> = {
     "max_gen_len",
   ],
   choices: ["n", "best_of", "generationConfig.candidateCount", "generation_config.candidate_count"],
-  stream: ["stream"],
-  includeUsage: ["stream_options.include_usage"],
 };
 
 /**
@@ -51,17 +38,15 @@ const paths: Readonly<Record<FactSlot, readonly string[]>> = {
 export function readCallFacts(
   bytes: Uint8Array,
   requestBytes: number | undefined = bytes.length,
-): BodyFacts {
+): CallFacts {
   const sink = new FactSink();
   new JsonReader(factTree, sink).push(bytes, markLength(bytes), bytes.length);
-  const { model, outputMax, choiceCount, isStream, includesUsage } = sink;
+  const { model, outputMax, choiceCount } = sink;
   return {
     model,
     requestBytes,
-    isStream,
-    lacksUsage: isStream && !includesUsage,
     ...(outputMax !== undefined && {
-      outputTokensMax: Math.min(usageCountMax, outputMax * Math.max(1, choiceCount)),
+      outputTokensMax: Math.min(usageCountMax, outputMax * choiceCount),
     }),
   };
 }
@@ -75,8 +60,6 @@ class FactSink implements JsonSink<FactSlot> {
   model = "";
   outputMax: number | undefined;
   choiceCount = 1;
-  isStream = false;
-  includesUsage = false;
   #isOver = false;
 
   scalar(slot: FactSlot, text: string, isText: boolean): void {
@@ -92,12 +75,6 @@ class FactSink implements JsonSink<FactSlot> {
       }
       case "choices":
         this.choiceCount = Math.max(this.choiceCount, parseCount(text) ?? 1);
-        break;
-      case "stream":
-        this.isStream = text === "true";
-        break;
-      case "includeUsage":
-        this.includesUsage = text === "true";
     }
   }
 

@@ -135,8 +135,10 @@ export class Budgets {
     const kind = callKind(service, model, named);
     const facts = requestBytes === undefined ? { model } : { model, requestBytes };
     const { usage } = estimateUsage(facts, learned.of(kind), measured.settings);
-    const price = measured.prices?.find(model, nowMs).price;
-    const parts = { id, model, requestBytes, startedMs, accounts, expected: usage, price, kind };
+    const { prices } = measured;
+    const price = prices?.find(model, nowMs).price;
+    const what = { id, model, requestBytes, startedMs, accounts };
+    const parts = { ...what, expected: usage, price, prices, kind };
     return new CallCharge(measured.context, parts);
   }
 

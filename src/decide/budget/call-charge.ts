@@ -5,7 +5,7 @@ import { budgetCost } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
 import type { CallKind, LearnedUsage } from "../../core/budgets/learned-usage.js";
-import type { ModelPrice } from "../../core/budgets/price.js";
+import type { ModelPrice, PriceIndex } from "../../core/budgets/price.js";
 import { type Usage, usageCounts } from "../../core/budgets/usage.js";
 import type { UsageCounts, UsageOrigin } from "./budget-counts.js";
 import type { CompiledBudget } from "./compiled-budget.js";
@@ -39,8 +39,9 @@ interface CallChargeParts {
   readonly accounts: readonly ChargedAccount[];
   /** What it was expected to use. */
   readonly expected: Usage;
-  /** Undefined without a price table. */
+  /** Of the model that the request names. Undefined without a price table. */
   readonly price: ModelPrice | undefined;
+  readonly prices: PriceIndex | undefined;
   readonly kind: CallKind;
 }
 
@@ -55,6 +56,8 @@ export interface KnownEnd {
   readonly isComplete: boolean;
   /** Whether all that was reported is the provider's word. */
   readonly isExact: boolean;
+  /** The model that the response names; empty: none. */
+  readonly model: string;
 }
 
 /** What `CallCharge.metadata` says. */
@@ -101,7 +104,8 @@ export class CallCharge {
 
   /** Charges a call that has ended. */
   settle(end: KnownEnd): void {
-    const { id, accounts, price } = this.#parts;
+    const { id, accounts } = this.#parts;
+    const price = this.#priceOf(end);
     const used = end.hasResponse ? this.#usedBy(end) : undefined;
     for (const { budget, estimate = 0 } of accounts) budget.counts.reserved -= estimate;
     this.#context.usageCounts.origins[originOf(end)] += 1;
@@ -125,6 +129,13 @@ export class CallCharge {
     });
   }
 
+  /** A call that fell back was answered by another model than its request names. */
+  #priceOf({ model }: KnownEnd): ModelPrice | undefined {
+    const { price, prices, startedMs } = this.#parts;
+    const answered = model === "" ? undefined : prices?.find(model, startedMs);
+    return answered?.isKnown === true ? answered.price : price;
+  }
+
   #usedBy({ usage, status }: KnownEnd): Usage {
     const { startedMs, expected, kind } = this.#parts;
     const { clock, learned } = this.#context;
@@ -134,9 +145,11 @@ export class CallCharge {
     return usedBy({ known, status, expected, outputPerByte });
   }
 
-  #learn({ usage, status, isComplete }: KnownEnd, used: Usage | undefined): void {
+  #learn(end: KnownEnd, used: Usage | undefined): void {
     if (used === undefined) return;
-    const { model, requestBytes, accounts, price, kind } = this.#parts;
+    const { usage, status, isComplete } = end;
+    const { model, requestBytes, accounts, kind } = this.#parts;
+    const price = this.#priceOf(end);
     const { service, ledger, learned, usageCounts: sums } = this.#context;
     const isUsual = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };

@@ -1,8 +1,7 @@
-import { cutText } from "../../core/base/cut-text.js";
 import { urlPathOf } from "../../core/base/path-pattern.js";
 import type { CallFacts, Usage } from "../../core/budgets/usage.js";
 import {
-  modelCharsMax,
+  cutModel,
   parseCount,
   usageFromHeaders,
   usageFromMetadata,
@@ -40,12 +39,9 @@ function modelOf(
     case "body":
       return read?.model ?? "";
     case "header":
-      return cutText(headers.get(source.header) ?? "", modelCharsMax);
+      return cutModel(headers.get(source.header) ?? "");
     case "path":
-      return cutText(
-        modelInPath(urlPathOf(headers.get(pathHeader) ?? ""), source.after),
-        modelCharsMax,
-      );
+      return cutModel(modelInPath(urlPathOf(headers.get(pathHeader) ?? ""), source.after));
   }
 }
 

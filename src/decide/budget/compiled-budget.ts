@@ -37,9 +37,13 @@ export class CompiledBudget {
     this.#onlyAccount = policy.per.length === 0 ? accountKey(policy.name, [], digest) : undefined;
   }
 
-  /** Whether calls of a model count. */
+  /**
+   * Whether calls of a model count. Those whose model nobody could read count everywhere: otherwise
+   * a body that only the upstream can read would pass by every budget.
+   */
   appliesTo(model: string): boolean {
-    return this.#models.length === 0 || this.#models.some((glob) => globMatches(glob, model));
+    if (this.#models.length === 0 || model === "") return true;
+    return this.#models.some((glob) => globMatches(glob, model));
   }
 
   /** The values of the account that a request is charged to; empty where it has none. */

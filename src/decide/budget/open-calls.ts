@@ -153,6 +153,7 @@ export class OpenCall implements BudgetedCall, Expiring {
       status: seen?.status ?? end?.status,
       isComplete: seen?.isComplete ?? end !== undefined,
       isExact: seen?.isExact ?? this.#reported !== undefined,
+      model: seen?.model ?? "",
     });
   }
 }

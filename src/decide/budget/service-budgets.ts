@@ -121,7 +121,9 @@ export class ServiceBudgets implements BudgetAsker {
     });
     const startedMs = Math.round(clock.epochUs() / 1_000);
     const { usage } = expected;
-    const parts = { id, model, requestBytes, startedMs, accounts, expected: usage, price, kind };
+    const { prices } = this.#parts;
+    const what = { id, model, requestBytes, startedMs, accounts };
+    const parts = { ...what, expected: usage, price, prices, kind };
     const { source, callMsMax } = this.#parts.usage;
     return calls.open({
       charge: new CallCharge(this.#context, parts),

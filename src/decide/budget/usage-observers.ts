@@ -102,6 +102,7 @@ class BodyObserver implements UsageObserver {
     }
     const usage: Usage | undefined = reading?.usage;
     const isExact = reading?.isEstimated === false && reading.unrecognised === undefined;
-    return { usage, hasResponse: true, status, isComplete, isExact };
+    const model = reading?.model ?? "";
+    return { usage, hasResponse: true, status, isComplete, isExact, model };
   }
 }

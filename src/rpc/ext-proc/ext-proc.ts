@@ -115,11 +115,7 @@ class Exchange implements BidiReader, AdmissionCall {
     }
     const message = codec.decode(bytes);
     if (message.kind === "part") counts.countPart(message.part);
-    try {
-      this.#step({ kind: "message", message, awaitsBody: this.#awaitsBody(message) });
-    } catch (thrown) {
-      this.#failFor(thrown);
-    }
+    this.#step({ kind: "message", message, awaitsBody: this.#awaitsBody(message) });
     // At once, not with the verdict: a caller that leaves the queue says so by what comes next.
     if (!this.#isStalled) this.#answers.next();
   }
@@ -168,18 +164,28 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 
   #awaitsBody(message: ExchangeMessage): boolean {
-    if (message.kind !== "part" || this.#state.kind !== "new" || !mayAwaitBody(message))
+    if (message.kind !== "part" || this.#state.kind !== "new" || !mayAwaitBody(message)) {
       return false;
-    return this.#parts.admission.readsBody(this.#requestOf(message));
+    }
+    try {
+      return this.#parts.admission.readsBody(this.#requestOf(message));
+    } catch (thrown) {
+      this.#failFor(thrown);
+      return false;
+    }
   }
 
   #begin(message: PartMessage, body: BufferedBody | undefined): void {
     const { admission } = this.#parts;
     const request = this.#requestOf(message);
-    const facts = body === undefined ? undefined : admission.readBody(request, body);
-    const answer = admission.begin(facts === undefined ? request : { ...request, facts }, this);
-    if (answer.kind !== "refused") this.#ticket = answer.ticket;
-    if (answer.kind !== "asking") this.#step(answer);
+    try {
+      const facts = body === undefined ? undefined : admission.readBody(request, body);
+      const answer = admission.begin(facts === undefined ? request : { ...request, facts }, this);
+      if (answer.kind !== "refused") this.#ticket = answer.ticket;
+      if (answer.kind !== "asking") this.#step(answer);
+    } catch (thrown) {
+      this.#failFor(thrown);
+    }
   }
 
   #requestOf({ headers, attributes, isObserved }: PartMessage): AdmissionRequest {
@@ -254,8 +260,8 @@ const faultRows: Readonly<
   outOfOrder: {
     grpcStatus: grpcStatuses.invalidArgument,
     message:
-      "A part arrived twice or too early; set the body modes of processing_mode to NONE, BUFFERED " +
-      "or BUFFERED_PARTIAL.",
+      "A part arrived twice or too early; set the body modes of processing_mode to NONE, " +
+      "BUFFERED or BUFFERED_PARTIAL.",
   },
   noRequestHeaders: {
     grpcStatus: grpcStatuses.failedPrecondition,
@@ -264,8 +270,8 @@ const faultRows: Readonly<
   bodiesStreamed: {
     grpcStatus: grpcStatuses.failedPrecondition,
     message:
-      "Headgate does not send bodies back; set the body modes of processing_mode to NONE, BUFFERED " +
-      "or BUFFERED_PARTIAL.",
+      "Headgate does not send bodies back; set the body modes of processing_mode to NONE, " +
+      "BUFFERED or BUFFERED_PARTIAL.",
   },
 };
 

@@ -124,8 +124,9 @@ export const usageRowsMax = 50_000;
  * What holds, whatever order batches of replicas arrive in:
  * - a reservation is made at all of its accounts or at none, and refused if an enforced one would
  *   exceed its capacity;
- * - each id is reserved at most once and settled at most once: all operations may be repeated, and
- *   a reservation that arrives after its settlement with `unreserved` is not made;
+ * - each id is reserved at most once and settled at most once: all operations may be repeated. A
+ *   holder reserves in the order of its numbers: one that is not higher than all before it and is
+ *   not reserved (it was refused, or settled also without a reservation) is not reserved any more;
  * - what a holder has reserved is released (or charged) when its lease has expired; a settlement
  *   within `lateSettlementMsMax` after it is charged once, as the correction of that;
  * - so the cost of calls admitted in a window exceeds the capacity by at most the sum of what calls

@@ -21,7 +21,7 @@ import {
   withSpeed,
 } from "../../core/budgets/account-law.js";
 import type { ReservationId, Settlement } from "../../core/budgets/budget-ledger.js";
-import { holderOf } from "../../core/budgets/reservation-id.js";
+import { holderOf, numberOf } from "../../core/budgets/reservation-id.js";
 import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import {
   type AccountRow,
@@ -51,6 +51,7 @@ import { MemoryUsage } from "./memory-usage.js";
 export class MemoryBudgets implements BudgetStore {
   readonly #clock: Pick<Clock, "epochUs">;
   readonly #accounts = new Accounts();
+  /** Never forgotten: a process has one, a test a few. */
   readonly #holders = new Map<string, Holder>();
   readonly #settled = new SettledIds();
   readonly #refunds = new Map<string, { readonly amount: number; readonly untilMs: number }>();
@@ -65,8 +66,11 @@ export class MemoryBudgets implements BudgetStore {
     assertBudgetBatch(batch);
     const nowUs = this.#clock.epochUs();
     this.#beat(batch.holder, batch.leaseMs, nowUs);
-    this.#settled.forgetOld(msOf(nowUs));
-    return batch.operations.map((operation) => this.#applyOne(operation, nowUs));
+    return batch.operations.map((operation) => {
+      return operation.kind === "reserve"
+        ? this.#reserve(operation, nowUs)
+        : this.#settle(operation, { by: batch.holder, nowUs });
+    });
   }
 
   async renew(holder: string, leaseMs: number): Promise<{ readonly expiredCount: number }> {
@@ -136,30 +140,17 @@ export class MemoryBudgets implements BudgetStore {
     return this.#usage.page(query.day, query.cursor);
   }
 
-  #applyOne(operation: BudgetOperation, nowUs: number): BudgetOutcome {
-    const { id } = operation;
-    const holder = this.#holderOf(holderOf(id));
-    const late = holder.late.get(id);
-    const isKnown = late !== undefined && late.untilMs > msOf(nowUs);
-    const trace = holder.open.get(id) ?? (isKnown ? late : undefined);
-    const isSettled = this.#settled.has(id) || (trace?.isSettled ?? false);
-    if (operation.kind === "reserve") {
-      if (trace !== undefined || isSettled) {
-        return this.#again(operation.entries, isSettled ? undefined : trace, nowUs);
-      }
-      return this.#reserve(holder, operation, nowUs);
-    }
-    if (trace !== undefined && !trace.isSettled) return this.#settle(holder, operation, nowUs);
-    if (isSettled || operation.unreserved === undefined)
-      return { kind: "settled", result: "unknown" };
-    return this.#charge(holder, operation, nowUs);
-  }
-
   #reserve(
-    holder: Holder,
     { id, entries }: Extract<BudgetOperation, { kind: "reserve" }>,
     nowUs: number,
   ): BudgetOutcome {
+    const holder = this.#holderOf(holderOf(id));
+    const number = numberOf(id);
+    if (number <= holder.highestNumber) {
+      const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
+      return this.#again(entries, record?.isSettled ? undefined : record, nowUs);
+    }
+    holder.highestNumber = number;
     const accounts = entries.map((entry) => this.#accountFor(entry, nowUs));
     const results = entries.map((entry, i) => entryResult(accountIn(accounts, i), entry, nowUs));
     const isReserved = !entries.some(({ isEnforced }, i) => isEnforced && results[i]?.isOver);
@@ -167,21 +158,18 @@ export class MemoryBudgets implements BudgetStore {
       if (!this.#accounts.haveRoom(entries, nowUs)) return full;
       const holds = entries.map((entry, i): RecordedHold => {
         const { account: key, whenLost } = entry;
-        const [account, hold] = reserved(withSpeed(accountIn(accounts, i), entry), entry.estimate);
-        this.#accounts.set(key, account, nowUs);
-        return {
-          ...hold,
-          key,
-          isCharged: whenLost === "charge",
-          isOver: results[i]?.isOver ?? false,
-        };
+        const account = withSpeed(accountIn(accounts, i), entry);
+        const [after, hold] = reserved(account, entry.estimate);
+        this.#accounts.set(key, after, nowUs);
+        const isOver = results[i]?.isOver ?? false;
+        return { ...hold, key, isCharged: whenLost === "charge", isOver };
       });
       holder.open.set(id, { holds, isSettled: false, untilMs: 0 });
     }
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
 
-  /** A reservation that is repeated; or that comes after its settlement, without a record. */
+  /** A reservation that is repeated; or that comes again after it was refused or settled. */
   #again(
     entries: readonly ReservedEntry[],
     record: Reservation | undefined,
@@ -199,42 +187,56 @@ export class MemoryBudgets implements BudgetStore {
     return { kind: "reserved", result };
   }
 
+  #settle(
+    settlement: Settlement,
+    { by, nowUs }: { readonly by: string; readonly nowUs: number },
+  ): BudgetOutcome {
+    const { id, unreserved: entries } = settlement;
+    const owner = holderOf(id);
+    const holder = this.#holders.get(owner);
+    const open = holder?.open.get(id);
+    const record = open ?? holder?.lateOf(id, msOf(nowUs));
+    if (record === undefined || record.isSettled) {
+      const isKnown = record !== undefined || entries === undefined;
+      if (isKnown || this.#settled.has(id, msOf(nowUs))) return unknown;
+      return this.#charge({ ...settlement, unreserved: entries }, nowUs);
+    }
+    holder?.open.delete(id);
+    holder?.late.delete(id);
+    this.#settleHolds(settlement, record, nowUs);
+    // Whoever reserved knows whether its own settlement has come.
+    if (entries !== undefined || owner !== by) this.#settled.add(id, msOf(nowUs));
+    return { kind: "settled", result: open === undefined ? "late" : "settled" };
+  }
+
   /** Settles what is reserved, or what was when its holder was lost. */
-  #settle(holder: Holder, settlement: Settlement, nowUs: number): BudgetOutcome {
-    const { id, costs } = settlement;
-    const open = holder.open.get(id);
-    const { holds } = open ?? holder.late.get(id) ?? { holds: [] };
-    holder.open.delete(id);
-    holder.late.delete(id);
-    this.#settled.add(id);
+  #settleHolds({ costs }: Settlement, { holds, untilMs }: Reservation, nowUs: number): void {
     holds.forEach((hold, i) => {
       const stored = this.#accounts.get(hold.key, nowUs);
       if (stored === undefined) return;
       let account = drainedAt(stored, nowUs);
       let amount = costs[i] ?? hold.held;
-      if (open !== undefined) account = unreserved(account, hold);
+      if (untilMs === 0) account = unreserved(account, hold);
       else if (hold.isCharged) amount -= hold.held;
       else account = lost(account, hold, -1);
       this.#accounts.set(hold.key, spent(account, hold.windowId, amount), nowUs);
     });
-    if (settlement.unreserved !== undefined) keepSettled(holder, id, nowUs);
-    return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 
   /** Charges a call that was let in without a reservation. */
-  #charge(
-    holder: Holder,
-    { id, costs, unreserved: entries = [] }: Settlement,
-    nowUs: number,
-  ): BudgetOutcome {
+  #charge({ id, costs, unreserved: entries }: Required<Settlement>, nowUs: number): BudgetOutcome {
     if (!this.#accounts.haveRoom(entries, nowUs)) return full;
     entries.forEach((entry, i) => {
       const account = withSpeed(this.#accountFor(entry, nowUs), entry);
       const cost = costs[i] ?? entry.estimate;
       this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
     });
-    this.#settled.add(id);
-    keepSettled(holder, id, nowUs);
+    const nowMs = msOf(nowUs);
+    this.#settled.add(id, nowMs);
+    const holder = this.#holderOf(holderOf(id));
+    const untilMs = nowMs + lateSettlementMsMax;
+    holder.keepLate(id, { holds: [], isSettled: true, untilMs }, nowMs);
+    holder.highestNumber = Math.max(holder.highestNumber, numberOf(id));
     return { kind: "settled", result: "settled" };
   }
 
@@ -262,7 +264,7 @@ export class MemoryBudgets implements BudgetStore {
     const ended = [...this.#holders].filter(([, { untilMs }]) => untilMs <= nowMs);
     ended.sort(([one, a], [other, b]) => a.untilMs - b.untilMs || (one < other ? -1 : 1));
     let count = 0;
-    for (const [name, holder] of ended) {
+    for (const [, holder] of ended) {
       for (const [id, record] of holder.open) {
         if (count >= expiredMax) return count;
         count += 1;
@@ -270,8 +272,6 @@ export class MemoryBudgets implements BudgetStore {
         for (const hold of record.holds) this.#lose(hold, nowUs);
         holder.keepLate(id, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
       }
-      holder.forgetLate(nowMs);
-      if (holder.late.size === 0) this.#holders.delete(name);
     }
     return count;
   }
@@ -286,16 +286,11 @@ export class MemoryBudgets implements BudgetStore {
   }
 }
 
+const unknown: BudgetOutcome = { kind: "settled", result: "unknown" };
 const full: BudgetOutcome = { kind: "failed", code: "STORE_FULL" };
 
 function msOf(us: number): number {
   return Math.floor(us / 1_000);
-}
-
-/** A repeat of a settlement that would charge without a reservation finds that it was charged. */
-function keepSettled(holder: Holder, id: ReservationId, nowUs: number): void {
-  const untilMs = msOf(nowUs) + lateSettlementMsMax;
-  holder.keepLate(id, { holds: [], isSettled: true, untilMs }, msOf(nowUs));
 }
 
 function accountIn(accounts: readonly Account[], index: number): Account {
@@ -318,7 +313,7 @@ interface RecordedHold extends Hold {
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Whether only the id is kept, of a call whose settlement could charge without a reservation. */
+  /** Whether only the id is kept, of a call that was charged without a reservation. */
   readonly isSettled: boolean;
   /** Until when a late settlement counts; 0 while it is open. */
   readonly untilMs: number;
@@ -328,8 +323,15 @@ interface Reservation {
 class Holder {
   /** The end of its lease. */
   untilMs = 0;
+  /** The highest one that was reserved, or refused. */
+  highestNumber = -1;
   readonly open = new Map<ReservationId, Reservation>();
   readonly late = new Map<ReservationId, Reservation>();
+
+  lateOf(id: ReservationId, nowMs: number): Reservation | undefined {
+    const record = this.late.get(id);
+    return record === undefined || record.untilMs <= nowMs ? undefined : record;
+  }
 
   keepLate(id: ReservationId, record: Reservation, nowMs: number): void {
     if (this.late.size >= lateRecordsMax) this.forgetLate(nowMs);
@@ -347,19 +349,21 @@ class SettledIds {
   #ids = new Set<ReservationId>();
   #idsBefore = new Set<ReservationId>();
 
-  forgetOld(nowMs: number): void {
+  has(id: ReservationId, nowMs: number): boolean {
+    this.#forgetOld(nowMs);
+    return this.#ids.has(id) || this.#idsBefore.has(id);
+  }
+
+  add(id: ReservationId, nowMs: number): void {
+    this.#forgetOld(nowMs);
+    this.#ids.add(id);
+  }
+
+  #forgetOld(nowMs: number): void {
     if (nowMs >= this.#sinceMs && nowMs < this.#sinceMs + settledKeptMs) return;
     this.#sinceMs = nowMs;
     this.#idsBefore = this.#ids;
     this.#ids = new Set();
-  }
-
-  has(id: ReservationId): boolean {
-    return this.#ids.has(id) || this.#idsBefore.has(id);
-  }
-
-  add(id: ReservationId): void {
-    this.#ids.add(id);
   }
 }
 

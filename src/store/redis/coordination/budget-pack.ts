@@ -6,7 +6,8 @@ import type {
   ReservedEntry,
 } from "../../../core/budgets/account.js";
 import { isAccountKey } from "../../../core/budgets/account-key.js";
-import { holderOf } from "../../../core/budgets/reservation-id.js";
+import type { ReservationId } from "../../../core/budgets/budget-ledger.js";
+import { holderOf, numberOf } from "../../../core/budgets/reservation-id.js";
 import type {
   AccountRow,
   BudgetOperation,
@@ -15,16 +16,19 @@ import type {
 
 /** A batch as the script takes it. */
 interface PackedBatch {
-  /** Whose ids are named, each once. */
+  /** Whose ids are named, each once: first who asks. */
   readonly holders: readonly string[];
   /** Accounts that are named, each once. */
   readonly accounts: readonly AccountKey[];
+  /** Ids that are named, each once: first those to settle, by holder. */
+  readonly ids: readonly ReservationId[];
   readonly bytes: Buffer;
 }
 
 const lawBytes = 25;
-const entryBytes = 2 + lawBytes + 17;
-const headBytes = 5;
+/** The bytes of an entry in a batch. */
+export const entryBytes = 2 + lawBytes + 17;
+const operationBytes = 12;
 
 const kinds = { window: 0, drain: 1, inFlight: 2 } as const;
 
@@ -49,38 +53,54 @@ function writeDoubles(bytes: Buffer, at: number, numbers: readonly number[]): nu
 }
 
 /**
- * Packs operations, little-endian: what each is (1 reserve, 2 settle, 3 settle also without a
- * reservation), the position of its holder from 1 (uint16), the bytes that follow (uint16), costs
- * behind their count, and entries behind theirs: the position of the account from 1 (uint16), its
- * law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).
+ * Packs operations, little-endian. First for each holder how many ids are settled (uint16). Then for
+ * each operation: what it is (1 reserve, 2 settle, 3 settle also without a reservation), the
+ * position of its holder from 1, that of its id from 1 (uint16), the number in the id (double);
+ * costs behind their count, and entries behind theirs: the position of the account from 1 (uint16),
+ * its law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).
  */
-export function packBatch(operations: readonly BudgetOperation[]): PackedBatch {
-  const holders = new Map<string, number>();
-  const accounts = new Map<AccountKey, number>();
-  const bytes = Buffer.allocUnsafe(operations.reduce((sum, one) => sum + bytesOf(one), 0));
-  let at = 0;
-  for (const operation of operations) {
-    const start = at + headBytes;
-    let end = start;
-    const entries = operation.kind === "reserve" ? operation.entries : operation.unreserved;
-    if (operation.kind === "settle") {
-      const { costs } = operation;
-      end = writeDoubles(bytes, bytes.writeUInt8(costs.length, end), costs);
-    }
-    if (entries !== undefined) {
-      end = bytes.writeUInt8(entries.length, end);
-      for (const entry of entries) {
-        end = bytes.writeUInt16LE(positionOf(accounts, entry.account), end);
-        end = writeEntry(bytes, end, entry);
-      }
-    }
-    const settle = operation.kind === "settle" && entries !== undefined ? 3 : 2;
-    bytes[at] = operation.kind === "reserve" ? 1 : settle;
-    bytes.writeUInt16LE(positionOf(holders, holderOf(operation.id)), at + 1);
-    bytes.writeUInt16LE(end - start, at + 3);
-    at = end;
+export function packBatch(holder: string, operations: readonly BudgetOperation[]): PackedBatch {
+  const settled = new Map<string, Set<ReservationId>>([[holder, new Set()]]);
+  for (const { kind, id } of operations) {
+    if (kind === "reserve") continue;
+    const name = holderOf(id);
+    const own = settled.get(name) ?? new Set();
+    settled.set(name, own.add(id));
   }
-  return { holders: [...holders.keys()], accounts: [...accounts.keys()], bytes };
+  const holders = new Map([...settled.keys()].map((name, i) => [name, i + 1]));
+  const ids = new Map<ReservationId, number>();
+  for (const own of settled.values()) for (const id of own) positionOf(ids, id);
+  const accounts = new Map<AccountKey, number>();
+  const headBytes = 2 * settled.size;
+  const bytes = Buffer.allocUnsafe(operations.reduce((sum, one) => sum + bytesOf(one), headBytes));
+  let at = 0;
+  for (const own of settled.values()) at = bytes.writeUInt16LE(own.size, at);
+  for (const operation of operations) {
+    const { id } = operation;
+    const isReserve = operation.kind === "reserve";
+    const entries = isReserve ? operation.entries : operation.unreserved;
+    const settle = entries === undefined ? 2 : 3;
+    at = bytes.writeUInt8(isReserve ? 1 : settle, at);
+    at = bytes.writeUInt8(holders.get(holderOf(id)) ?? 0, at);
+    at = bytes.writeUInt16LE(positionOf(ids, id), at);
+    at = bytes.writeDoubleLE(numberOf(id), at);
+    if (!isReserve) {
+      const { costs } = operation;
+      at = writeDoubles(bytes, bytes.writeUInt8(costs.length, at), costs);
+    }
+    if (entries === undefined) continue;
+    at = bytes.writeUInt8(entries.length, at);
+    for (const entry of entries) {
+      at = bytes.writeUInt16LE(positionOf(accounts, entry.account), at);
+      at = writeEntry(bytes, at, entry);
+    }
+  }
+  return {
+    holders: [...holders.keys()],
+    accounts: [...accounts.keys()],
+    ids: [...ids.keys()],
+    bytes,
+  };
 }
 
 function writeEntry(bytes: Buffer, at: number, entry: ReservedEntry): number {
@@ -91,10 +111,11 @@ function writeEntry(bytes: Buffer, at: number, entry: ReservedEntry): number {
 }
 
 function bytesOf(operation: BudgetOperation): number {
-  if (operation.kind === "reserve") return headBytes + 1 + operation.entries.length * entryBytes;
+  if (operation.kind === "reserve")
+    return operationBytes + 1 + operation.entries.length * entryBytes;
   const { costs, unreserved } = operation;
   const entries = unreserved === undefined ? 0 : 1 + unreserved.length * entryBytes;
-  return headBytes + 1 + 8 * costs.length + entries;
+  return operationBytes + 1 + 8 * costs.length + entries;
 }
 
 function positionOf<Name>(positions: Map<Name, number>, name: Name): number {

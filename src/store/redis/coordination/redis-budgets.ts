@@ -59,16 +59,10 @@ export class RedisBudgets implements BudgetStore {
   async apply(batch: BudgetBatch, deadlineMs: number): Promise<readonly BudgetOutcome[]> {
     assertBudgetBatch(batch);
     const { holder, leaseMs, operations } = batch;
-    const { holders, accounts, bytes } = packBatch(operations);
+    const { holders, accounts, ids, bytes } = packBatch(holder, operations);
     const reply = await this.#run(this.#parts.decisions, applyScript, {
       names: [...holders.map((name) => `o:${name}`), ...accounts.map((name) => `a:${name}`)],
-      args: [
-        holder,
-        String(leaseMs),
-        String(holders.length),
-        bytes,
-        ...operations.map(({ id }) => id),
-      ],
+      args: [holder, String(leaseMs), String(holders.length), bytes, ...ids],
       deadlineMs,
     });
     return readOutcomes(new ReplyReader(replyBytes(reply)), operations);

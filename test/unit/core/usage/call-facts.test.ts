@@ -1,17 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { usageCountMax } from "../../../../src/core/budgets/usage.js";
-import { type BodyFacts, readCallFacts } from "../../../../src/core/usage/call-facts.js";
+import { type CallFacts, usageCountMax } from "../../../../src/core/budgets/usage.js";
+import { readCallFacts } from "../../../../src/core/usage/call-facts.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
-const nothing = { model: "", isStream: false, lacksUsage: false };
+const nothing = { model: "" };
 
 const messages = [{ role: "user", content: 'Say {"model": "x", "max_tokens": 9}' }];
 
 interface Case {
   readonly name: string;
   readonly body: object;
-  readonly facts: Omit<BodyFacts, "requestBytes">;
+  readonly facts: Omit<CallFacts, "requestBytes">;
 }
 
 const cases: readonly Case[] = [
@@ -23,12 +23,12 @@ const cases: readonly Case[] = [
   {
     name: "OpenAI Chat Completions, streamed, of two choices",
     body: { model: "o3", messages, max_completion_tokens: 50, n: 2, stream: true },
-    facts: { model: "o3", outputTokensMax: 100, isStream: true, lacksUsage: true },
+    facts: { model: "o3", outputTokensMax: 100 },
   },
   {
     name: "OpenAI Chat Completions with include_usage",
     body: { stream_options: { include_usage: true }, stream: true, model: "o3", messages },
-    facts: { model: "o3", isStream: true, lacksUsage: false },
+    facts: { model: "o3" },
   },
   {
     name: "OpenAI Completions with best_of",
@@ -77,7 +77,7 @@ const cases: readonly Case[] = [
   {
     name: "values of other types",
     body: { model: 7, max_tokens: -1, n: "x", stream: "true" },
-    facts: { ...nothing, isStream: true, lacksUsage: true },
+    facts: { ...nothing },
   },
 ];
 

@@ -133,8 +133,7 @@ describe("JsonReader", () => {
   it("keeps so many bytes of a value, and matches no longer key", () => {
     const long = "x".repeat(jsonScalarBytesMax);
     expect(find([["a"]], `{"a":"${long}yz"}`)).toMatchObject({ a: [long] });
-    const escaped = `\\u0061${"x".repeat(jsonScalarBytesMax)}`;
-    expect(find([[`a${long}`]], `{"${escaped}":1}`)).toEqual({ documents: [1] });
+    expect(find([[long]], `{"${long}y":1}`, [9])).toEqual({ documents: [1] });
   });
 
   it("follows so many steps, in a list of documents as well", () => {

@@ -31,6 +31,10 @@ describe("decodeJsonText()", () => {
     );
   });
 
+  it("makes no character of two surrogates that are encoded one by one", () => {
+    expect(decode(Buffer.from("eda0bdedb880", "hex"))).toBe("\ufffd\ufffd");
+  });
+
   it.each([
     ["a\\", "a\ufffd"],
     ["a\\u", "a\ufffd"],

@@ -79,7 +79,14 @@ describe("SseReader", () => {
     ["database: a\n\n", []],
     ["event: x\n\n", []],
     ["data: a\n", ["a"]],
+    ["\ufeff\ufeffdata: a\n\n", []],
   ])("finds in %j %j", (text, found) => {
     expect(read(Buffer.from(text))).toEqual(found);
+  });
+
+  it("takes part of a byte order mark for a name", () => {
+    const bytes = Buffer.concat([Buffer.of(0xef, 0xbb), Buffer.from("data: a\n\ndata: b\n\n")]);
+    expect(read(bytes)).toEqual(["b"]);
+    expect(read(bytes, [1, 2])).toEqual(["b"]);
   });
 });

@@ -8,6 +8,7 @@ import {
   readBytesMax,
   type UsageReading,
 } from "../../../../src/core/usage/usage-reader.js";
+import { amazonChunk, encodeAmazonFrames } from "../../../support/amazon-frames.js";
 import { propertyRuns } from "../../../support/seeds.js";
 import { type UsageRecording, usageRecordings } from "../../../support/usage-recordings.js";
 
@@ -163,6 +164,8 @@ describe("createUsageReader()", () => {
     const details = '{"cached_tokens":50}';
     const body = `{"usage":{"prompt_tokens":20,"prompt_tokens_details":${details}}}`;
     expect(read(text(body)).usage).toMatchObject({ inputTokens: 0, cachedTokens: 50 });
+    const other = `{"usage":{"input_tokens":20,"input_tokens_details":${details}}}`;
+    expect(read(text(other)).usage).toMatchObject({ inputTokens: 0, cachedTokens: 50 });
   });
 
   it("counts a cache once that is reported as a detail and beside", () => {
@@ -190,6 +193,50 @@ describe("createUsageReader()", () => {
     const { usage, isEstimated } = read(text(body.join(""), events));
     expect(isEstimated).toBe(true);
     expect(usage).toMatchObject({ inputTokens: 5, outputTokens: 33 });
+  });
+
+  it("takes no zero for a report of the text before it", () => {
+    const chunk = { choices: [{ delta: { content: "a" } }], usage: { completion_tokens: 0 } };
+    const body = `data: ${JSON.stringify(chunk)}\n\n`.repeat(3);
+    const { usage, isEstimated } = read(text(body, events));
+    expect(isEstimated).toBe(true);
+    expect(usage.outputTokens).toBe(3);
+  });
+
+  it("estimates each text that is cut off", () => {
+    const body = 'data: {"choices":[{"delta":{"content":"a\n\n'.repeat(3);
+    expect(read(text(body, events)).usage.outputTokens).toBe(3);
+  });
+
+  it("estimates no text of a document that reports, complete or not", () => {
+    const body = '{"usage":{"completion_tokens":5},"choices":[{"message":{"content":"a long text';
+    const { usage, isEstimated } = read(text(body));
+    expect(isEstimated).toBe(false);
+    expect(usage.outputTokens).toBe(5);
+  });
+
+  it("keeps sums and parts within what they may be", () => {
+    const large = '{"usageMetadata":{"candidatesTokenCount":1e12,"thoughtsTokenCount":1e12}}';
+    expect(read(text(large)).usage.outputTokens).toBe(1_099_511_627_776);
+    const details = '{"reasoning_tokens":94}';
+    const part = `{"usage":{"completion_tokens":9,"completion_tokens_details":${details}}}`;
+    expect(read(text(part)).usage).toMatchObject({ outputTokens: 9, reasoningTokens: 9 });
+  });
+
+  it("reads the chunk behind one whose payload is broken", () => {
+    const chunk = amazonChunk({ usage: { output_tokens: 4 } });
+    const broken = { headers: {}, payload: '{"bytes":"eyJ4Ijp7InkiOiJhY' };
+    const body = encodeAmazonFrames([broken, chunk]);
+    const headers = { "content-type": "application/vnd.amazon.eventstream" };
+    expect(read({ headers, body }).usage.outputTokens).toBe(4);
+  });
+
+  it("reads the event behind one that is cut off in the middle", () => {
+    const good = '{"x":{"y":1},"usage":{"output_tokens":4}}';
+    for (const cut of ['{"x":{"y":"a', '{"x":{"y":"\\', '{"usage":{"output_tokens":9', '{"us']) {
+      const body = `data: ${cut}\n\ndata: ${good}\n\n`;
+      expect(read(text(body, events)).usage.outputTokens).toBe(4);
+    }
   });
 
   it("keeps 128 characters of the model", () => {

@@ -137,6 +137,15 @@ describe("Budgets", () => {
     expect((await rig.account("spend", "other")).spent).toBe(700_000);
   });
 
+  it("charges calls whose model nobody could read to budgets of any models", async () => {
+    const rig = await rigOf(perTeam.replace("amount:", "models: [gpt-*]\n      amount:"));
+    const other = await rig.ask(team("a", { "x-model": "mini-2" }));
+    expect(other.verdict).toBe("admitted");
+    expect(await rig.account("team", "a")).toEqual({ spent: 0, reserved: 0 });
+    await rig.ask(team("a"));
+    expect(await rig.account("team", "a")).toEqual({ spent: 0, reserved: 100 });
+  });
+
   it("reserves at all budgets of a call or at none", async () => {
     const rig = await rigOf(`${perTeam}
     - name: all

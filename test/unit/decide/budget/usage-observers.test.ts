@@ -71,6 +71,28 @@ describe("BodyObservers", () => {
     expect(shown.counts("team").settlements.settled).toBe(1);
   });
 
+  it("charges the price of the model that has answered, where the table knows it", async () => {
+    const prices = `prices:
+    currency: USD
+    models:
+      - {model: gpt-4o, input: 2, output: 10}
+      - {model: mini*, input: 1, output: 1}
+  budgets:`;
+    const text = policyText.replace("budgets:", prices).replace("1000 outputTokens", "1 USD");
+    const rig = new BudgetedRig({ policy: await policyOf(text), clock: new FakeClock() });
+    const spent: number[] = [];
+    for (const model of ["mini-2", "gpt-4o", "unheard-of"]) {
+      const call = await rig.ask({ headers: { "x-team": model } });
+      const observer = show(rig, call);
+      const usage = { prompt_tokens: 100, completion_tokens: 50 };
+      observer.body(bytesOf(JSON.stringify({ model, usage })));
+      observer.end(true);
+      await rig.turn();
+      spent.push((await rig.account("team", model)).spent);
+    }
+    expect(spent).toEqual([150_000, 700_000, 700_000]);
+  });
+
   it("charges the estimate where nobody has shown the response in time", async () => {
     const [rig] = await openReplicas();
     if (rig === undefined) throw new Error("a replica");
