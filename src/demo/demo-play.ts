@@ -20,16 +20,16 @@ import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import {
   type Running,
   renderBanner,
-  renderCallModel,
   renderLayersPage,
   renderNext,
   renderOpen,
   renderTry,
 } from "./demo-banner.js";
 import { Envoy, type EnvoyEnd, type EnvoyPorts, renderEnvoyConfig } from "./demo-envoy.js";
+import { showCalls, startModels } from "./demo-llm.js";
 import { type DemoExample, type DemoOptions, portSettings } from "./demo-options.js";
-import { laterEverySeconds, livelySeconds, TrafficReport } from "./demo-report.js";
-import type { DemoScope } from "./demo-scope.js";
+import { isLineDue, TrafficReport } from "./demo-report.js";
+import { type DemoScope, everySecond } from "./demo-scope.js";
 import {
   type Asker,
   createEnvoyAsker,
@@ -46,9 +46,6 @@ import {
   Visitors,
   visitorsCount,
 } from "./demo-visitors.js";
-import { LlmCallers, llmUsers } from "./llm/llm-callers.js";
-import { FakeModel } from "./llm/llm-model.js";
-import { LlmReport } from "./llm/llm-report.js";
 import { renderFigures } from "./three-layers/layers-counts.js";
 import { LayersRig } from "./three-layers/layers-rig.js";
 import { initialSettings } from "./three-layers/layers-settings.js";
@@ -97,7 +94,7 @@ export async function play(parts: Play): Promise<number> {
     envoy: started.kind === "missing" ? started : { ...started, ports: envoyPorts },
   };
   if (upstream.rig !== undefined) await showLayers(parts, { running, rig: upstream.rig });
-  else if (options.example === "llm") await showCalls(parts, running);
+  else if (options.example === "llm") await showCalls({ ...parts, clock, running });
   else if (options.example === "demo") await showLimits(parts, running);
   else await showRoom(parts, running);
   return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
@@ -279,16 +276,10 @@ async function showRoom({ options, scope, style, print }: Play, running: Running
   const visitors = new Visitors({ clock, port });
   await scope.add(() => visitors.stop());
   visitors.start(visitorsCount);
-  if (options.traffic === "shown") tick(1);
-
-  function tick(seconds: number): void {
-    clock.schedule(1_000, () => {
-      if (scope.isClosed) return;
-      const isDue = seconds <= livelySeconds || seconds % laterEverySeconds === 0;
-      if (isDue) print(renderVisitors(seconds, visitors.counts, style));
-      tick(seconds + 1);
-    });
-  }
+  if (options.traffic !== "shown") return;
+  everySecond(clock, scope, (seconds) => {
+    if (isLineDue(seconds)) print(renderVisitors(seconds, visitors.counts, style));
+  });
 }
 
 /** The page of the three layers, and a line a second of what becomes of the requests. */
@@ -305,45 +296,10 @@ async function showLayers(
   if (scope.isClosed) return;
   print(renderBanner(running, style));
   print(renderLayersPage(port, style));
-  if (options.traffic === "shown") tickLayers(1);
-
-  function tickLayers(seconds: number): void {
-    clock.schedule(1_000, () => {
-      if (scope.isClosed) return;
-      const figures = site.figures.at(-1);
-      const isDue = seconds <= livelySeconds || seconds % laterEverySeconds === 0;
-      if (isDue && figures !== undefined) print(renderFigures(seconds, figures, style));
-      tickLayers(seconds + 1);
-    });
-  }
-}
-
-/** A language model, what its users get of it, and why. */
-async function showCalls({ options, scope, style, print }: Play, running: Running): Promise<void> {
-  assert(running.envoy.kind === "running", "the model is not shown without an Envoy");
-  print(renderBanner(running, style));
-  print(renderCallModel(running, style));
-  if (options.traffic === "none") return;
-  const { policyPath } = running;
-  const report = new LlmReport({ users: llmUsers, style, print, policyPath });
-  const callers = new LlmCallers({
-    clock,
-    port: running.envoy.ports.envoy,
-    ended: (user, end) => report.note(user, end),
-  });
-  await scope.add(() => callers.stop());
-  if (options.traffic === "shown") {
-    report.printHead();
-    everySecond(scope, () => report.tick());
-  }
-  callers.start(llmUsers);
-}
-
-function everySecond(scope: DemoScope, act: () => void): void {
-  clock.schedule(1_000, () => {
-    if (scope.isClosed) return;
-    act();
-    everySecond(scope, act);
+  if (options.traffic !== "shown") return;
+  everySecond(clock, scope, (seconds) => {
+    const figures = site.figures.at(-1);
+    if (isLineDue(seconds) && figures !== undefined) print(renderFigures(seconds, figures, style));
   });
 }
 
@@ -375,7 +331,7 @@ async function startTraffic(
   await scope.add(() => traffic.stop());
   if (options.traffic === "shown") {
     report.printHead();
-    everySecond(scope, () => report.tick());
+    everySecond(clock, scope, () => report.tick());
   }
   traffic.start(demoCallers);
 }
@@ -461,22 +417,7 @@ const upstreamConnectionsMax = 1_000;
 
 function startService(example: DemoExample, place: UpstreamPlace): Promise<Upstream> {
   if (example === "three-layers") return startLayersService(place);
-  return example === "llm" ? startModels(place) : startUpstream(example, place);
-}
-
-/** Starts the model that everybody asks for, and the cheaper one. */
-async function startModels(place: UpstreamPlace): Promise<Upstream> {
-  const pace = { firstMs: 200, everyMs: 15, outputTokens: 60 };
-  const asked = new FakeModel({ clock, pace });
-  const cheaper = new FakeModel({ clock, pace, model: "small-1" });
-  return {
-    port: await asked.listen(place.port, place.portSetting),
-    cheaperPort: await cheaper.listen(0, place.portSetting),
-    close: () => {
-      asked.close();
-      cheaper.close();
-    },
-  };
+  return example === "llm" ? startModels(clock, place) : startUpstream(example, place);
 }
 
 /** Starts the service of the three layers. */

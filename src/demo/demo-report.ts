@@ -19,10 +19,15 @@ interface Tally {
 }
 
 /** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
-export const livelySeconds = 10;
+const livelySeconds = 10;
 
 /** Seconds between lines after that. */
-export const laterEverySeconds = 10;
+const laterEverySeconds = 10;
+
+/** Whether a line is to be printed in this second. */
+export function isLineDue(seconds: number): boolean {
+  return seconds <= livelySeconds || seconds % laterEverySeconds === 0;
+}
 
 const columnChars = 24;
 
@@ -62,8 +67,7 @@ export class TrafficReport {
   /** To be called once a second; prints a line when one is due. */
   tick(): void {
     this.#seconds += 1;
-    const isDue = this.#seconds <= livelySeconds || this.#seconds % laterEverySeconds === 0;
-    if (!isDue) return;
+    if (!isLineDue(this.#seconds)) return;
     const { callers, print, style } = this.#parts;
     const cells = callers.map((caller) => this.#cell(this.#tally(caller)));
     print(`${style.dim(`${String(this.#seconds).padStart(5)} s`)}  ${cells.join("").trimEnd()}`);

@@ -1,3 +1,4 @@
+import type { Clock } from "../core/base/clock.js";
 /** Ends what was started, the newest first, whatever happens on the way. */
 export class DemoScope {
   #closers: (() => unknown)[] = [];
@@ -26,4 +27,20 @@ export class DemoScope {
     }
     if (failures.length > 0) throw failures[0];
   }
+}
+
+/** Acts once a second until the scope is closed. @param act told how many seconds have passed */
+export function everySecond(
+  clock: Clock,
+  scope: Pick<DemoScope, "isClosed">,
+  act: (seconds: number) => void,
+): void {
+  const tick = (seconds: number): void => {
+    clock.schedule(1_000, () => {
+      if (scope.isClosed) return;
+      act(seconds);
+      tick(seconds + 1);
+    });
+  };
+  tick(1);
 }

@@ -128,8 +128,9 @@ export const doctorProblemRows = {
   HG531: {
     title: "The filter that shows responses to Headgate is set up wrongly.",
     remedy:
-      "Set `observability_mode: true`, `failure_mode_allow: true`, `response_body_mode: STREAMED`, " +
-      "and `metadata_options: {forwarding_namespaces: {untyped: [headgate]}}`.",
+      "Set `observability_mode: true`, `failure_mode_allow: true`, " +
+      "`response_body_mode: STREAMED`, and " +
+      "`metadata_options: {forwarding_namespaces: {untyped: [headgate]}}`.",
   },
   HG532: {
     title: "Requests are decided without the bodies that the policy reads.",

@@ -26,23 +26,29 @@ export const checkUsage: DoctorCheck = (input) => {
   const hostsOf = (service: ServicePolicy): readonly AskingHost[] =>
     asking.flatMap((filter) => hostsBehind(filter, service));
   return [
-    ...looks("HG530", "responses are shown to Headgate", observed, ({ name }) =>
+    ...looks({ id: "HG530", seen: "responses are shown to Headgate" }, observed, ({ name }) =>
       observers.length > 0
         ? []
         : `no filter shows Headgate the responses of ${quoteText(name)}, which report its usage`,
     ),
     ...(observed.length === 0 ? [] : checkObservers(observers)),
-    ...looks("HG532", "bodies of requests are read where the policy wants it", read, (service) =>
-      hostsOf(service).every(buffersBodies)
-        ? []
-        : `requests of ${quoteText(service.name)} are decided without their bodies`,
+    ...looks(
+      { id: "HG532", seen: "bodies of requests are read where the policy wants it" },
+      read,
+      (service) =>
+        hostsOf(service).every(buffersBodies)
+          ? []
+          : `requests of ${quoteText(service.name)} are decided without their bodies`,
     ),
-    ...looks("HG533", "responses that are read are not compressed", observed, (service) =>
-      hostsOf(service).every(removesEncodings)
-        ? []
-        : `responses of ${quoteText(service.name)} may be compressed, and their usage is not read`,
+    ...looks(
+      { id: "HG533", seen: "responses that are read are not compressed" },
+      observed,
+      (service) =>
+        hostsOf(service).every(removesEncodings)
+          ? []
+          : `responses of ${quoteText(service.name)} may be compressed, which hides their usage`,
     ),
-    ...looks("HG534", "requests can fall back", routed, ({ name }) =>
+    ...looks({ id: "HG534", seen: "requests can fall back" }, routed, ({ name }) =>
       asking.some(keepsRoute)
         ? `requests of ${quoteText(name)} never fall back, because Envoy keeps the route`
         : [],
@@ -52,8 +58,7 @@ export const checkUsage: DoctorCheck = (input) => {
 
 /** One id's findings of services; nothing where none of them needs it. */
 function looks(
-  id: DoctorProblemId,
-  right: string,
+  { id, seen: right }: { readonly id: DoctorProblemId; readonly seen: string },
   services: readonly ServicePolicy[],
   faultOf: (service: ServicePolicy) => string | readonly [],
 ): readonly Diagnostic[] {

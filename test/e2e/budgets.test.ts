@@ -69,7 +69,7 @@ describe("budgets in front of a model", () => {
     expect(spent).toBeLessThan(1_000);
   });
 
-  it("reads usage of whole bodies, of Anthropic's streams, of headers and of trailers", async () => {
+  it("reads usage of whole bodies, Anthropic's streams, headers and trailers", async () => {
     const budgets = `
       - {name: tokens, per: [{header: x-team}], amount: 100_000 tokens, period: day}
       - {name: output, per: [{header: x-team}], amount: 100_000 outputTokens, period: day}
@@ -90,6 +90,19 @@ describe("budgets in front of a model", () => {
     expect((await other.settled("output", ["headers"])).spent).toBe(20);
     await other.call({ headers: { "x-team": "trailers" }, body: { stream: true } });
     expect((await other.settled("output", ["trailers"])).spent).toBe(20);
+  });
+});
+
+describe("bodies of requests", () => {
+  it("are read up to the bytes that the policy reads, and refused beyond", async () => {
+    const edge = await BudgetEdge.start(stage, {
+      budgets: "- {name: tokens, per: [model], amount: 10_000_000 tokens, period: day}",
+    });
+    const asked = (bytes: number) => edge.call({ body: { pad: "x".repeat(bytes) } });
+    const large = await asked(1_000_000);
+    expect(large.status).toBe(200);
+    expect((await edge.settled("tokens", ["large-1"])).spent).toBe(usageOf(large.text));
+    expect((await asked(1_100_000)).status).toBe(413);
   });
 });
 

@@ -91,7 +91,7 @@ describe("the package", () => {
     expect(packed.entryCount).toBeLessThan(210);
     const allowed = [
       /^(?:README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|package\.json)$/,
-      /^envoy\/(?:demo|waiting-room|three-layers)\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,
+      /^envoy\/(?:demo|waiting-room|three-layers|llm)\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,
       /^scenarios\/[\w-]+\.(?:scenario|policy)\.yaml$/,
       /^dist\/(?:.+\.js|LICENSES\.txt|policy\.schema\.json|sbom\.cdx\.json)$/,
       /^dist\/(?:proto\/.+\.binpb|generate\/check\/schemas\/.+\.jsonl)$/,

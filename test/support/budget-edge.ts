@@ -24,6 +24,8 @@ export interface BudgetEdgeWish {
   readonly observesElsewhere?: true;
   readonly pace?: Partial<ModelPace>;
   readonly env?: Readonly<Record<string, string>>;
+  /** More words of Redis's command line. */
+  readonly redisArgs?: readonly string[];
 }
 
 /** How an account stands; amounts are small enough for numbers. */
@@ -103,11 +105,12 @@ export class BudgetEdge {
     const pace = { firstMs: 5, everyMs: 2, outputTokens: 20, ...wish.pace };
     const model = new FakeModel({ clock: systemClock, pace });
     const cheaper = new FakeModel({ clock: systemClock, pace, model: "small-1" });
-    const [port, cheaperPort] = [await model.listen(0, "test"), await cheaper.listen(0, "test")];
+    const modelPort = await model.listen(0, "test");
+    const cheaperPort = await cheaper.listen(0, "test");
     for (const one of [model, cheaper]) stage.atEnd(() => one.close());
-    const redis = await RedisServer.start({ engine: "redis" });
+    const redis = await RedisServer.start({ engine: "redis", args: wish.redisArgs ?? [] });
     stage.atEnd(() => redis.stop());
-    const services = serviceLines(wish, port, cheaperPort);
+    const services = serviceLines(wish, modelPort, cheaperPort);
     const more = ["budgets:", ...indented(wish.budgets, 2)].join("\n");
     const policy = policyText(more, services);
     const env = {
@@ -122,9 +125,9 @@ export class BudgetEdge {
     }
     const [first] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
-    const controlPort = first.portOf("control");
+    const [port, controlPort] = [first.grpcPort, first.portOf("control")];
     const { envoy } = await startGeneratedEnvoy(stage, {
-      proxies: `headgate: {address: 127.0.0.1, port: ${first.grpcPort}, controlPort: ${controlPort}}`,
+      proxies: `headgate: {address: 127.0.0.1, port: ${port}, controlPort: ${controlPort}}`,
       services,
       more,
       edit: (text) => edited(text, headgates, wish.observesElsewhere === true),
@@ -161,10 +164,11 @@ export class BudgetEdge {
 
   /** Waits until nothing of an account is reserved, and answers how it stands. */
   async settled(budget: string, values: readonly string[], replica = 0): Promise<SeenAccount> {
-    return waitFor("all calls are settled", async () => {
+    const look = async (): Promise<SeenAccount | undefined> => {
       const account = await this.account(budget, values, replica);
       return account.reserved === 0 && account.spent > 0 ? account : undefined;
-    });
+    };
+    return waitFor("all calls are settled", look, { everyMs: 100 });
   }
 }
 
@@ -199,8 +203,8 @@ function policyText(more: string, services: string): string {
 }
 
 /**
- * Gives Envoy all Headgates: those that it asks behind one name, and the one that it shows responses
- * behind another where that is wished. It waits longer than decisions wait for the store.
+ * Gives Envoy all Headgates: those that it asks behind one name, and the one that it shows
+ * responses behind another where that is wished. It waits longer than decisions wait for the store.
  */
 function edited(
   text: string,

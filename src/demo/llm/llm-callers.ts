@@ -86,7 +86,7 @@ export class LlmCallers {
 
   #call(user: LlmUser): void {
     const { clock, port, ended } = this.#parts;
-    const sent = sendCall(this.#agent, port, user, (end) => {
+    const sent = sendCall(user, { agent: this.#agent, port }, (end) => {
       this.#calls.delete(sent);
       if (this.#isStopped) return;
       ended(user, end);
@@ -114,9 +114,8 @@ function callOf({ form, outputTokens }: LlmUser): { readonly path: string; reado
 
 /** @param ended told once */
 function sendCall(
-  agent: Agent,
-  port: number,
   user: LlmUser,
+  { agent, port }: { readonly agent: Agent; readonly port: number },
   ended: (end: LlmEnd) => void,
 ): ClientRequest {
   const { path, body } = callOf(user);

@@ -111,16 +111,12 @@ export class FakeModel {
         trailer: "x-usage-output-tokens",
       });
       response.write(form.head());
-      this.#stream(call, form, response, state);
+      this.#stream({ call, form, response }, state);
     });
   }
 
-  #stream(
-    call: ModelCall,
-    form: ModelForm,
-    response: ServerResponse,
-    state: { sent: number; isOver: boolean },
-  ): void {
+  #stream(answer: StreamedAnswer, state: { sent: number; isOver: boolean }): void {
+    const { call, form, response } = answer;
     if (state.isOver) return;
     const isAtOnce = call.pace.everyMs === 0;
     const count = isAtOnce ? call.outputTokens - state.sent : 1;
@@ -130,7 +126,7 @@ export class FakeModel {
       this.#sentTokens += count;
     }
     if (state.sent < call.outputTokens) {
-      this.#later(call.pace.everyMs, () => this.#stream(call, form, response, state));
+      this.#later(call.pace.everyMs, () => this.#stream(answer, state));
       return;
     }
     response.addTrailers({ "x-usage-output-tokens": String(state.sent) });
@@ -169,6 +165,12 @@ export class FakeModel {
       },
     };
   }
+}
+
+interface StreamedAnswer {
+  readonly call: ModelCall;
+  readonly form: ModelForm;
+  readonly response: ServerResponse;
 }
 
 /** How one provider writes answers. */

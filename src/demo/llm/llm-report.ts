@@ -1,5 +1,4 @@
 import type { Style } from "../../app/base/style.js";
-import { laterEverySeconds, livelySeconds } from "../demo-report.js";
 import type { LlmEnd, LlmUser } from "./llm-callers.js";
 
 interface LlmReportParts {
@@ -19,7 +18,6 @@ export class LlmReport {
   readonly #parts: LlmReportParts;
   readonly #tallies = new Map<LlmUser, Tally>();
   readonly #explained = new Set<string>();
-  #seconds = 0;
 
   constructor(parts: LlmReportParts) {
     this.#parts = parts;
@@ -45,14 +43,11 @@ export class LlmReport {
     this.#parts.print(this.#parts.style.dim(`  ${explanation.why}\n`));
   }
 
-  /** To be called once a second; prints a line when one is due. */
-  tick(): void {
-    this.#seconds += 1;
-    const isDue = this.#seconds <= livelySeconds || this.#seconds % laterEverySeconds === 0;
-    if (!isDue) return;
+  /** Prints what came of calls since the last line. */
+  printLine(seconds: number): void {
     const { users, style, print } = this.#parts;
     const cells = users.map((user) => this.#cell(this.#tallies.get(user)));
-    print(`${style.dim(`${String(this.#seconds).padStart(5)} s`)}  ${cells.join("").trimEnd()}`);
+    print(`${style.dim(`${String(seconds).padStart(5)} s`)}  ${cells.join("").trimEnd()}`);
     this.#tallies.clear();
   }
 

@@ -8,7 +8,7 @@ import { specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
-import { requestMsMax } from "../envoy/http/usage.js";
+import { servedMsMax } from "../envoy/http/usage.js";
 import { envoyGatewayVersion, gatewayDuration, gatewayGroup, routePlace } from "./gateway-names.js";
 import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
 import { globalRateLimit } from "./rate-limit-rules.js";
@@ -205,7 +205,7 @@ function timeout(service: ServicePolicy, context: EnvoyContext): TreeMap {
   return {
     tcp: { connectTimeout: gatewayDuration(connectMs) },
     http: {
-      requestTimeout: gatewayDuration(requestMsMax(service)),
+      requestTimeout: gatewayDuration(servedMsMax(service)),
       maxConnectionDuration: maxConnectionMs && gatewayDuration(maxConnectionMs),
       maxStreamDuration: maxStreamMs && gatewayDuration(maxStreamMs),
       streamIdleTimeout: idleMs === undefined || !isIdleKnown ? undefined : gatewayDuration(idleMs),

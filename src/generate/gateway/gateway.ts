@@ -116,7 +116,9 @@ function reportFallbacks(service: ServicePolicy, { policy, report }: EnvoyContex
     id: "HG355",
     spot: { service: service.name, path: [] },
     message: `a rule of the HTTPRoute has to lead requests that fall back to ${quoteText(cluster)}`,
-    hint: `first of its rules: matches: [{headers: [{name: ${fallbackHeader}, value: "${cluster}"}]}]`,
+    hint:
+      `first of its rules: matches: [{headers: [{name: ${fallbackHeader}, value: ${cluster}}]}]; ` +
+      "or write fallback: {header: {x-tier: cheap}}, and let the service choose",
   });
 }
 

@@ -8,7 +8,7 @@ import { isTreeList, plainTree } from "../base/plain-tree.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { durationText } from "../envoy/base/values.js";
 import { retryPolicy } from "../envoy/http/retries.js";
-import { requestMsMax } from "../envoy/http/usage.js";
+import { servedMsMax } from "../envoy/http/usage.js";
 import type { MeshName } from "./mesh-name.js";
 
 /**
@@ -35,7 +35,7 @@ export function virtualService(
 
 /** What an HTTP route says of times and retries. */
 export function routeTimes(service: ServicePolicy, envoyVersion: MinorVersion): TreeMap {
-  const requestMs = requestMsMax(service);
+  const requestMs = servedMsMax(service);
   const { retries } = service;
   return {
     timeout: requestMs === 0 ? undefined : durationText(requestMs),
@@ -61,7 +61,7 @@ export function reportGatewayTimes(
     const { name, retries } = service;
     const hosts = service.hosts.filter((host) => !reported.has(host));
     const isDefault =
-      requestMsMax(service) === defaultBlocks.timeouts.requestMs && retries === undefined;
+      servedMsMax(service) === defaultBlocks.timeouts.requestMs && retries === undefined;
     if (isDefault || hosts.length === 0) continue;
     const times = routeTimes(service, context.options.envoyVersion);
     const words = JSON.stringify(plainTree(times));

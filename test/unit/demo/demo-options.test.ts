@@ -40,6 +40,9 @@ describe("parseDemoOptions()", () => {
     expect(parseDemoOptions({ flags, env: {} })).toMatchObject({
       options: { example: "three-layers" },
     });
+    expect(parseDemoOptions({ flags: { llm: true }, env: {} })).toMatchObject({
+      options: { example: "llm" },
+    });
     const both = { threeLayers: true, waitingRoom: true };
     expect(parseDemoOptions({ flags: both, env: {} })).toEqual({
       kind: "problems",

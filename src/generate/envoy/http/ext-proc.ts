@@ -156,7 +156,8 @@ export function processingMode(service?: ServicePolicy): Tree {
     response_header_mode: "SEND",
     request_body_mode: isBodyRead ? "BUFFERED" : "NONE",
     response_body_mode: "NONE",
-    request_trailer_mode: "SKIP",
+    // Trailers after an empty body would come past a filter that waits for the body.
+    request_trailer_mode: isBodyRead ? "SEND" : "SKIP",
     response_trailer_mode: "SEND",
   });
 }

@@ -41,7 +41,7 @@ function reachedClusters(service: ServicePolicy, context: EnvoyContext): readonl
     context.report({
       id: "HG326",
       spot: { service: service.name, path: [] },
-      message: `its sidecar has no cluster ${quoteText(cluster)}, so no request falls back to it there`,
+      message: `its sidecar has no cluster ${quoteText(cluster)} to which requests fall back`,
       hint: "generate an edge proxy or fragments, or fall back by a header that the service reads",
     });
     return false;

@@ -139,7 +139,7 @@ export function listenerBodyBytes(context: EnvoyContext): number {
  * How long a service's requests may take, in milliseconds; 0: for ever. Where the policy says
  * nothing, measured calls may take as long as they are measured: streams run for minutes.
  */
-export function requestMsMax({ timeouts, usage }: ServicePolicy): number {
+export function servedMsMax({ timeouts, usage }: ServicePolicy): number {
   const isDefault = timeouts.requestMs === defaultBlocks.timeouts.requestMs;
   return usage !== undefined && isDefault ? usage.callMsMax : timeouts.requestMs;
 }

@@ -18,7 +18,7 @@ import { hedgePolicy, retryPolicy } from "./retries.js";
 import { roomRoutes } from "./room-routes.js";
 import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
-import { measuredHost, requestMsMax, usageFilterName, usagePerRoute } from "./usage.js";
+import { measuredHost, servedMsMax, usageFilterName, usagePerRoute } from "./usage.js";
 
 /** Where a virtual host stands. */
 interface VirtualHostPlace {
@@ -126,7 +126,7 @@ function route(
 export function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
   const { idleMs, maxStreamMs } = service.timeouts;
   return {
-    timeout: durationText(requestMsMax(service)),
+    timeout: durationText(servedMsMax(service)),
     idle_timeout: idleMs === undefined ? undefined : durationText(idleMs),
     max_stream_duration: maxStreamMs && { max_stream_duration: durationText(maxStreamMs) },
     priority,

@@ -341,6 +341,13 @@ const others: readonly Remedy[] = [
     edit: ["headgate.example.com", "headgate.headgate.svc.cluster.local"],
   },
   {
+    id: "HG355",
+    spec: `${serving(service("usage: {model: body, from: body}"))}
+  budgets: [{name: all, amount: 10 calls, period: day, over: {fallback: {cluster: cheaper}}}]`,
+    hint: "fallback: {header: {x-tier: cheap}}",
+    edit: ["{cluster: cheaper}", "{header: {x-tier: cheap}}"],
+  },
+  {
     id: "HG356",
     spec: serving(service("")).replace("proxies: {", "proxies: {overload: {maxConnections: 100}, "),
     hint: "proxies.listener.maxConnections",
