@@ -167,10 +167,7 @@ export class LearnedUsage {
    *
    * @param wanted what estimates need
    */
-  learn(
-    { caller, model }: CallKind,
-    { usage, requestBytes, wanted }: UsedCall,
-  ): void {
+  learn({ caller, model }: CallKind, { usage, requestBytes, wanted }: UsedCall): void {
     sketchesOf(this.#byCaller, caller)?.add(usage, requestBytes, wanted);
     sketchesOf(this.#byModel, model)?.add(usage, requestBytes, wanted);
   }

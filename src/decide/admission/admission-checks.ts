@@ -5,9 +5,9 @@ import type { Gate } from "../../core/admission/gate.js";
 import type { PermitsByKey } from "../../core/admission/permits.js";
 import { fullThresholds, type ShedThresholds, sheds } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
+import { requestKey } from "../../policy/services/callers.js";
 import type { AdmissionBlock, AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
-import { requestKey } from "./callers.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
 

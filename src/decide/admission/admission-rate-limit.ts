@@ -3,6 +3,7 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { ReportedRule } from "../../core/limits/reported-rule.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { Verdict } from "../../core/limits/verdict.js";
+import { descriptorText } from "../../policy/services/callers.js";
 import type { AskablePart, DescriptorPart } from "../../policy/services/descriptor-parts.js";
 import type { ServiceRateLimit } from "../../policy/services/service-rate-limit.js";
 import type { Decider } from "../rate-limit/decider.js";
@@ -10,7 +11,6 @@ import { type PreparedQuery, preparedBytes } from "../rate-limit/prepared-query.
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
 import { ReportedRules, refusingRule } from "../rate-limit/refusing-rule.js";
 import type { AdmissionRequest } from "./admission-call.js";
-import { descriptorText } from "./callers.js";
 import type { DelayedRequests } from "./delayed-requests.js";
 
 /** What rate limits are asked of. */

@@ -18,6 +18,7 @@ import type { Clock } from "../../core/base/clock.js";
 import { requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
+import { requestKey } from "../../policy/services/callers.js";
 import type { AdmissionBlock } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { unansweredEnd } from "../budget/budget-call.js";
@@ -31,7 +32,6 @@ import {
 import { AdmissionCounts } from "./admission-counts.js";
 import { AdmissionQuestions } from "./admission-questions.js";
 import { AdmittedRequest, type AdmittedRequestHost } from "./admitted-request.js";
-import { requestKey } from "./callers.js";
 import { moveGate, type ReadFleetGate } from "./fleet-gate.js";
 import { permitLeaseMs } from "./permit-lease.js";
 import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-blocks.js";

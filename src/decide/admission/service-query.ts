@@ -1,11 +1,11 @@
 import { pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import { descriptorText } from "../../policy/services/callers.js";
 import type { DescriptorPart, TextMatch } from "../../policy/services/descriptor-parts.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { ServiceDescriptor } from "../../policy/services/service-rate-limit.js";
 import { type IpAddress, parseSourceAddress } from "../../policy/text/network.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
-import { descriptorText } from "./callers.js";
 
 /** Why a descriptor of a service is not asked for a request. */
 export interface LeftOutDescriptor {

@@ -1,8 +1,8 @@
 import type { PermitsByKey } from "../../core/admission/permits.js";
 import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
+import { requestKey } from "../../policy/services/callers.js";
 import type { KeyedPermits } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
-import { requestKey } from "./callers.js";
 
 interface SharedKeyParts {
   readonly service: string;

@@ -10,7 +10,7 @@ import type { CallKind, LearnedUsage } from "../../core/budgets/learned-usage.js
 import type { ModelPrice, PriceIndex } from "../../core/budgets/price.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
 import type { CallFacts } from "../../core/budgets/usage.js";
-import type { AdmissionRequest } from "../admission/admission-call.js";
+import type { BudgetedRequest } from "./budget-call.js";
 import type { CompiledBudget } from "./compiled-budget.js";
 
 /** One account of a call, and what is reserved there. */
@@ -43,8 +43,6 @@ export interface CallMeasures {
   /** Microseconds since 1970. */
   readonly nowUs: number;
 }
-
-type BudgetedRequest = Pick<AdmissionRequest, "headers" | "attributes" | "isObserved">;
 
 /** Which accounts a call is charged to, and what is reserved at each. Changes nothing. */
 export function prepareCall(

@@ -1,6 +1,23 @@
-import type { ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { MetadataValues, ScalarValue } from "../../core/admission/exchange-messages.js";
+import type { CallFacts } from "../../core/budgets/usage.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
-import type { AdmissionRequest, ResponseFacts } from "../admission/admission-call.js";
+import type { RequestFacts } from "../../policy/cel/request-facts.js";
+
+/** A request that budgets are asked for. */
+export interface BudgetedRequest extends RequestFacts {
+  /** What its body says. Absent: it was not read. */
+  readonly facts?: CallFacts;
+  /** Whether it is only counted, and never refused. */
+  readonly isObserved: boolean;
+}
+
+/** Where a response reports usage, beside its body. */
+export interface ReportingResponse {
+  /** Wanted headers, or trailers, by lower-case name. Absent: they are of no interest. */
+  readonly headers?: ReadonlyMap<string, string>;
+  /** Wanted dynamic metadata of other filters. Absent: none. */
+  readonly metadata?: MetadataValues | undefined;
+}
 
 /** What budgets say to a request. */
 export type BudgetAnswer =
@@ -24,7 +41,7 @@ export interface BudgetedCall {
   /** For the filter that observes the response: goes with it in the namespace `headgate`. */
   readonly metadata: ReadonlyMap<string, ScalarValue>;
   /** Response headers or trailers came: they may report the usage. */
-  responded(facts: Pick<ResponseFacts, "headers" | "metadata">): void;
+  responded(facts: ReportingResponse): void;
   /**
    * The call has ended. Charges its usage; where that is not known and another filter observes the
    * body, waits for that one first, and charges what is known otherwise. Exactly once.
@@ -49,11 +66,7 @@ export interface BudgetAsker {
    * @param deadlineMs when its caller stops waiting, on the monotonic clock; Infinity when unknown
    * @param answered told exactly once, maybe before this returns
    */
-  ask(
-    request: AdmissionRequest,
-    deadlineMs: number,
-    answered: (answer: BudgetAnswer) => void,
-  ): void;
+  ask(request: BudgetedRequest, deadlineMs: number, answered: (answer: BudgetAnswer) => void): void;
 }
 
 /** The stream that shows the response of a budgeted call, on whichever replica it lands. */

@@ -8,12 +8,12 @@ import {
 } from "../../core/usage/usage-fields.js";
 import type { ModelSource, ServiceUsage, UsageSource } from "../../policy/budgets/budget-policy.js";
 import { pathHeader } from "../../policy/cel/request-facts.js";
-import type { AdmissionRequest, ResponseFacts } from "../admission/admission-call.js";
+import type { BudgetedRequest, ReportingResponse } from "./budget-call.js";
 
 /** What the headers of a request, and its body where that was read, say of its call. */
 export function callFactsOf(
   { model: source, declaredMax }: Pick<ServiceUsage, "model" | "declaredMax">,
-  { headers, facts: read }: Pick<AdmissionRequest, "headers" | "facts">,
+  { headers, facts: read }: Pick<BudgetedRequest, "headers" | "facts">,
 ): CallFacts {
   const model = modelOf(source, headers, read);
   const outputTokensMax =
@@ -62,19 +62,13 @@ function modelInPath(path: string, after: string): string {
  * What headers, trailers or metadata of other filters report, and the size that headers declare;
  * undefined: nothing.
  */
-export function reportedUsage(
-  source: UsageSource,
-  facts: Pick<ResponseFacts, "headers" | "metadata">,
-): Usage | undefined {
+export function reportedUsage(source: UsageSource, facts: ReportingResponse): Usage | undefined {
   const responseBytes = countIn(facts.headers?.get("content-length"));
   const usage = usageIn(source, facts);
   return responseBytes === undefined ? usage : { responseBytes, ...usage };
 }
 
-function usageIn(
-  source: UsageSource,
-  { headers, metadata }: Pick<ResponseFacts, "headers" | "metadata">,
-): Usage | undefined {
+function usageIn(source: UsageSource, { headers, metadata }: ReportingResponse): Usage | undefined {
   if (source.kind === "headers") return headers && usageFromHeaders(source.fields, headers);
   if (source.kind !== "metadata") return undefined;
   const values = metadata?.get(source.namespace);

@@ -3,13 +3,13 @@ import { accountKey } from "../../core/budgets/account-key.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
 import { type Glob, globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { AccountPart, BudgetPolicy } from "../../policy/budgets/budget-policy.js";
-import type { AdmissionRequest } from "../admission/admission-call.js";
-import { requestKey } from "../admission/callers.js";
+import type { RequestFacts } from "../../policy/cel/request-facts.js";
+import { requestKey } from "../../policy/services/callers.js";
 import { calendarWindows } from "../rate-limit/calendar.js";
 import type { BudgetCounts } from "./budget-counts.js";
 
 /** Whose account of a budget it is. */
-export interface AccountRequest extends Pick<AdmissionRequest, "headers" | "attributes"> {
+export interface AccountRequest extends RequestFacts {
   readonly service: string;
   readonly model: string;
 }

@@ -3,8 +3,7 @@ import type { ReservationId } from "../../core/budgets/budget-ledger.js";
 import type { Usage } from "../../core/budgets/usage.js";
 import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { UsageSource } from "../../policy/budgets/budget-policy.js";
-import type { ResponseFacts } from "../admission/admission-call.js";
-import type { BudgetedCall, CallEnd } from "./budget-call.js";
+import type { BudgetedCall, CallEnd, ReportingResponse } from "./budget-call.js";
 import type { CallCharge, KnownEnd } from "./call-charge.js";
 import { reportedUsage } from "./call-facts.js";
 
@@ -112,7 +111,7 @@ export class OpenCall implements BudgetedCall, Expiring {
     return this.#end !== undefined;
   }
 
-  responded(facts: Pick<ResponseFacts, "headers" | "metadata">): void {
+  responded(facts: ReportingResponse): void {
     const reported = reportedUsage(this.#source, facts);
     if (reported !== undefined) this.#reported = { ...this.#reported, ...reported };
   }

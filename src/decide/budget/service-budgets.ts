@@ -10,9 +10,8 @@ import type { PriceIndex } from "../../core/budgets/price.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
 import { createUsageForm, type UsageForm } from "../../core/usage/usage-forms.js";
 import type { ServiceUsage } from "../../policy/budgets/budget-policy.js";
-import type { AdmissionRequest } from "../admission/admission-call.js";
 import { type AskedCall, prepareCall, usedRatio } from "./asked-call.js";
-import type { BudgetAnswer, BudgetAsker, BudgetedCall } from "./budget-call.js";
+import type { BudgetAnswer, BudgetAsker, BudgetedCall, BudgetedRequest } from "./budget-call.js";
 import type { UsageCounts } from "./budget-counts.js";
 import { CallCharge, type ChargeContext } from "./call-charge.js";
 import { callFactsOf } from "./call-facts.js";
@@ -72,7 +71,7 @@ export class ServiceBudgets implements BudgetAsker {
   }
 
   ask(
-    request: AdmissionRequest,
+    request: BudgetedRequest,
     deadlineMs: number,
     answered: (answer: BudgetAnswer) => void,
   ): void {
@@ -89,9 +88,7 @@ export class ServiceBudgets implements BudgetAsker {
   }
 
   /** Which accounts a call is charged to, and with what. Changes nothing. */
-  prepare(
-    request: Pick<AdmissionRequest, "headers" | "attributes" | "facts" | "isObserved">,
-  ): AskedCall {
+  prepare(request: BudgetedRequest): AskedCall {
     const { service, budgets, prices } = this.#parts;
     const { clock, learned, topUps } = this.#shared;
     const { settings } = this;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { callerHashRatio } from "../../../../src/core/admission/priority.js";
-import { descriptorText, requestKey } from "../../../../src/decide/admission/callers.js";
+import { descriptorText, requestKey } from "../../../../src/policy/services/callers.js";
 
 type RequestKey = Parameters<typeof requestKey>[0];
 

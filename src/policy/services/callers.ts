@@ -1,16 +1,12 @@
-import { addressAttribute, routeAttribute } from "../../policy/cel/request-facts.js";
-import type { AskablePart } from "../../policy/services/descriptor-parts.js";
-import type { KeyedPermits } from "../../policy/services/service-admission.js";
-import type { AdmissionRequest } from "./admission-call.js";
+import { addressAttribute, type RequestFacts, routeAttribute } from "../cel/request-facts.js";
+import type { AskablePart } from "./descriptor-parts.js";
+import type { KeyedPermits } from "./service-admission.js";
 
 /**
  * Who sent a request, or by which route it came. Empty where the request does not say it: all of
  * those are one.
  */
-export function requestKey(
-  by: KeyedPermits["per"],
-  { headers, attributes }: Pick<AdmissionRequest, "headers" | "attributes">,
-): string {
+export function requestKey(by: KeyedPermits["per"], { headers, attributes }: RequestFacts): string {
   switch (by.kind) {
     case "header":
       return headers.get(by.header) ?? "";
@@ -27,10 +23,7 @@ export function requestKey(
  *
  * Source: envoy.config.route.v3.RateLimit.Action, as Envoy 1.40 answers it.
  */
-export function descriptorText(
-  part: AskablePart,
-  request: Pick<AdmissionRequest, "headers" | "attributes">,
-): string | undefined {
+export function descriptorText(part: AskablePart, request: RequestFacts): string | undefined {
   switch (part.kind) {
     case "fixed":
       return part.value;
