@@ -1,8 +1,8 @@
 import type { JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../../core/base/clock.js";
-import { cutText } from "../../core/base/cut-text.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
+import { cutText } from "../../core/base/text.js";
 import { askText } from "../base/signal-http.js";
 import type { OidcChoice } from "../config/admin-choice.js";
 

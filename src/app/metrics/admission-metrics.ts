@@ -2,7 +2,7 @@ import { gateStates } from "../../core/admission/gate.js";
 import { loadSignals } from "../../core/admission/load.js";
 import { type Priority, priorities } from "../../core/admission/priority.js";
 import { refusalCauses } from "../../core/admission/refusal.js";
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import { otherKey } from "../../decide/admission/service-pools.js";

@@ -1,4 +1,4 @@
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 import {
   type BudgetCounts,

@@ -1,4 +1,4 @@
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import {

@@ -1,4 +1,4 @@
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import { type Limit, limitsOf } from "../../core/limits/limit.js";
 import { type DecisionCounters, latencyBoundsMs } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";

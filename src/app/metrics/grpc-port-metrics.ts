@@ -1,4 +1,4 @@
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type { ExchangeCounts } from "../../decide/admission/exchange-counts.js";
 import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-error.js";
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";

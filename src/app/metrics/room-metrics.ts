@@ -1,4 +1,4 @@
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import {
   type RoomEventPhase,
   type RoomStatus,

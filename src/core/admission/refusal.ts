@@ -4,7 +4,7 @@ import type { HeaderField } from "../base/header-field.js";
 import { httpStatuses } from "../base/http-status.js";
 import { problemJson, problemJsonType } from "../base/problem-json.js";
 import { encodeRetryStatus } from "../base/rpc-status.js";
-import { snakeCase } from "../base/snake-case.js";
+import { snakeCase } from "../base/text.js";
 import type { RuleDisclosure } from "../limits/limit.js";
 import {
   asciiHeaderText,

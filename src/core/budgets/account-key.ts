@@ -1,5 +1,5 @@
-import { cutText } from "../base/cut-text.js";
 import { assert } from "../base/errors.js";
+import { cutText } from "../base/text.js";
 import type { AccountKey } from "./account.js";
 
 /** The longest value that is part of a key as it is, in UTF-16 units. */

@@ -1,5 +1,5 @@
-import { cutText } from "../base/cut-text.js";
 import { keysOf } from "../base/key-of.js";
+import { cutText } from "../base/text.js";
 import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
 
 /** Characters that are kept of a model's name. */

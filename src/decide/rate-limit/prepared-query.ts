@@ -1,5 +1,5 @@
-import { cutText } from "../../core/base/cut-text.js";
 import { ServiceError } from "../../core/base/errors.js";
+import { cutText } from "../../core/base/text.js";
 import { type Charge, mayDelay } from "../../core/limits/bucket.js";
 import { isPlainRequest, isRepeatable } from "../../core/limits/gcra.js";
 import {

@@ -5,7 +5,7 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import type { HeaderField } from "../../core/base/header-field.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { encodeRetryStatus } from "../../core/base/rpc-status.js";
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type { PageState } from "../../core/waiting-room/page-fields.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import { pageScript } from "./page-script.js";

@@ -1,5 +1,5 @@
 import type { Clock } from "../../core/base/clock.js";
-import { cutText } from "../../core/base/cut-text.js";
+import { cutText } from "../../core/base/text.js";
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { UsageEntry } from "../../core/budgets/budget-ledger.js";
 import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";

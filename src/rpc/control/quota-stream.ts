@@ -1,5 +1,5 @@
 import type { Cancel } from "../../core/base/clock.js";
-import { cutText } from "../../core/base/cut-text.js";
+import { cutText } from "../../core/base/text.js";
 import type {
   BucketReport,
   DividesQuotas,

@@ -2,7 +2,7 @@ import type { Refusal } from "../../core/admission/exchange-messages.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import { refusalCauses } from "../../core/admission/refusal.js";
 import { httpStatuses } from "../../core/base/http-status.js";
-import { snakeCase } from "../../core/base/snake-case.js";
+import { snakeCase } from "../../core/base/text.js";
 import type {
   AdmissionCall,
   AdmissionRequest,

@@ -13,7 +13,7 @@ import {
   type ServiceDescriptorProto,
 } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { snakeCase } from "../../../src/core/base/snake-case.js";
+import { snakeCase } from "../../../src/core/base/text.js";
 import { adminFailureRows } from "../../../src/rpc/admin/failures.js";
 import { adminMethods } from "../../../src/rpc/admin/methods.js";
 import { code, paragraphs, plain, type ReferencePage, table } from "./markdown.js";

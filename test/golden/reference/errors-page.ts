@@ -3,7 +3,7 @@ import { remedyOf } from "../../../src/app/store/store-remedies.js";
 import { refusalCauses, refusalOf, refusalRows } from "../../../src/core/admission/refusal.js";
 import { type ErrorCode, errorRows } from "../../../src/core/base/errors.js";
 import { grpcStatuses } from "../../../src/core/base/grpc-status.js";
-import { snakeCase } from "../../../src/core/base/snake-case.js";
+import { snakeCase } from "../../../src/core/base/text.js";
 import { limitResponse } from "../../../src/core/limits/limit-headers.js";
 import { statusRows } from "../../../src/rpc/grpc/status.js";
 import { block, code, paragraphs, type ReferencePage, table } from "./markdown.js";

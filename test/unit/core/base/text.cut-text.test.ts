@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { cutText } from "../../../../src/core/base/cut-text.js";
+import { cutText } from "../../../../src/core/base/text.js";
 
 function heapBytes(): number {
   setFlagsFromString("--expose-gc");
