@@ -344,7 +344,8 @@ end
 
 makeRare = function()
 ${accountLawText}${purgeText}${recordsText}${rareText}
-  return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
+  return { stateOf = stateOf, open = open, drain = drain, keep = keep,
+    haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
     settleLate = settleLate, charge = charge, parse = parse, mark = mark, isMarked = isMarked,
     holderOf = holderOf }
 end
