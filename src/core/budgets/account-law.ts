@@ -203,7 +203,7 @@ export function keptUntilMs(account: Account, nowUs: number, expiresMs: number):
   }
   const spanMs = Math.max(spanUs / 1_000, account.reserved > 0 ? callKeptMs : 0);
   if (nowMs + spanMs < expiresMs) return expiresMs;
-  return Math.floor(nowMs + spanMs * (1 + keptLongerRatio)) + keptLongerMs;
+  return Math.floor(nowMs + spanMs * (1 + accountKeptRatio)) + accountKeptMs;
 }
 
 /** The longest window: a year of 366 days, in microseconds. */
@@ -212,8 +212,8 @@ export const windowUsMax = 366 * 86_400_000_000;
 /** How long an account is kept at least that a call holds something in: longer than any call. */
 export const callKeptMs = 25 * 3_600_000;
 
-/** How much longer than it must be an account is kept: this part, and `keptLongerMs`. */
-export const keptLongerRatio = 0.25;
+/** How much longer than it must be an account is kept: this part, and `accountKeptMs`. */
+export const accountKeptRatio = 0.25;
 
 /** An hour, in milliseconds. */
-export const keptLongerMs = 3_600_000;
+export const accountKeptMs = 3_600_000;

@@ -121,10 +121,9 @@ export const usageRowsMax = 50_000;
  * What holds, whatever order batches of replicas arrive in:
  * - a reservation is made at all of its accounts or at none, and refused if an enforced one would
  *   exceed its capacity;
- * - each id is reserved at most once and settled at most once: all operations may be repeated. A
- *   reservation that arrives after its settlement by another holder, or with `unreserved`, is not
- *   made; one that was refused is decided anew. A holder does not repeat a reservation that it has
- *   settled otherwise;
+ * - each id is reserved at most once and settled at most once: all operations may be repeated, for
+ *   two hours at least. A reservation that arrives after its settlement is not made; one that was
+ *   refused is decided anew;
  * - what a holder has reserved is released (or charged) when its lease has expired; a settlement
  *   within `lateSettlementMsMax` after it is charged once, as the correction of that;
  * - so the cost of calls admitted in a window exceeds the capacity by at most the sum of what calls

@@ -67,7 +67,7 @@ export class MemoryBudgets implements BudgetStore {
     return batch.operations.map((operation) => {
       return operation.kind === "reserve"
         ? this.#reserve(operation, nowUs)
-        : this.#settle(operation, { by: batch.holder, nowUs });
+        : this.#settle(operation, nowUs);
     });
   }
 
@@ -185,10 +185,7 @@ export class MemoryBudgets implements BudgetStore {
     return { kind: "reserved", result };
   }
 
-  #settle(
-    settlement: Settlement,
-    { by, nowUs }: { readonly by: string; readonly nowUs: number },
-  ): BudgetOutcome {
+  #settle(settlement: Settlement, nowUs: number): BudgetOutcome {
     const { id, unreserved: entries } = settlement;
     const owner = holderOf(id);
     const holder = this.#holders.get(owner);
@@ -201,8 +198,7 @@ export class MemoryBudgets implements BudgetStore {
     holder?.open.delete(id);
     holder?.late.delete(id);
     this.#settleHolds(settlement, record, nowUs);
-    // Whoever reserved knows whether its own settlement has come.
-    if (entries !== undefined || owner !== by) holder?.mark(numberOf(id));
+    holder?.mark(numberOf(id));
     return { kind: "settled", result: open === undefined ? "late" : "settled" };
   }
 

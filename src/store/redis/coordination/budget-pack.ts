@@ -54,7 +54,8 @@ function writeDoubles(bytes: Buffer, at: number, numbers: readonly number[]): nu
 
 /**
  * Packs operations, little-endian. First how many ids are named, how many accounts, and for each
- * holder how many ids are settled (uint16). Then for each operation: what it is (1 reserve, 2 settle, 3 settle also without a reservation), the
+ * holder how many ids are settled (uint16). Then for each operation: what it is (1 reserve, 2
+ * settle, 3 settle also without a reservation), the
  * position of its holder from 1, that of its id from 1 (uint16), the number in the id (double);
  * costs behind their count, and entries behind theirs: the position of the account from 1 (uint16),
  * its law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).

@@ -3,6 +3,7 @@ import { callKeptMs, retryUsMax } from "../../../core/budgets/account-law.js";
 import {
   accountsMax,
   expiredMax,
+  lateSettlementMsMax,
   leaseMsMax,
   pageRowsMax,
   refundKeptMs,
@@ -12,8 +13,9 @@ import { entryBytes } from "./budget-pack.js";
 import {
   accountBytes,
   accountFormat,
+  accountLawText,
   isSoundText,
-  lawText,
+  marksPerKey,
   purgeText,
   recordsText,
   startText,
@@ -66,13 +68,13 @@ end
 
 -- A reservation that is repeated, or that comes after its settlement; nil where it is neither.
 
-local function again(h, number, record, n, from)
+local function again(h, number, record, n, from, isSettled)
   if record == nil then
     local value = call('HGET', KEYS[h + 1], number)
     record = value and parse(value)
   end
   record = record or findLate(h, number)
-  if not record and not isMarked(holderOf(h), tonumber(number)) then return nil end
+  if not (record or isSettled or isMarked(holderOf(h), tonumber(number))) then return nil end
   for i = 1, n do
     local a, over, wait = stateNow[i], 0, -1
     local reserved = a.reserved
@@ -157,7 +159,7 @@ const reserveText = withLists(`
       rare = rare or makeRare()
       local record = foundOf[h][idAt - firstOf[h]]
       if fresh[idAt] then record = rare.parse(opened[fresh[idAt]]) end
-      code = rare.again(h, argv[idAt], record, n, from)
+      code = rare.again(h, argv[idAt], record, n, from, isSettled[idAt])
     else
       highest[h], isHigher[h] = number, true
     end
@@ -247,10 +249,12 @@ const settleText = withLists(`
         local list = closed[h]
         if list then list[#list + 1] = ownId else closed[h] = { ownId } end
       end
-      if h > 1 or kind == 3 then
-        rare = rare or makeRare()
-        rare.mark(rare.holderOf(h), number)
+      local list = marked[h]
+      if not list then
+        list = {}
+        marked[h] = list
       end
+      list[#list + 1], isSettled[idAt] = number, true
     else
       rare = rare or makeRare()
       local late, costs = rare.findLate(h, ownId), {}
@@ -258,7 +262,7 @@ const settleText = withLists(`
       if late then
         code = '\\4'
         rare.settleLate(h, ownId, late, costs)
-      elseif kind == 3 and not rare.isMarked(rare.holderOf(h), number) then
+      elseif kind == 3 and not isSettled[idAt] and not rare.isMarked(rare.holderOf(h), number) then
         next = entriesAt
         ${entriesText}
         code = rare.charge(h, ownId, costs, n)
@@ -280,7 +284,7 @@ const settleText = withLists(`
  * Nearly every operation is on accounts that exist, in their current window, and these do with two
  * functions; the others are made when something else comes.
  */
-export const applyScript: StoreScript = {
+export const applyBudgetsScript: StoreScript = {
   name: "budget-apply",
   text: `
 ${startText}${withLists(`
@@ -339,8 +343,9 @@ local function keep(a)
 end
 
 makeRare = function()
-${lawText}${purgeText}${recordsText}${rareText}
-  return { stateOf = stateOf, open = open, drain = drain, keep = keep, haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
+${accountLawText}${purgeText}${recordsText}${rareText}
+  return { stateOf = stateOf, open = open, drain = drain, keep = keep,
+    haveRoom = haveRoom, waitOf = waitOf, again = again, findLate = findLate,
     settleLate = settleLate, charge = charge, parse = parse, mark = mark, isMarked = isMarked,
     holderOf = holderOf }
 end
@@ -350,6 +355,7 @@ local isNewHolder = call('ZADD', keys[1], nowMs + argv[2], argv[1])
 -- Accounts that are named, reservations to settle, and the accounts that these are in.
 
 local highest, isHigher, closed, foundOf, firstOf = {}, {}, {}, {}, {}
+local marked, isSettled = {}, {}
 local fresh, opened, openedCount, forms = {}, {}, 0, { '<dBsddB' }
 local byte, at, accountCount = string.byte, 1, 0
 accountsAt, accountCount, at = unpackStruct('<I2I2', batch)
@@ -408,6 +414,25 @@ while at <= batchEnd do
   at = next
 end
 
+for h, numbers in pairs(marked) do
+  local lists = {}
+  for i = 1, #numbers do
+    local number = numbers[i]
+    local offset = number % ${marksPerKey}
+    local list = lists[number - offset]
+    if not list then
+      list = {}
+      lists[number - offset] = list
+    end
+    local last = #list
+    list[last + 1], list[last + 2], list[last + 3], list[last + 4] = 'SET', 'u1', offset, 1
+  end
+  for from, list in pairs(lists) do
+    local key = base .. 'b:' .. string.sub(keys[h + 1], #base + 3) .. string.format(':%.0f', from)
+    call('BITFIELD', key, unpack(list))
+    call('PEXPIRE', key, ${2 * lateSettlementMsMax})
+  end
+end
 for h, list in pairs(closed) do call('HDEL', keys[h + 1], unpack(list)) end
 
 -- Who asks is the first holder, and nobody else reserves.
@@ -434,7 +459,7 @@ return table.concat(reply, '', 1, replyCount)
 export const renewScript: StoreScript = {
   name: "budget-renew",
   text: `
-${startText}${lawText}${purgeText}${recordsText}
+${startText}${accountLawText}${purgeText}${recordsText}
 local me, leaseMs = ARGV[1], tonumber(ARGV[2])
 if leaseMs > 0 then
   -- What a clock that stepped back has left.
@@ -470,10 +495,10 @@ end
 `);
 
 /** KEYS: holders. ARGV: laws, and their accounts. Answers a byte for each: 1 and its row, or 0. */
-export const readScript: StoreScript = {
+export const readAccountsScript: StoreScript = {
   name: "budget-read",
   text: `
-${startText}${lawText}${rowText}
+${startText}${accountLawText}${rowText}
 local at, i, kind, p, q, r = 1, 1
 while at <= #ARGV[1] do
   kind, p, q, r, at = unpackStruct('<Bddd', ARGV[1], at)
@@ -493,7 +518,7 @@ return table.concat(rows)
 export const listScript: StoreScript = {
   name: "budget-list",
   text: `
-${startText}${lawText}${rowText}
+${startText}${accountLawText}${rowText}
 local kind, p, q, r = unpackStruct('<Bddd', ARGV[2])
 local from = ARGV[3] == '' and '-' or '(' .. ARGV[3]
 local names = call('ZRANGE', base .. 'n:' .. ARGV[1], from, '+', 'BYLEX', 'LIMIT', 0,
@@ -517,7 +542,7 @@ return table.concat(rows)
 export const refundScript: StoreScript = {
   name: "budget-refund",
   text: withLists(`
-${startText}${lawText}
+${startText}${accountLawText}
 local known = call('MGET', KEYS[2])[1]
 if known then return known end
 local a, amount = load(ARGV[3]), 0

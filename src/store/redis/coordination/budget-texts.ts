@@ -1,8 +1,8 @@
 import { amountMax } from "../../../core/budgets/account.js";
 import {
+  accountKeptMs,
+  accountKeptRatio,
   callKeptMs,
-  keptLongerMs,
-  keptLongerRatio,
   retryUsMax,
   windowUsMax,
 } from "../../../core/budgets/account-law.js";
@@ -46,7 +46,7 @@ export function withLists(text: string): string {
  *   counts in ms or 0, and how many holds; for each the account behind which a 0 stands, the
  *   window's id, what is held, and flags (1: charged when lost, 2: was over). `#` of the open ones
  *   is the highest number that was reserved.
- * - `b:HOLDER:N`: bits of numbers from N on that are settled by others, or without a reservation.
+ * - `b:HOLDER:N`: bits of numbers from N on that are settled or lost.
  * - `r:ID`: what a refund gave back.
  * - `u:DAY`, `v:DAY`, `w:DAY`: rows of the usage report, their names in order, and the last report
  *   of each holder.
@@ -74,7 +74,7 @@ export const isSoundText = `a.kind <= 2 and a.expires > nowMs and a.spent >= 0
   and a.spent <= ${amountMax} and a.reserved >= 0 and a.reserved <= ${amountMax}`;
 
 /** What an account is and becomes, as `account-law` has it. */
-export const lawText = withLists(`
+export const accountLawText = withLists(`
 local function decode(name, value)
   if not value or #value ~= ${accountBytes} then return false end
   local a = { unpackStruct('${accountFormat}', value) }
@@ -169,7 +169,7 @@ local function keep(a)
   end
   local spanMs = math.max(spanUs / 1000, a.reserved > 0 and ${callKeptMs} or 0)
   if nowMs + spanMs >= a.expires then
-    a.expires = math.floor(nowMs + spanMs * ${1 + keptLongerRatio}) + ${keptLongerMs}
+    a.expires = math.floor(nowMs + spanMs * ${1 + accountKeptRatio}) + ${accountKeptMs}
     a.isMoved = true
   end
   local name = a.name
@@ -231,7 +231,7 @@ end
 `;
 
 /** Numbers whose bits are in one key. */
-const marksPerKey = 65_536;
+export const marksPerKey = 65_536;
 
 /** Reservations of holders, and what becomes of those that are lost. */
 export const recordsText = withLists(`

@@ -3,7 +3,7 @@ import { usageSumMax } from "../../coordination/memory-usage.js";
 import type { StoreScript } from "../scripts/connection.js";
 
 /** Numbers of a row: calls, cost, and the counts in order; -1 where there is none. */
-export const rowNumbers = 10;
+const rowNumbers = 10;
 
 const rowFormat = `<${"d".repeat(rowNumbers)}`;
 

@@ -26,9 +26,9 @@ import { usageRowKey } from "../../coordination/memory-usage.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../scripts/connection.js";
 import { packBatch, packLaw, ReplyReader, readKey, readOutcomes, readRow } from "./budget-pack.js";
 import {
-  applyScript,
+  applyBudgetsScript,
   listScript,
-  readScript,
+  readAccountsScript,
   refundScript,
   renewScript,
 } from "./budget-scripts.js";
@@ -62,7 +62,7 @@ export class RedisBudgets implements BudgetStore {
     const { holder, leaseMs, operations } = batch;
     const { holders, accounts, ids, bytes } = packBatch(holder, operations);
     const head = [holder, String(leaseMs), String(holders.length)];
-    const reply = await this.#run(this.#parts.decisions, applyScript, {
+    const reply = await this.#run(this.#parts.decisions, applyBudgetsScript, {
       names: holders.map((name) => `o:${name}`),
       args: [...head, bytes, ...ids.map((id) => String(numberOf(id))), ...accounts],
       deadlineMs,
@@ -98,7 +98,7 @@ export class RedisBudgets implements BudgetStore {
     const rows: (AccountRow | undefined)[] = [];
     for (let from = 0; from < accounts.length; from += readMax) {
       const some = accounts.slice(from, from + readMax);
-      const reply = await this.#run(this.#parts.bulk, readScript, {
+      const reply = await this.#run(this.#parts.bulk, readAccountsScript, {
         names: [],
         args: [
           Buffer.concat(some.map(({ law }) => packLaw(law))),
