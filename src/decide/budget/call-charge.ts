@@ -140,9 +140,9 @@ export class CallCharge {
     if (used === undefined) return;
     const { model, requestBytes, accounts, price, kind } = this.#parts;
     const { service, ledger, learned, wanted, usageCounts: sums } = this.#context;
-    const isUsual = isComplete && (status === undefined || status < 400);
+    const isWhole = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };
-    if (isUsual) learned.learn(kind, { usage: known, requestBytes, wanted });
+    if (isWhole) learned.learn(kind, { usage: known, requestBytes, wanted });
     // The model is the caller's text; the price's pattern is the policy's.
     const label = price?.model ?? "";
     for (const count of usageCounts) {
