@@ -43,7 +43,11 @@ spec:
       descriptors:
         - {key: user, rate_limit: {unit: second, requests_per_unit: 1000000}}
   budgets:
-    - {name: user, services: [one, two], per: [{header: x-user}], amount: 1000000000 tokens, period: day}
+    - name: user
+      services: [one, two]
+      per: [{header: x-user}]
+      amount: 1000000000 tokens
+      period: day
     - {name: all, services: [two], amount: 1000000000000 tokens, period: month}
   services:
     - name: plain

@@ -76,6 +76,7 @@ function show(replica: Replica, fields: JsonObject, text: string): ExchangeClien
     { request: { case: "responseBody", value: body } } as const,
   ]) {
     const message = create(ProcessingRequestSchema, part);
+    if (message.request.case === "responseHeaders") message.request.value.endOfStream = false;
     message.observabilityMode = true;
     message.metadataContext = create(MetadataSchema, { filterMetadata: { headgate: fields } });
     stream.send(message);

@@ -11,13 +11,13 @@ export type LearnedCount =
   | "customUnits";
 
 /** Calls from which on quantiles are believed. */
-export const learnedCallsMin = 10;
+const learnedCallsMin = 10;
 
 /** Callers of whom is remembered what their calls used. */
-export const learnedCallersMax = 20_000;
+const learnedCallersMax = 20_000;
 
 /** Services with a model of which the same is remembered. */
-export const learnedModelsMax = 1_000;
+const learnedModelsMax = 1_000;
 
 /** Tokens of a byte before anything is learned: what English text has. */
 const defaultTokensPerByte = 0.25;

@@ -153,9 +153,9 @@ export class CallCharge {
     const { model, requestBytes, accounts, kind } = this.#parts;
     const price = this.#priceOf(end);
     const { service, ledger, learned, wanted, usageCounts: sums } = this.#context;
-    const isUsual = isComplete && (status === undefined || status < 400);
+    const isWhole = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };
-    if (isUsual) learned.learn(kind, { usage: known, requestBytes, wanted });
+    if (isWhole) learned.learn(kind, { usage: known, requestBytes, wanted });
     // The model is the caller's text; the price's pattern is the policy's.
     const label = price?.model ?? "";
     for (const count of usageCounts) {

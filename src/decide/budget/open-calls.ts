@@ -11,7 +11,7 @@ import { reportedUsage } from "./call-facts.js";
  * How long the end of a call waits for the usage that another filter reads from its body, in
  * milliseconds. That filter may be served by another replica, which settles the call itself.
  */
-export const usageGraceMs = 5_000;
+const usageGraceMs = 5_000;
 
 /** How a call is followed. */
 interface OpenCallParts {

@@ -234,7 +234,9 @@ describe("Budgets", () => {
     expect(refusal?.body).not.toContain("team");
     expect(refusal?.metadata?.fields.get("budget")).toBe("team");
     const policy = await policyOf(
-      `${policyText(perTeam.replace("1000", "0"))}      admission: {reject: {tellRule: {header: true}}}\n`,
+      `${policyText(perTeam.replace("1000", "0"))}
+      admission: {reject: {tellRule: {header: true}}}
+`,
     );
     const open = await new BudgetedRig({ policy }).ask(team("a"));
     expect(JSON.parse(open.refusals[0]?.body ?? "")).toMatchObject({
