@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { reservationId } from "../../src/core/budgets/reservation-id.js";
 import { pageRowsMax } from "../../src/store/coordination/budget-store.js";
 import { RedisBudgets } from "../../src/store/redis/coordination/redis-budgets.js";
 import {
@@ -96,10 +97,11 @@ describe("RedisBudgets", () => {
   const doubles = (...numbers: readonly number[]) => Buffer.from(Float64Array.from(numbers).buffer);
   const bytes = (...numbers: readonly number[]) => Buffer.from(numbers);
   const named = (name: string) => Buffer.concat([bytes(name.length, 0), Buffer.from(name)]);
+  const id = reservationId("a1", 1);
   const query = { budget: "team", law: hourly, cursor: "" };
   const calls: readonly (() => Promise<unknown>)[] = [
-    () => budgets.reserve(1),
-    () => budgets.settle(1, [5]),
+    () => budgets.apply([{ kind: "reserve", id, entries: [testEntry()] }]),
+    () => budgets.apply([{ kind: "settle", id, costs: [5] }]),
     () => budgets.row(),
     () => store.list(query, soon()),
     () => store.usage({ day: "2026-11-27", cursor: "" }, soon()),
