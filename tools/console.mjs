@@ -17,8 +17,8 @@ const simulatorFile = /^(?:simulator|scenario)/;
 const compressedBytesMax = 265_000;
 
 /**
- * All that the simulator may be, which browsers load with its view. It holds the parser of policies,
- * and what recommends limits and budgets.
+ * All that the simulator may be, which browsers load with its view. It holds the parser of
+ * policies, and what recommends limits and budgets.
  */
 const simulatorBytesMax = 275_000;
 

@@ -7,6 +7,7 @@ import {
   expiredMax,
   lateSettlementMsMax,
   pageRowsMax,
+  type UsageReport,
   type UsageRow,
 } from "../../src/store/coordination/budget-store.js";
 import {
@@ -28,8 +29,10 @@ const none = { spent: 0, reserved: 0, spentBefore: 0, lost: 0 };
 export function describeBudgets(open: () => BudgetWorld): void {
   const openBudgets = (): TestBudgets => new TestBudgets(open());
   describeReservations(openBudgets);
+  describeBatches(openBudgets);
   describeRepeats(openBudgets);
   describeLaws(openBudgets);
+  describeInFlight(openBudgets);
   describeWindows(openBudgets);
   describeLeases(openBudgets);
   describeLateOnes(openBudgets);
@@ -97,7 +100,9 @@ function describeReservations(open: () => TestBudgets): void {
     expect(await budgets.settle(1, [9, 9])).toBe("settled");
     expect(await budgets.row()).toEqual({ ...none, spent: 9 });
   });
+}
 
+function describeBatches(open: () => TestBudgets): void {
   it("applies operations of a batch in order", async () => {
     const budgets = open();
     const full = [testEntry({ estimate: 100 })];
@@ -278,7 +283,9 @@ function describeLaws(open: () => TestBudgets): void {
     const drained = Number((BigInt(vast) * 1_000_000n) / 31_536_000_000_000n);
     expect(await budgets.row(large.account, slow)).toMatchObject({ spent: vast - drained });
   });
+}
 
+function describeInFlight(open: () => TestBudgets): void {
   it("counts what is in flight, and forgets what is over", async () => {
     const budgets = open();
     const entry = testEntry({ law: inFlight, capacity: 2, estimate: 1 });
@@ -610,14 +617,16 @@ function describeUsage(open: () => TestBudgets): void {
 
   it("adds up reports, each number of a holder once", async () => {
     const budgets = open();
-    const add = (holder: string, number: number, rows: readonly UsageRow[], of = day) => {
-      return budgets.store.addUsage({ holder, number, day: of, rows }, soon());
+    const add = (report: Omit<UsageReport, "day">, of = day) => {
+      return budgets.store.addUsage({ ...report, day: of }, soon());
     };
-    await add("a1", 1, [row()]);
-    await add("a1", 1, [row()]);
-    await add("b2", 1, [row({ counts: { outputTokens: 5 }, callCount: 2, cost: 2 ** 52 })]);
-    await add("a1", 2, [row({ counts: {} }), row({ model: "other", counts: {} })]);
-    await add("a1", 3, [row()], "2026-11-28");
+    const dear = row({ counts: { outputTokens: 5 }, callCount: 2, cost: 2 ** 52 });
+    const others = [row({ counts: {} }), row({ model: "other", counts: {} })];
+    await add({ holder: "a1", number: 1, rows: [row()] });
+    await add({ holder: "a1", number: 1, rows: [row()] });
+    await add({ holder: "b2", number: 1, rows: [dear] });
+    await add({ holder: "a1", number: 2, rows: others });
+    await add({ holder: "a1", number: 3, rows: [row()] }, "2026-11-28");
     const sum = { callCount: 4, counts: { inputTokens: 10, outputTokens: 5 }, cost: 2 ** 52 };
     const rows = await usageOf(budgets);
     expect(rows).toHaveLength(2);

@@ -343,6 +343,11 @@ export const castRows: readonly {
   readonly reason: string;
 }[] = [
   { path: "src/core/limits/key.ts", count: 4, reason: "puts the brand on a LimitKey" },
+  {
+    path: "src/core/budgets/reservation-id.ts",
+    count: 2,
+    reason: "puts the brand on a ReservationId",
+  },
   { path: "src/core/quota/quota-holders.ts", count: 1, reason: "puts the brand on a QuotaHolder" },
   { path: "src/app/config/config.ts", count: 1, reason: "each row has parsed its own value" },
   { path: "src/policy/text/object.ts", count: 1, reason: "each row has read its own value" },

@@ -40,7 +40,7 @@ export interface Settlement {
   readonly unreserved?: readonly ReservedEntry[];
 }
 
-/** What the usage report has of one ended call. Aggregated by replica, written every few seconds. */
+/** What the usage report has of one ended call. Summed by replica, written every few seconds. */
 export interface UsageEntry {
   readonly service: string;
   /** Keys of accounts that it is charged to, each with a row of its own; at most `entriesMax`. */

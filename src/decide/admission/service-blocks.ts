@@ -282,8 +282,8 @@ class AdmissionTerms {
 }
 
 /**
- * The terms of a request that limits change. Generated routes look at the metadata `fallback`, which
- * no caller can set.
+ * The terms of a request that limits change. Generated routes look at the metadata `fallback`,
+ * which no caller can set.
  */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
   if (marks === undefined) return terms;

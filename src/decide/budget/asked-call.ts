@@ -14,7 +14,7 @@ import type { BudgetedRequest } from "./budget-call.js";
 import type { CompiledBudget } from "./compiled-budget.js";
 
 /** One account of a call, and what is reserved there. */
-export interface AskedEntry {
+export interface AskedAccount {
   readonly budget: CompiledBudget;
   readonly values: readonly string[];
   readonly entry: ReservedEntry;
@@ -25,7 +25,7 @@ export interface AskedEntry {
 export interface AskedCall {
   readonly facts: CallFacts;
   /** In the order of the policy; at most `entriesMax`. */
-  readonly entries: readonly AskedEntry[];
+  readonly entries: readonly AskedAccount[];
   readonly kind: CallKind;
   readonly expected: UsageEstimate;
   readonly price: ModelPrice | undefined;
@@ -70,7 +70,7 @@ export function prepareCall(
     plain ??= estimateUsage(rest, known, settings);
     return plain;
   };
-  const entries = named.map(({ budget, values, account }): AskedEntry => {
+  const entries = named.map(({ budget, values, account }): AskedAccount => {
     const { policy } = budget;
     const capacity = budget.capacityOf(values, measures.topUps, nowUs / 1_000);
     const question = { unit: policy.unit, price, capacity, estimate: expected, undeclared };

@@ -2,12 +2,12 @@ import type { HeaderField } from "../../core/base/header-field.js";
 import type { EntryResult } from "../../core/budgets/account.js";
 import type { FallbackRoute } from "../../core/limits/limit.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
-import { type AskedEntry, usedRatio } from "./asked-call.js";
+import { type AskedAccount, usedRatio } from "./asked-call.js";
 import type { BudgetAnswer } from "./budget-call.js";
 
 /** The first enforced budget that is over, and when all of them have room by time alone. */
 export function refusedBy(
-  entries: readonly AskedEntry[],
+  entries: readonly AskedAccount[],
   results: readonly EntryResult[],
 ): Extract<BudgetAnswer, { kind: "denied" }> {
   let budget: string | undefined;
@@ -33,7 +33,7 @@ const notOver: Pick<EntryResult, "isOver" | "retryUs"> = { isOver: false };
  * the one of the most used budget counts. Undefined: nothing.
  */
 export function passedMarks(
-  entries: readonly AskedEntry[],
+  entries: readonly AskedAccount[],
   results: readonly EntryResult[],
 ): RequestMarks | undefined {
   let fields: { readonly ratio: number; readonly headers: readonly HeaderField[] }[] | undefined;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BudgetedRig, policyOf } from "../../../support/budgeted-rig.js";
+import { epochUsOf } from "../../../support/calendar-time.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
 const text = `
@@ -19,7 +20,7 @@ spec:
 
 /** A rig at a time, in UTC. */
 async function rigAt(time: string): Promise<BudgetedRig> {
-  const clock = new FakeClock({ epochUs: Date.parse(time) * 1_000 });
+  const clock = new FakeClock({ epochUs: epochUsOf(time) });
   return new BudgetedRig({ policy: await policyOf(text), clock });
 }
 
