@@ -80,7 +80,8 @@ export interface ReserveResult {
 
 /**
  * What came of a settlement. `settled`: the reservation was open. `late`: its lease had expired,
- * and the cost was charged now. `unknown`: it was settled before, or forgotten; nothing was charged.
+ * and the cost was charged now. `unknown`: it was settled before, or forgotten, and nothing was
+ * charged.
  */
 export type SettleResult = "settled" | "late" | "unknown";
 

@@ -43,8 +43,8 @@ export const budgetAlertWords = {
       "Too many ended calls waited for the store, or it has no room for another account. The " +
       "oldest were dropped: budgets have more left than is true.",
     look:
-      "HeadgateStoreAway; headgate_budget_queued_settlements. `headgate budgets`: does a budget " +
-      "have close to 100,000 accounts?",
+      "headgate_store_circuit_open; headgate_budget_queued_settlements. `headgate budgets`: does " +
+      "a budget have close to 100,000 accounts?",
     act:
       "Bring the store back. If a budget has too many accounts, take the part of `per` away that " +
       "callers can choose freely. The provider's invoice says what is missing.",
