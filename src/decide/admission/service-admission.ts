@@ -338,9 +338,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
       else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });
       return;
     }
-    const { maxInFlightPer } = admission.policy;
-    if (maxInFlightPer !== undefined && visit.keyCount === undefined) {
-      visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
+    if (admission.keyed !== undefined) {
+      visit.keyCount ??= admission.keyed.take(admission.keyOf(visit.request));
     }
     if (this.#queue.hasRoom(visit, nowMs)) {
       this.#admit(visit, nowMs);
