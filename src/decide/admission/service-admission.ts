@@ -459,7 +459,7 @@ function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   visit.budgeted = undefined;
   const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
   const hasResponse = isIn && (response !== undefined || end === "completed");
-  budgeted?.end(hasResponse ? { hasResponse, status: response?.status } : unansweredEnd);
+  budgeted?.end(isIn ? { hasResponse, status: response?.status, mayGoOn: true } : unansweredEnd);
 }
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */

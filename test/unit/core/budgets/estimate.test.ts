@@ -58,6 +58,7 @@ describe("estimateUsage()", () => {
   it("rounds tokens up, by the learned tokens of a byte", () => {
     const learned = earlier({}, { inputPerByte: 0.3, outputPerByte: 9 });
     expect(estimate({ requestBytes: 5 }, learned).usage.inputTokens).toBe(2);
+    expect(estimate({ requestBytes: 100 }, learned).usage.inputTokens).toBe(30);
   });
 
   it("stays in the range of counts, whatever a request says", () => {

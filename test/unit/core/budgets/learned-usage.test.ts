@@ -49,19 +49,19 @@ describe("LearnedUsage", () => {
   });
 
   it("rounds a quantile up, by 19 % at most", () => {
-    const counts = fc.array(fc.oneof(fc.nat(50), fc.nat(1_000_000)), {
+    const counts = fc.array(fc.oneof(fc.nat(50), fc.nat(1_000_000), fc.nat(2 ** 39)), {
       minLength: 10,
       maxLength: 200,
     });
-    const ratios = fc.constantFrom(0.5, 0.9, 0.999);
+    const ratios = fc.constantFrom(0.01, 0.5, 0.9, 0.999);
     fc.assert(
       fc.property(counts, ratios, (values, ratio) => {
         learned = new LearnedUsage();
         for (const outputTokens of values) learn({ outputTokens });
         const sorted = values.toSorted((a, b) => a - b);
-        const exact = sorted[Math.ceil(ratio * values.length) - 1] ?? 0;
+        const exact = sorted[Math.max(1, Math.ceil(ratio * values.length)) - 1] ?? 0;
         expect(quantile(ratio)).toBeGreaterThanOrEqual(exact);
-        expect(quantile(ratio)).toBeLessThanOrEqual(Math.ceil(exact * 1.19));
+        expect(quantile(ratio)).toBeLessThanOrEqual(Math.ceil(exact * 1.1893));
       }),
       propertyRuns(200),
     );
