@@ -88,8 +88,8 @@ export const budgetProblemRows = {
     title: "A service with `usage` learns its limit from response times.",
     remedy:
       "Set `admission.maxInFlight`, or a law in `concurrency`: `signal` follows a reading of the " +
-      "upstream, such as its queue. Calls that take long because their answers are long look like " +
-      "overload, and the learned limit refuses calls.",
+      "upstream, such as its queue. Calls that take long because their answers are long look " +
+      "like overload, and the learned limit refuses calls.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;
