@@ -150,10 +150,16 @@ export class OpenCall implements BudgetedCall, Expiring {
     this.#look = look;
   }
 
-  /** That stream has ended. */
-  endShown(isComplete: boolean): void {
+  /**
+   * Such a stream has ended.
+   *
+   * @param look what it has seen, which counts: another one may show the response beside it
+   */
+  endShown(isComplete: boolean, look: () => KnownEnd): void {
     // It may break while the call goes on: then the call's own end counts.
-    if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
+    if (this.#isSettled || (!isComplete && this.#end === undefined)) return;
+    this.#look = look;
+    this.#settle();
   }
 
   /** Time is over: settles it with what is known. */

@@ -71,6 +71,20 @@ describe("BodyObservers", () => {
     expect(shown.counts("team").settlements.settled).toBe(1);
   });
 
+  it("settles by the stream that has seen all of a response, whichever shows it beside", async () => {
+    const [rig] = await openReplicas();
+    if (rig === undefined) throw new Error("a replica");
+    const call = await rig.ask(team);
+    const observers = [show(rig, call), show(rig, call)];
+    observers[0]?.body(body);
+    observers[0]?.end(true);
+    observers[1]?.body(body);
+    observers[1]?.end(true);
+    call.complete();
+    await rig.turn();
+    expect(await rig.account("team", "a")).toEqual({ spent: 42, reserved: 0 });
+  });
+
   it("charges the price of the model that has answered, where the table knows it", async () => {
     const prices = `prices:
     currency: USD
