@@ -71,7 +71,7 @@ describe("BodyObservers", () => {
     expect(shown.counts("team").settlements.settled).toBe(1);
   });
 
-  it("settles by the stream that has seen all of a response, whichever shows it beside", async () => {
+  it("settles by the stream that has seen all of a response, of two that show it", async () => {
     const [rig] = await openReplicas();
     if (rig === undefined) throw new Error("a replica");
     const call = await rig.ask(team);
