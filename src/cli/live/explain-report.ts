@@ -151,7 +151,9 @@ function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Br
   const parts = { first: partOf(spent), second: partOf(reserved) };
   const amount = (of: bigint): string => formatAmount(of, explained);
   const capped = explained.isCapped ? ", since it may cost more than the capacity" : "";
-  const source = sourceTexts[explained.estimateSource] ?? explained.estimateSource;
+  // A call is one call, whatever is declared or learned.
+  const source =
+    explained.unit === "calls" ? "" : `, ${sourceTexts[explained.estimateSource] ?? ""}`;
   return {
     text:
       `budget ${safeText(budget)}${whose === "" ? "" : ` of ${whose}`}: ` +
@@ -163,15 +165,17 @@ function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Br
           `${drawSplitBar(parts, barColumns)}  ${amount(spent)} spent, ` +
           `${amount(reserved)} reserved of ${amount(capacity)}`,
       },
-      { text: `the call reserves ${amount(estimate)}, ${source}${capped}` },
+      { text: `the call reserves ${amount(estimate)}${source}${capped}` },
     ],
   };
 }
 
-function budgetEffectText({ effect, retryAfter }: BudgetExplanation): string {
+function budgetEffectText({ effect, retryAfter, capacity }: BudgetExplanation): string {
   const when =
     retryAfter === undefined
-      ? "fits when other calls end"
+      ? capacity === 0n
+        ? "its capacity is 0, so it never fits"
+        : "fits when other calls end"
       : `fits again in ${waitText(retryAfter)}`;
   switch (effect) {
     case "fits":

@@ -143,7 +143,23 @@ describe("headgate explain --policy of a service with budgets", () => {
     const { code, out, err } = await explain("--policy", file, ...words, "--max-tokens", "500");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(/^allowed {2}policy [0-9a-f]+, service llm\n/);
-    expect(out.split("\n").slice(1)).toMatchInlineSnapshot();
+    expect(out.split("\n").slice(1)).toMatchInlineSnapshot(`
+      [
+        "├─ call of model gpt-4o, priced as gpt-*",
+        "│  ├─ budget team-month of search, gpt-4o: the call fits",
+        "│  │  ├─ ░░░░░░░░░░  0.00 USD spent, 0.00 USD reserved of 100.00 USD",
+        "│  │  └─ the call reserves 0.0075 USD, the initial estimate of the policy",
+        "│  ├─ budget small: the call fits, with a warning",
+        "│  │  ├─ ░░░░░░░░░░  0 tokens spent, 0 tokens reserved of 100 tokens",
+        "│  │  └─ the call reserves 100 tokens, the initial estimate of the policy, since it may cost more than the capacity",
+        "│  └─ budget none: over, so the call falls back; its capacity is 0, so it never fits",
+        "│     ├─ ░░░░░░░░░░  0 calls spent, 0 calls reserved of 0 calls",
+        "│     └─ the call reserves 1 calls, since it may cost more than the capacity",
+        "└─ the request passes, but changes",
+        "   ├─ sets x-headgate-budget-warning: small",
+        "   └─ goes to cluster cheap",
+      ]
+    `);
   });
 
   it("denies a call that finds no room, as often as it is asked", async () => {
@@ -152,7 +168,7 @@ describe("headgate explain --policy of a service with budgets", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^denied/);
     expect(out).toContain(
-      "budget team-month of search, gpt-4o: refused, fits when other calls end",
+      "budget team-month of search, gpt-4o: refused, its capacity is 0, so it never fits",
     );
   });
 
