@@ -85,7 +85,7 @@ export function demandPartCount({ per }: BudgetPolicy, values: readonly string[]
 
 /** Undefined: the domains of its services are several, or none. */
 export function domainOfBudget(
-  parts: Pick<BudgetServiceParts, "policies">,
+  parts: { readonly policies: Pick<BudgetServiceParts["policies"], "current"> },
   { services }: BudgetPolicy,
 ): string | undefined {
   const all = parts.policies.current()?.services ?? [];
