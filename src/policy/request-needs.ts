@@ -1,7 +1,7 @@
 import type { BudgetPolicy, ServiceUsage } from "./budgets/budget-policy.js";
 import { addressAttribute, pathHeader, routeAttribute } from "./cel/request-facts.js";
+import type { RequestKey } from "./services/callers.js";
 import type { PriorityClassifier } from "./services/priority-classifier.js";
-import type { KeyedPermits } from "./services/service-admission.js";
 import type { ServicePolicy } from "./services/service-policy.js";
 import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 
@@ -89,10 +89,12 @@ export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestN
 }
 
 /** By what requests of a service are told apart. */
-function keysOf({ admission, rateLimit }: ServicePolicy): readonly KeyedPermits["per"][] {
-  const keys: KeyedPermits["per"][] = [];
+function keysOf({ admission, rateLimit }: ServicePolicy): readonly RequestKey[] {
+  const keys: RequestKey[] = [];
   if (admission !== undefined) keys.push(admission.caller);
-  if (admission?.maxInFlightPer !== undefined) keys.push(admission.maxInFlightPer.per);
+  const { per } = admission?.maxInFlightPer ?? {};
+  // What finds a model is needed by `usage`.
+  if (per !== undefined && per.kind !== "model") keys.push(per);
   if (rateLimit?.inExtProc !== true) return keys;
   for (const part of rateLimit.descriptors.flatMap(({ parts }) => parts)) {
     if (part.kind === "header" || part.kind === "remoteAddress") keys.push(part);

@@ -378,6 +378,12 @@ describe("a caller of one domain", () => {
       { domain: "nobody", id: `${near}-override`, reason },
     ],
     ["ListRules", { domain: `${marker}-pay` }, { domain: "nobody" }],
+    [
+      "GetBudgetAccount",
+      { account: { budget: `${marker}-budget` } },
+      { account: { budget: `${near}-budget` } },
+    ],
+    ["ListBudgetAccounts", { budget: `${marker}-budget` }, { budget: `${near}-budget` }],
     ["TopKeys", { domain: `${marker}-pay`, ruleLabel: "x" }, { domain: "nobody" }],
   ])("is told the same by %s of what is hidden and what is not there", async (name, one, other) => {
     expect(await ask(name, one, token)).toBe(await ask(name, other, token));

@@ -36,7 +36,8 @@ spec:
 
 async function startReplica(redis: RedisServer) {
   const REDIS_URL = `redis://127.0.0.1:${redis.port}`;
-  const app = await startTestApp(stage, policyText, { REDIS_URL });
+  const HEADGATE_DRAIN_GRACE_MS = "100";
+  const app = await startTestApp(stage, policyText, { REDIS_URL, HEADGATE_DRAIN_GRACE_MS });
   const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
   stage.atEnd(() => client.close());
   return { client, app };
@@ -127,4 +128,31 @@ describe("budgets in replicas over Redis", () => {
     expect(more.every(({ isAdmitted }) => isAdmitted)).toBe(true);
     for (const { exchange } of [...asked, ...more]) exchange.end();
   }, 60_000);
+
+  it.each([
+    { when: "before its response", hasResponse: false },
+    { when: "while it streams", hasResponse: true },
+  ])(
+    "charge a call whose replica stops $when",
+    async ({ hasResponse }) => {
+      const redis = await startRedis(stage);
+      const [first, second] = await Promise.all([startReplica(redis), startReplica(redis)]);
+      const { exchange, fields } = await ask(first);
+      const cut = exchange.over().catch(() => undefined);
+      if (hasResponse) {
+        exchange.send(responseHeaders({ ":status": "200" }));
+        await exchange.answered(2);
+      }
+      expect(await first.app.app.close(0)).toBe(false);
+      await cut;
+      await show(second, fields, usageText).over();
+      await waitFor("the call is charged", async () => {
+        return (await second.app.metric("headgate_budget_spent_total")) > 0;
+      });
+      expect(await second.app.metric("headgate_budget_spent_total")).toBe(40);
+      const late = { result: "late" };
+      expect(await second.app.metric("headgate_budget_settlements_total", late)).toBe(1);
+    },
+    60_000,
+  );
 });

@@ -110,11 +110,14 @@ export function openDecisionPorts(
       close: async () => {
         grpc.close();
         const graceMs = config.drainGraceMs;
+        // Before the transport's own timer cuts the streams.
+        const cancelCut = clock.schedule(graceMs, () => parts.budgets.budgets.cut());
         const ended = await Promise.all([
           transport.close(graceMs),
           closeHttp(httpServer, { clock, graceMs }),
           resp?.close(graceMs) ?? true,
         ]);
+        cancelCut();
         return ended.every((one) => one);
       },
     };

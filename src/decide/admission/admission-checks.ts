@@ -5,8 +5,8 @@ import type { Gate } from "../../core/admission/gate.js";
 import type { PermitsByKey } from "../../core/admission/permits.js";
 import { fullThresholds, type ShedThresholds, sheds } from "../../core/admission/priority.js";
 import type { RefusalCause } from "../../core/admission/refusal.js";
-import { requestKey } from "../../policy/services/callers.js";
 import type { AdmissionBlock, AdmissionPolicy } from "../../policy/services/service-admission.js";
+import type { AdmissionRequest } from "./admission-call.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 import type { ServiceHealth } from "./service-health.js";
 import type { Throttles } from "./throttles.js";
@@ -29,6 +29,8 @@ export interface CheckParts {
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: PermitsByKey | undefined;
+  /** A request's key there. */
+  readonly keyOf: (request: AdmissionRequest) => string;
   /** Uniform in [0, 1). */
   readonly draw: () => number;
   /** Whether this process has more to do than it can do in time. */
@@ -186,16 +188,15 @@ function latencyChecks({ draw }: CheckParts): readonly AdmissionCheck[] {
   ];
 }
 
-/** Permits of the caller or the route. */
-function keyChecks({ policy: { maxInFlightPer }, keyed }: CheckParts): readonly AdmissionCheck[] {
-  if (maxInFlightPer === undefined || keyed === undefined) return [];
-  const { per } = maxInFlightPer;
+/** Permits of the caller, the route or the model. */
+function keyChecks({ keyed, keyOf }: CheckParts): readonly AdmissionCheck[] {
+  if (keyed === undefined) return [];
   return [
     {
       block: "permits",
       cause: "concurrency",
       sparesCritical: false,
-      refuses: ({ request }) => !keyed.hasRoom(requestKey(per, request)),
+      refuses: ({ request }) => !keyed.hasRoom(keyOf(request)),
     },
   ];
 }

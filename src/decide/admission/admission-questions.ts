@@ -43,9 +43,11 @@ export class AdmissionQuestions {
   /** Asks them in their order, and lets it enter. */
   ask(visit: AdmittedRequest, nowMs: number): void {
     const { sharedKeys } = this.#parts;
-    const { keyed, policy } = this.#parts.blocks().admission ?? {};
+    const { admission } = this.#parts.blocks();
+    const { keyed, policy } = admission ?? {};
     const limit = policy?.maxInFlightPer;
-    if (sharedKeys === undefined || keyed === undefined || limit?.scope !== "fleet") {
+    const isCounted = sharedKeys !== undefined && admission !== undefined;
+    if (!isCounted || keyed === undefined || limit?.scope !== "fleet") {
       this.#askRateLimit(visit, nowMs);
       return;
     }
@@ -53,7 +55,8 @@ export class AdmissionQuestions {
     const isEnforced = !this.#parts.isDry(visit, "permits");
     const { name: service } = this.#parts.blocks().service;
     const deadlineMs = deadlineMsOf(visit, nowMs);
-    const parts = { service, limit, keyed, sharedKeys, isEnforced, deadlineMs };
+    const key = admission.keyOf(visit.request);
+    const parts = { service, limit, key, keyed, sharedKeys, isEnforced, deadlineMs };
     takeSharedKey(visit, parts, ({ isIn, isOverInFleet }) => {
       const countedMs = this.#parts.clock.monotonicMs();
       if (!isEnforced) {

@@ -338,9 +338,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
       else visit.tell({ kind: "admitted", terms: terms.measured(visit), ticket: visit });
       return;
     }
-    const { maxInFlightPer } = admission.policy;
-    if (maxInFlightPer !== undefined && visit.keyCount === undefined) {
-      visit.keyCount = admission.keyed?.take(requestKey(maxInFlightPer.per, visit.request));
+    if (admission.keyed !== undefined) {
+      visit.keyCount ??= admission.keyed.take(admission.keyOf(visit.request));
     }
     if (this.#queue.hasRoom(visit, nowMs)) {
       this.#admit(visit, nowMs);
@@ -460,7 +459,7 @@ function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   visit.budgeted = undefined;
   const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
   const hasResponse = isIn && (response !== undefined || end === "completed");
-  budgeted?.end(hasResponse ? { hasResponse, status: response?.status } : unansweredEnd);
+  budgeted?.end(isIn ? { hasResponse, status: response?.status, mayGoOn: true } : unansweredEnd);
 }
 
 /** Most requests say nothing of their time: that is seen without a list of who said what. */

@@ -13,12 +13,14 @@ import type { Random } from "../../core/base/clock.js";
 import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { fallbackField, type RequestMarks } from "../../core/limits/request-marks.js";
-import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
+import { requestKey } from "../../policy/services/callers.js";
+import type { AdmissionPolicy, KeyedPermits } from "../../policy/services/service-admission.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { BudgetAsker } from "../budget/budget-call.js";
+import { callFactsOf } from "../budget/call-facts.js";
 import type { RefusalLog, RefusingCause } from "../rate-limit/refusal-log.js";
-import type { AdmissionGrant, AdmissionVerdict } from "./admission-call.js";
+import type { AdmissionGrant, AdmissionRequest, AdmissionVerdict } from "./admission-call.js";
 import { type AdmissionCheck, createChecks } from "./admission-checks.js";
 import { RateLimitAsker, type RateLimitDecider, rateLimitQuery } from "./admission-rate-limit.js";
 import type { AdmittedRequest } from "./admitted-request.js";
@@ -94,7 +96,7 @@ export class ServiceBlocks {
       : undefined;
     this.admission =
       admission &&
-      new AdmissionBlocks(parts, service.name, {
+      new AdmissionBlocks(parts, service, {
         policy: admission,
         before: before?.admission,
       });
@@ -145,6 +147,15 @@ export class ServiceBlocks {
   }
 }
 
+function keyOf(
+  per: KeyedPermits["per"],
+  usage: ServicePolicy["usage"],
+  request: AdmissionRequest,
+): string {
+  if (per.kind !== "model") return requestKey(per, request);
+  return usage === undefined ? "" : callFactsOf(usage, request).model;
+}
+
 /** The same for admission alone. */
 class AdmissionBlocks {
   readonly policy: AdmissionPolicy;
@@ -153,12 +164,14 @@ class AdmissionBlocks {
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: PermitsByKey | undefined;
+  /** What `maxInFlightPer` counts a request under; the empty text where the request says none. */
+  readonly keyOf: (request: AdmissionRequest) => string;
   readonly #isOverloaded: () => boolean;
   readonly #gateSettings: () => GateSettings | undefined;
 
   constructor(
     parts: BlockParts,
-    service: string,
+    { name: service, usage }: ServicePolicy,
     { policy, before }: { policy: AdmissionPolicy; before: AdmissionBlocks | undefined },
   ) {
     const { random, isOverloaded } = parts;
@@ -178,8 +191,11 @@ class AdmissionBlocks {
     this.keyed = isSame(maxInFlightPer, before?.policy.maxInFlightPer)
       ? before?.keyed
       : maxInFlightPer && new PermitsByKey(maxInFlightPer);
+    this.keyOf = (request) =>
+      maxInFlightPer === undefined ? "" : keyOf(maxInFlightPer.per, usage, request);
     const { gate, throttles, health, keyed } = this;
-    this.checks = createChecks({ policy, gate, throttles, health, keyed, draw, isOverloaded });
+    const learned = { gate, throttles, health, keyed, keyOf: this.keyOf };
+    this.checks = createChecks({ policy, ...learned, draw, isOverloaded });
   }
 
   /**

@@ -1,12 +1,12 @@
 import type { PermitsByKey } from "../../core/admission/permits.js";
 import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
-import { requestKey } from "../../policy/services/callers.js";
 import type { KeyedPermits } from "../../policy/services/service-admission.js";
 import type { AdmittedRequest } from "./admitted-request.js";
 
 interface SharedKeyParts {
   readonly service: string;
   readonly limit: KeyedPermits;
+  readonly key: string;
   /** This replica's own count, which says no without a call to the store. */
   readonly keyed: PermitsByKey;
   readonly sharedKeys: SharedKeyCounts;
@@ -23,10 +23,9 @@ interface SharedKeyParts {
  */
 export function takeSharedKey(
   visit: AdmittedRequest,
-  { service, limit, keyed, sharedKeys, isEnforced, deadlineMs }: SharedKeyParts,
+  { service, limit, key, keyed, sharedKeys, isEnforced, deadlineMs }: SharedKeyParts,
   counted: (answer: { readonly isIn: boolean; readonly isOverInFleet: boolean }) => void,
 ): void {
-  const key = requestKey(limit.per, visit.request);
   const hadRoom = keyed.hasRoom(key);
   visit.keyCount = keyed.take(key);
   const asked = { service, key, max: limit.max, isEnforced };

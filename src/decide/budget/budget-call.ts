@@ -55,6 +55,8 @@ export interface CallEnd {
   readonly hasResponse: boolean;
   /** HTTP status of the response; undefined without one. */
   readonly status: number | undefined;
+  /** The upstream may have it, and go on with it when its stream is cut. Absent: it has not. */
+  readonly mayGoOn?: true;
 }
 
 /** The end of a call that the upstream has not seen. */

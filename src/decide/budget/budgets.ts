@@ -147,6 +147,11 @@ export class Budgets {
     return new CallCharge(measured.context, parts);
   }
 
+  /** From now on streams are cut, so that their ends are not those of their calls. */
+  cut(): void {
+    this.#shared.calls.cut();
+  }
+
   /** Settles calls that have ended, without waiting for their usage any longer. */
   close(): void {
     this.#cancelTick();

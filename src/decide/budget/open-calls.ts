@@ -27,6 +27,7 @@ export class OpenCalls {
   readonly #byId = new Map<ReservationId, OpenCall>();
   readonly #expiring = new ExpiryHeap<OpenCall>();
   readonly #nowMs: () => number;
+  #isCutting = false;
 
   /** @param nowMs the monotonic clock */
   constructor(nowMs: () => number) {
@@ -36,6 +37,16 @@ export class OpenCalls {
   /** Calls in flight, those among them whose usage is waited for. */
   get count(): number {
     return this.#byId.size;
+  }
+
+  /** Whether ends say nothing of calls any more; see `cut`. */
+  get isCutting(): boolean {
+    return this.#isCutting;
+  }
+
+  /** This process cuts its streams, and their calls go on without them. */
+  cut(): void {
+    this.#isCutting = true;
   }
 
   open(parts: OpenCallParts): OpenCall {
@@ -117,11 +128,21 @@ export class OpenCall implements BudgetedCall, Expiring {
   }
 
   end(end: CallEnd): void {
-    if (this.#isSettled) return;
+    if (this.#isSettled || this.#isLeftToOthers(end)) return;
     this.#end = end;
     const isError = end.status !== undefined && end.status >= 400;
     if (this.#source.kind !== "body" || !end.hasResponse || isError) this.#settle();
     else this.#calls.wait(this);
+  }
+
+  /**
+   * Whether its stream was cut, and its usage is not known here. Then it stays reserved until the
+   * lease ends, and is charged by whoever sees its response, or as `whenLost` says.
+   */
+  #isLeftToOthers({ mayGoOn, hasResponse }: CallEnd): boolean {
+    if (!this.#calls.isCutting || mayGoOn === undefined) return false;
+    if (this.#look !== undefined || this.#reported !== undefined) return false;
+    return this.#source.kind === "body" || !hasResponse;
   }
 
   /** A stream shows the response here. */

@@ -2,11 +2,14 @@ import { addressAttribute, type RequestFacts, routeAttribute } from "../cel/requ
 import type { AskablePart } from "./descriptor-parts.js";
 import type { KeyedPermits } from "./service-admission.js";
 
+/** What headers and attributes alone tell. */
+export type RequestKey = Exclude<KeyedPermits["per"], { readonly kind: "model" }>;
+
 /**
  * Who sent a request, or by which route it came. Empty where the request does not say it: all of
  * those are one.
  */
-export function requestKey(by: KeyedPermits["per"], { headers, attributes }: RequestFacts): string {
+export function requestKey(by: RequestKey, { headers, attributes }: RequestFacts): string {
   switch (by.kind) {
     case "header":
       return headers.get(by.header) ?? "";

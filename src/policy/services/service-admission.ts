@@ -52,9 +52,10 @@ export type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
-/** Permits by caller or route. */
+/** Permits by caller, route or model. */
 export interface KeyedPermits {
-  readonly per: CallerKey | { readonly kind: "route" };
+  /** `model`: as `usage` of the service finds it. */
+  readonly per: CallerKey | { readonly kind: "route" } | { readonly kind: "model" };
   readonly max: number;
   /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
   readonly keysMax: number;
@@ -78,11 +79,15 @@ export const headerKey = object(
 );
 
 const permitsPer = object(
-  { title: "maxInFlightPer", docs: "Permits for each caller or route." },
+  { title: "maxInFlightPer", docs: "Permits for each caller, route or model." },
   {
     per: field(
-      wordOr(["caller", "route"], inner(headerKey), "caller, route or {header: x-tenant}"),
-      "What identifies a caller.",
+      wordOr(
+        ["caller", "route", "model"],
+        inner(headerKey),
+        "caller, route, model or {header: x-tenant}",
+      ),
+      "What is counted separately. `model`: the model of a call, as `usage` of the service finds it.",
       { default: "caller" },
     ),
     max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {
@@ -126,7 +131,7 @@ export const admission = object(
     ),
     maxInFlightPer: field(
       inner(permitsPer),
-      "Permits for each caller or route. Default: no limit.",
+      "Permits for each caller, route or model. Default: no limit.",
     ),
     shedAt: field(
       shedAt,
@@ -278,7 +283,7 @@ function keyedPermits(
   if (read?.max === undefined) return undefined;
   const { per, max, ...rest } = read;
   if (typeof per !== "string") return { per, max, ...rest };
-  return { per: per === "route" ? { kind: "route" } : caller, max, ...rest };
+  return { per: per === "caller" ? caller : { kind: per }, max, ...rest };
 }
 
 /** What stands beside `admission` and matters to it. */
@@ -287,16 +292,21 @@ interface AdmissionContext {
   readonly isLimited: boolean;
   /** Whether the service's law follows a signal. */
   readonly hasSignal: boolean;
+  /** Whether the service's calls are measured. */
+  readonly isMeasured: boolean;
 }
 
 /** Refuses blocks that would do nothing without another one. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
-  { isLimited, hasSignal }: AdmissionContext,
+  { isLimited, hasSignal, isMeasured }: AdmissionContext,
 ): void {
   const hasLimit = isLimited || !block.isLeftOut("maxInFlight");
   const refuse = (name: string, why: string, expected: string): undefined =>
     block.report(name, { id: "HG207", message: `"${name}" ${why}`, expected });
+  if (data.maxInFlightPer?.per.kind === "model" && !isMeasured) {
+    refuse("maxInFlightPer", "counts by model, and nothing finds a call's model", "usage: {}");
+  }
   const limit = "maxInFlight next to it, or a concurrency law that sets a limit";
   if (data.queue !== undefined && !hasLimit) {
     refuse("queue", "has no limit that requests could wait for", limit);

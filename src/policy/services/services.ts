@@ -123,7 +123,11 @@ function readGuards(
   const { isLimited, hasSignal } = read.concurrency ?? { isLimited: isWrong, hasSignal: isWrong };
   const { concurrency: law } = read.concurrency ?? {};
   if (read.admission !== undefined) {
-    refuseIdleBlocks(read.admission, { isLimited: isLimited || isLawLeftOut, hasSignal });
+    refuseIdleBlocks(read.admission, {
+      isLimited: isLimited || isLawLeftOut,
+      hasSignal,
+      isMeasured: !block.isLeftOut("usage"),
+    });
   }
   const asked = read.rateLimit?.data;
   if (asked !== undefined) refuseIdleRateLimit(block, asked);

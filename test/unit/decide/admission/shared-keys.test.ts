@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { LedgerKeyCounts } from "../../../../src/fleet/budgets/ledger-key-counts.js";
 import { StoreBudgetLedger } from "../../../../src/fleet/budgets/store-budget-ledger.js";
+import type { ServiceUsage } from "../../../../src/policy/budgets/budget-policy.js";
 import type { AdmissionPolicy } from "../../../../src/policy/services/service-admission.js";
+import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { MemoryBudgets } from "../../../../src/store/coordination/memory-budgets.js";
 import {
   AdmissionRig,
@@ -32,6 +34,7 @@ beforeEach(() => {
 function replicas(
   count: number,
   admission: Partial<AdmissionPolicy> = {},
+  fields: Partial<ServicePolicy> = {},
 ): readonly AdmissionRig[] {
   return Array.from({ length: count }, () => {
     replicaCount += 1;
@@ -40,7 +43,7 @@ function replicas(
     const parts = { store: link, clock, random, replicaCount: () => count };
     const sharedKeys = new LedgerKeyCounts(new StoreBudgetLedger(parts), String);
     const maxInFlightPer = { ...perUser, scope: "fleet" } as const;
-    const service = testService({ maxInFlight: 100, maxInFlightPer, ...admission });
+    const service = testService({ maxInFlight: 100, maxInFlightPer, ...admission }, fields);
     return new AdmissionRig([service], { clock, sharedKeys });
   });
 }
@@ -153,7 +156,8 @@ describe("maxInFlightPer in a fleet", () => {
     expect([first.verdict, (await ask(one)).verdict]).toEqual(["admitted", "concurrency"]);
     expect((await ask(other)).verdict).toBe("admitted");
     weather.isOut = false;
-    await clock.advanceAsync(10_000, 4);
+    // In few steps: each is a turn of the real event loop.
+    await clock.advanceAsync(10_000, 250);
     expect(await inFlight()).toBe(2);
     first.complete();
     await pass();
@@ -169,6 +173,30 @@ describe("maxInFlightPer in a fleet", () => {
     expect(visit?.verdict).toBe("admitted");
     await pass();
     expect(await inFlight()).toBe(0);
+  });
+
+  it("counts the calls of each model, and those without one together", async () => {
+    const usage: ServiceUsage = {
+      model: { kind: "header", header: "x-model" },
+      source: { kind: "none" },
+      declaredMax: undefined,
+      requestBytesMax: 0,
+      estimate: { quantile: 0.9, initial: 1 },
+      callMsMax: 60_000,
+    };
+    const perModel = { ...perUser, per: { kind: "model" }, scope: "fleet" } as const;
+    const [one, other] = replicas(2, { maxInFlightPer: perModel }, { usage });
+    const verdicts = async (model: string | undefined) => {
+      const headers = model === undefined ? {} : { "x-model": model };
+      const visits = [await ask(one, { headers }), await ask(other, { headers })];
+      visits.push(await ask(one, { headers }));
+      return visits.map(({ verdict }) => verdict);
+    };
+    const twoOfThree = ["admitted", "admitted", "concurrency"];
+    for (const model of ["gpt-4o", "gpt-4o-mini", undefined]) {
+      expect(await verdicts(model)).toEqual(twoOfThree);
+    }
+    expect(await inFlight("gpt-4o")).toBe(2);
   });
 
   it("counts in each replica where the policy says so", async () => {

@@ -106,6 +106,14 @@ describe("parsePolicy(), of services", () => {
     expect(serviceOf(`admission: {}, ${off}`).concurrency).toBeUndefined();
   });
 
+  it("counts in flight by model only where something finds a call's model", () => {
+    const perModel = "admission: {maxInFlight: 9, maxInFlightPer: {per: model, max: 3}}";
+    const { maxInFlightPer } = serviceOf(`${perModel}, usage: {}`).admission ?? {};
+    expect(maxInFlightPer).toMatchObject({ per: { kind: "model" }, max: 3 });
+    const [problem] = problemsOf(`{name: a, ${perModel}}`);
+    expect(problem).toMatchObject({ id: "HG207", expected: "usage: {}" });
+  });
+
   it("tells one mistake once, and nothing that only follows from it", () => {
     expect(idsOf("{name: a, admission: {queue: {}}, concurrency: []}")).toEqual(["HG124"]);
     expect(idsOf("{name: a, admision: {}, rateLimit: *x}")).toEqual(["HG120", "HG112"]);
