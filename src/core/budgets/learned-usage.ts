@@ -173,19 +173,32 @@ export class LearnedUsage {
   }
 
   of({ caller, model }: CallKind): LearnedCalls {
-    const own = this.#byCaller.get(caller);
-    const all = this.#byModel.get(model);
-    const perByte = (name: "inputPerByte" | "outputPerByte"): number =>
-      own?.[name].value ?? all?.[name].value ?? defaultTokensPerByte;
-    return {
-      quantile: (count, ratio) => own?.quantile(count, ratio) ?? all?.quantile(count, ratio),
-      get inputPerByte() {
-        return perByte("inputPerByte");
-      },
-      get outputPerByte() {
-        return perByte("outputPerByte");
-      },
-    };
+    return new KnownCalls(this.#byCaller.get(caller), this.#byModel.get(model));
+  }
+}
+
+/** A caller's own calls before those of all callers of the model. */
+class KnownCalls implements LearnedCalls {
+  readonly #own: CallSketches | undefined;
+  readonly #all: CallSketches | undefined;
+
+  constructor(own: CallSketches | undefined, all: CallSketches | undefined) {
+    this.#own = own;
+    this.#all = all;
+  }
+
+  quantile(count: LearnedCount, ratio: number): number | undefined {
+    return this.#own?.quantile(count, ratio) ?? this.#all?.quantile(count, ratio);
+  }
+
+  get inputPerByte(): number {
+    const ratio = this.#own?.inputPerByte.value ?? this.#all?.inputPerByte.value;
+    return ratio ?? defaultTokensPerByte;
+  }
+
+  get outputPerByte(): number {
+    const ratio = this.#own?.outputPerByte.value ?? this.#all?.outputPerByte.value;
+    return ratio ?? defaultTokensPerByte;
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/base/clock.js";
 import { cutText } from "../../core/base/text.js";
-import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { UsageEntry } from "../../core/budgets/budget-ledger.js";
 import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";
+import { usageDay } from "../../core/budgets/usage-day.js";
 import {
   type BudgetStore,
   reportRowsMax,
@@ -18,6 +18,8 @@ const modelLengthMax = 256;
 
 /** How long a report may take, in milliseconds. */
 const reportTimeoutMs = 1_000;
+
+const dayUs = 86_400_000_000;
 
 interface PendingUsageParts {
   readonly store: Pick<BudgetStore, "addUsage">;
@@ -43,6 +45,7 @@ export class PendingUsage {
   readonly #parts: PendingUsageParts;
   /** By day, then by service, account and model. */
   readonly #days = new Map<string, Map<string, Sums>>();
+  #day: { readonly number: number; readonly text: string } | undefined;
   #rowCount = 0;
   #number = 0;
   #sent: SentReport | undefined;
@@ -58,7 +61,7 @@ export class PendingUsage {
   }
 
   add({ service, accounts, model, usage, cost }: UsageEntry): void {
-    const day = formatTimestamp(this.#parts.clock.epochUs()).slice(0, 10);
+    const day = this.#today();
     for (const account of accounts.length === 0 ? [""] : accounts) {
       const names = {
         service,
@@ -69,9 +72,8 @@ export class PendingUsage {
       sums.callCount += 1;
       sums.cost = sumOf(sums.cost, cost);
       for (const count of usageCounts) {
-        if (usage[count] !== undefined) {
-          sums.counts[count] = sumOf(sums.counts[count] ?? 0, usage[count]);
-        }
+        const value = usage[count];
+        if (value !== undefined) sums.counts[count] = sumOf(sums.counts[count] ?? 0, value);
       }
     }
   }
@@ -114,6 +116,14 @@ export class PendingUsage {
       return { number: this.#number, day, rows };
     }
     return undefined;
+  }
+
+  /** Formatted once a day. */
+  #today(): string {
+    const nowUs = this.#parts.clock.epochUs();
+    const number = Math.floor(nowUs / dayUs);
+    if (this.#day?.number !== number) this.#day = { number, text: usageDay(nowUs) };
+    return this.#day.text;
   }
 
   #sums(day: string, names: Pick<UsageRow, "service" | "account" | "model">): Sums {
