@@ -143,11 +143,11 @@ export interface EndedCall {
 export function usedBy({ known, status, expected, outputPerByte }: EndedCall): Usage {
   if (status !== undefined && status >= 400) return { ...nothing, ...known };
   const { responseBytes, cachedTokens, cacheWriteTokens } = known;
-  const written =
-    responseBytes === undefined ? {} : { outputTokens: bounded(responseBytes * outputPerByte) };
+  const used: { -readonly [Count in keyof Usage]: Usage[Count] } = { ...expected };
+  if (responseBytes !== undefined) used.outputTokens = bounded(responseBytes * outputPerByte);
   // Expected input tokens are all of them: beside reported ones they would count twice.
-  const read = (cachedTokens ?? cacheWriteTokens) === undefined ? {} : { inputTokens: 0 };
-  return { ...expected, ...written, ...read, ...known };
+  if ((cachedTokens ?? cacheWriteTokens) !== undefined) used.inputTokens = 0;
+  return Object.assign(used, known);
 }
 
 const nothing: Usage = {

@@ -45,6 +45,8 @@ export class PendingUsage {
   readonly #parts: PendingUsageParts;
   /** By day, then by service, account and model. */
   readonly #days = new Map<string, Map<string, Sums>>();
+  /** Rows of today that wait, by account: that of its last call. */
+  readonly #recent = new Map<string, Sums>();
   #day: { readonly number: number; readonly text: string } | undefined;
   #rowCount = 0;
   #number = 0;
@@ -63,12 +65,15 @@ export class PendingUsage {
   add({ service, accounts, model, usage, cost }: UsageEntry): void {
     const day = this.#today();
     for (const account of accounts.length === 0 ? [""] : accounts) {
-      const names = {
-        service,
-        account: cutText(account, accountLengthMax),
-        model: cutText(model, modelLengthMax),
-      };
-      const sums = this.#sums(day, names);
+      let sums = this.#recent.get(account);
+      if (sums?.service !== service || sums.model !== model) {
+        sums = this.#sums(day, {
+          service,
+          account: cutText(account, accountLengthMax),
+          model: cutText(model, modelLengthMax),
+        });
+        if (sums.account === account) this.#recent.set(account, sums);
+      }
       sums.callCount += 1;
       sums.cost = sumOf(sums.cost, cost);
       for (const count of usageCounts) {
@@ -108,6 +113,7 @@ export class PendingUsage {
         if (rows.length === reportRowsMax) break;
         rows.push(row);
         sums.delete(key);
+        this.#recent.delete(row.account);
       }
       if (sums.size === 0) this.#days.delete(day);
       if (rows.length === 0) continue;
@@ -122,7 +128,10 @@ export class PendingUsage {
   #today(): string {
     const nowUs = this.#parts.clock.epochUs();
     const number = Math.floor(nowUs / dayUs);
-    if (this.#day?.number !== number) this.#day = { number, text: usageDay(nowUs) };
+    if (this.#day?.number !== number) {
+      this.#day = { number, text: usageDay(nowUs) };
+      this.#recent.clear();
+    }
     return this.#day.text;
   }
 
