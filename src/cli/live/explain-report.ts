@@ -195,7 +195,7 @@ const sourceTexts: Readonly<Record<string, string>> = {
   declared: "as it declares",
   requestBytes: "by its size",
   learned: "as learned from earlier calls",
-  initial: "the initial estimate of the policy",
+  initial: "initial estimate",
 };
 
 /** What the upstream gets, and where the request goes. */

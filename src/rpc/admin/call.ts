@@ -127,7 +127,10 @@ export function demandPart<T>(part: T | undefined): T {
   return part;
 }
 
-/** The domain whose readers may see a budget. Undefined: the domains of its services are several, or none. */
+/**
+ * The domain whose readers may see a budget; undefined: the domains of its services are several, or
+ * there is none.
+ */
 export function domainOfBudget(
   parts: { readonly policies: Pick<PolicySource, "current"> },
   { services }: BudgetPolicy,
