@@ -150,7 +150,7 @@ function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Br
   const partOf = (of: bigint): number => Number(of) / Math.max(1, Number(capacity));
   const parts = { first: partOf(spent), second: partOf(reserved) };
   const amount = (of: bigint): string => formatAmount(of, explained);
-  const capped = explained.isCapped ? ", since it may cost more than the capacity" : "";
+  const capped = explained.isCapped ? ", capped at the capacity" : "";
   // A call is one call, whatever is declared or learned.
   const source =
     explained.unit === "calls" ? "" : `, ${sourceTexts[explained.estimateSource] ?? ""}`;
@@ -195,12 +195,12 @@ const sourceTexts: Readonly<Record<string, string>> = {
   declared: "as it declares",
   requestBytes: "by its size",
   learned: "as learned from earlier calls",
-  initial: "the initial estimate of the policy",
+  initial: "initial estimate",
 };
 
 /** What the upstream gets, and where the request goes. */
 function marksBranch({ headers, fallbackCluster }: RequestMarks, { style }: Drawing): Branch {
-  const below = headers.map(({ name, value }) => ({
+  const below = Object.entries(headers).map(([name, value]) => ({
     text: `sets ${safeText(name)}: ${safeText(value)}`,
   }));
   if (fallbackCluster !== "") below.push({ text: `goes to cluster ${safeText(fallbackCluster)}` });

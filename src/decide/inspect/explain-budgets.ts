@@ -1,4 +1,4 @@
-import type { EntryResult } from "../../core/budgets/account.js";
+import type { AccountState, EntryResult, ReservedEntry } from "../../core/budgets/account.js";
 import { entryResult, openAccount, withSpeed } from "../../core/budgets/account-law.js";
 import { budgetCost } from "../../core/budgets/budget-cost.js";
 import type { EntryEstimate } from "../../core/budgets/estimate.js";
@@ -9,7 +9,6 @@ import type { RequestMarks } from "../../core/limits/request-marks.js";
 import { type BudgetPolicy, isBudgeted } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import type { AccountRow, BudgetStore } from "../../store/coordination/budget-store.js";
 import { type AskedAccount, type AskedCall, prepareCall, usedRatio } from "../budget/asked-call.js";
 import type { BudgetedRequest } from "../budget/budget-call.js";
 import { BudgetCounts } from "../budget/budget-counts.js";
@@ -49,8 +48,8 @@ interface BudgetExplainerParts {
   readonly digest: (text: string) => string;
   /** Reads accounts as they are. */
   readonly read: (
-    accounts: Parameters<BudgetStore["read"]>[0],
-  ) => Promise<readonly (AccountRow | undefined)[]>;
+    accounts: readonly Pick<ReservedEntry, "account" | "law">[],
+  ) => Promise<readonly (AccountState | undefined)[]>;
 }
 
 /** What an explanation of budgets is about. */
@@ -121,7 +120,7 @@ export class BudgetExplainer {
   async #read(
     entries: readonly AskedAccount[],
     sightOf: ExplainBudgetsCall["sightOf"],
-  ): Promise<readonly (AccountRow | undefined)[]> {
+  ): Promise<readonly (AccountState | undefined)[]> {
     const read = entries.filter(({ budget }) => sightOf(budget.policy) === "all");
     if (read.length === 0) return [];
     const rows = await this.#parts.read(

@@ -34,11 +34,11 @@ import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
-import { domainOfBudget } from "./budgets/budget-requests.js";
 import {
   type CallerContext,
   callerOf,
   demandRole,
+  domainOfBudget,
   notFound,
   ownCaller,
   serviceFilter,

@@ -193,7 +193,8 @@ export function encodeExplanation(
 function encodeMarks({ setHeaders, fallback }: RequestMarks): Init<typeof RequestMarksSchema> {
   const tier = fallback?.kind === "header" ? [fallback.header] : [];
   return {
-    headers: [...setHeaders, ...tier].map(({ name, value }) => ({ name, value })),
+    // Of several of one name the last counts, as in Envoy.
+    headers: Object.fromEntries([...setHeaders, ...tier].map(({ name, value }) => [name, value])),
     fallbackCluster: fallback?.kind === "cluster" ? fallback.cluster : "",
   };
 }

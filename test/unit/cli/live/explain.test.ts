@@ -128,7 +128,7 @@ spec:
       per: [{header: x-team}, model]
       amount: 100 USD
       period: month
-    - {name: small, amount: 100 tokens, period: day, warnAt: 0.5}
+    - {name: small, amount: 9 tokens, period: day, warnAt: 0.5}
     - {name: none, amount: 0 calls, period: day, over: {fallback: {cluster: cheap}}}
     - {name: other, models: [claude*], amount: 1 calls, period: day}
   services:
@@ -148,13 +148,13 @@ describe("headgate explain --policy of a service with budgets", () => {
         "├─ call of model gpt-4o, priced as gpt-*",
         "│  ├─ budget team-month of search, gpt-4o: the call fits",
         "│  │  ├─ ░░░░░░░░░░  0.00 USD spent, 0.00 USD reserved of 100.00 USD",
-        "│  │  └─ the call reserves 0.0075 USD, the initial estimate of the policy",
+        "│  │  └─ the call reserves 0.0075 USD, initial estimate",
         "│  ├─ budget small: the call fits, with a warning",
-        "│  │  ├─ ░░░░░░░░░░  0 tokens spent, 0 tokens reserved of 100 tokens",
-        "│  │  └─ the call reserves 100 tokens, the initial estimate of the policy, since it may cost more than the capacity",
+        "│  │  ├─ ░░░░░░░░░░  0 tokens spent, 0 tokens reserved of 9 tokens",
+        "│  │  └─ the call reserves 9 tokens, initial estimate, capped at the capacity",
         "│  └─ budget none: over, so the call falls back; its capacity is 0, so it never fits",
         "│     ├─ ░░░░░░░░░░  0 calls spent, 0 calls reserved of 0 calls",
-        "│     └─ the call reserves 1 calls, since it may cost more than the capacity",
+        "│     └─ the call reserves 1 calls, capped at the capacity",
         "└─ the request passes, but changes",
         "   ├─ sets x-headgate-budget-warning: small",
         "   └─ goes to cluster cheap",
