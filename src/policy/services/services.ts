@@ -38,6 +38,9 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
     list.measure({ name, usage: read.usage.value, node: read.usage.node, reader: block.reader });
   }
   const guards = readGuards(block, read);
+  if (read.usage !== undefined && guards.concurrency === defaultConcurrency) {
+    warnOfLearnedLimit(block);
+  }
   const { admission: draft, concurrency: law } = guards;
   const isLimited = law !== undefined || draft?.maxInFlight !== undefined;
   const isWritten = !block.isLeftOut("admission") || !block.isLeftOut("concurrency");
@@ -70,6 +73,15 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
       admissionControl: finished(read.admissionControl, proxies.admissionControl),
     };
   };
+}
+
+/** Response times of measured calls say how long their answers are, not how busy the service is. */
+function warnOfLearnedLimit(block: Block): void {
+  block.reader.warn(block.field("admission")?.key ?? block.fields.node, {
+    id: "HG257",
+    message: "the limit is learned from response times, and long answers look like overload",
+    expected: "maxInFlight: 100, or concurrency next to it",
+  });
 }
 
 /** What is left out, or wrong, has its default. */
