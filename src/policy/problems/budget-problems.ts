@@ -87,8 +87,8 @@ export const budgetProblemRows = {
   HG257: {
     title: "A service with `usage` learns its limit from response times.",
     remedy:
-      "Set `admission.maxInFlight`, or a law in `concurrency`. Calls that take long because their " +
-      "answers are long look like overload, and the learned limit refuses calls.",
+      "Set `admission.maxInFlight`, or a law in `concurrency`. Calls that take long because " +
+      "their answers are long look like overload, and the learned limit refuses calls.",
     severity: "warning",
   },
 } as const satisfies Record<string, ProblemRow>;
