@@ -150,8 +150,9 @@ export class OpenCall implements BudgetedCall, Expiring {
     this.#look = look;
   }
 
-  /** That stream has ended. */
-  endShown(isComplete: boolean): void {
+  /** A stream that showed it has ended; what that one has seen counts, whoever else looks on. */
+  endShown(isComplete: boolean, look: () => KnownEnd): void {
+    if (isComplete) this.#look = look;
     // It may break while the call goes on: then the call's own end counts.
     if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
   }

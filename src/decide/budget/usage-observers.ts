@@ -83,7 +83,7 @@ class BodyObserver implements UsageObserver {
     this.#isComplete = isComplete;
     const { open } = this.#call;
     if (open === undefined) this.#call.settle(this.#read());
-    else open.endShown(isComplete);
+    else open.endShown(isComplete, () => this.#read());
   }
 
   /** What was seen; nothing is read after it. */

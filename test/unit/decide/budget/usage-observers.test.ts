@@ -71,6 +71,20 @@ describe("BodyObservers", () => {
     expect(shown.counts("team").settlements.settled).toBe(1);
   });
 
+  it("charges what the stream has seen that ends first, where two show a response", async () => {
+    const [rig] = await openReplicas();
+    if (rig === undefined) throw new Error("two replicas");
+    const call = await rig.ask(team);
+    const [one, other] = [show(rig, call), show(rig, call)];
+    one.body(body);
+    one.end(true);
+    await rig.turn();
+    expect(await rig.account("team", "a")).toEqual({ spent: 42, reserved: 0 });
+    other.end(true);
+    await rig.turn();
+    expect(await rig.account("team", "a")).toEqual({ spent: 42, reserved: 0 });
+  });
+
   it("charges the price of the model that has answered, where the table knows it", async () => {
     const prices = `prices:
     currency: USD
