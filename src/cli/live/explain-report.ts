@@ -130,7 +130,7 @@ function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
 
 /** How the call is measured, and each account that it is charged to. */
 function usageBranch(usage: UsageExplanation, { style }: Drawing): Branch {
-  const { model, priceModel, isPriceKnown, budgets } = usage;
+  const { model, priceModel, isPriceKnown, budgets, isDeniedByHidden } = usage;
   const price =
     priceModel === ""
       ? ""
@@ -139,7 +139,8 @@ function usageBranch(usage: UsageExplanation, { style }: Drawing): Branch {
         : ", which has no price, so it costs as much as the dearest";
   const named = model === "" ? "a model that is not known" : `model ${safeText(model)}`;
   const below = budgets.map((budget) => budgetBranch(budget, style));
-  const none = budgets.length === 0 ? ": no budget applies" : "";
+  if (isDeniedByHidden) below.push({ text: "refused by a budget that you may not see" });
+  const none = below.length === 0 ? ": no budget applies" : "";
   return { text: `call of ${named}${price}${none}`, paint: style.bold, below };
 }
 

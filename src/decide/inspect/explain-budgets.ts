@@ -23,6 +23,8 @@ export interface ExplainedUsage {
   /** The row of prices; undefined: there are none. */
   readonly price: { readonly model: string; readonly isKnown: boolean } | undefined;
   readonly isDenied: boolean;
+  /** Whether a budget denies it that is not among `budgets`. */
+  readonly isDeniedByHidden: boolean;
   /** What changes about it if it passes. */
   readonly marks: RequestMarks | undefined;
   readonly budgets: readonly ExplainedBudget[];
@@ -52,13 +54,19 @@ interface BudgetExplainerParts {
   ) => Promise<readonly (AccountState | undefined)[]>;
 }
 
+/**
+ * How much of a budget is told: `all`; the `policy` without accounts as they are; only the
+ * `verdict` that it takes part in; or nothing, as if it was not there.
+ */
+type BudgetSight = "all" | "policy" | "verdict" | "none";
+
 /** What an explanation of budgets is about. */
 export interface ExplainBudgetsCall {
   readonly policy: Pick<Policy, "budgets" | "prices">;
   readonly service: ServicePolicy;
   readonly request: BudgetedRequest;
-  /** How much of a budget is told: all, the policy without accounts as they are, or nothing. */
-  readonly sightOf: (budget: BudgetPolicy) => "all" | "policy" | "none";
+  /** How much of a budget is told. */
+  readonly sightOf: (budget: BudgetPolicy) => BudgetSight;
   /** Now, in microseconds since 1970. */
   readonly epochUs: number;
 }
@@ -100,19 +108,29 @@ export class BudgetExplainer {
       const account = withSpeed({ ...openAccount(entry.law, nowUs), spent, reserved }, entry);
       return entryResult(account, entry, nowUs);
     });
-    const isDenied = asked.entries.some(({ entry }, i) => {
+    const denying = asked.entries.filter(({ entry }, i) => {
       return entry.isEnforced && results[i]?.isOver === true;
+    });
+    const isDenied = denying.length > 0;
+    const isShown = ({ budget }: AskedAccount): boolean => sightOf(budget.policy) !== "verdict";
+    const shown = asked.entries.flatMap((entry, i) => {
+      const result = results[i];
+      return result === undefined || !isShown(entry) ? [] : [{ entry, result }];
     });
     const found = prices?.find(facts.model, nowUs / 1_000);
     return {
       model: facts.model,
       price: found && { model: found.price.model, isKnown: found.isKnown },
       isDenied,
-      marks: isDenied ? undefined : passedMarks(asked.entries, results),
-      budgets: asked.entries.flatMap((entry, i) => {
-        const result = results[i];
-        return result === undefined ? [] : [explainEntry(asked, entry, result)];
-      }),
+      isDeniedByHidden: denying.some((entry) => !isShown(entry)),
+      // Headers may have the names of budgets.
+      marks: isDenied
+        ? undefined
+        : passedMarks(
+            shown.map(({ entry }) => entry),
+            shown.map(({ result }) => result),
+          ),
+      budgets: shown.map(({ entry, result }) => explainEntry(asked, entry, result)),
     };
   }
 
@@ -121,7 +139,9 @@ export class BudgetExplainer {
     entries: readonly AskedAccount[],
     sightOf: ExplainBudgetsCall["sightOf"],
   ): Promise<readonly (AccountState | undefined)[]> {
-    const read = entries.filter(({ budget }) => sightOf(budget.policy) === "all");
+    const read = entries.filter(({ budget }) => {
+      return ["all", "verdict"].includes(sightOf(budget.policy));
+    });
     if (read.length === 0) return [];
     const rows = await this.#parts.read(
       read.map(({ entry: { account, law } }) => ({ account, law })),

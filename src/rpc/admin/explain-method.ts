@@ -180,10 +180,11 @@ function explainUsage(
     request,
     sightOf: (budget) => {
       // Accounts are those of the active budget of this name, and a candidate, which the caller
-      // writes, must not show more of them than that one does.
+      // writes, must not show more of them than that one does: with amounts of the caller's choice
+      // even its verdict would tell what is spent. That of the active policy callers get anyway.
       const own = active?.budgets.find(({ name }) => name === budget.name);
       const isHidden = active !== undefined && own !== undefined && !mayRead(active, own);
-      if (isHidden || !mayRead(policy, budget)) return "none";
+      if (isHidden || !mayRead(policy, budget)) return policy === active ? "verdict" : "none";
       return own === undefined ? "policy" : "all";
     },
     epochUs: clock.epochUs(),

@@ -200,13 +200,14 @@ function encodeMarks({ setHeaders, fallback }: RequestMarks): Init<typeof Reques
 }
 
 function encodeUsage(
-  { model, price, budgets }: ExplainedUsage,
+  { model, price, budgets, isDeniedByHidden }: ExplainedUsage,
   prices: Policy["prices"],
 ): Init<typeof UsageExplanationSchema> {
   return {
     model,
     priceModel: price?.model ?? "",
     isPriceKnown: price?.isKnown ?? false,
+    isDeniedByHidden,
     budgets: budgets.map((explained) => {
       const { budget, values, capacity, spent, reserved, estimate, retryUs } = explained;
       const { isCapped, isOver, effect, isWarned } = explained;
