@@ -110,4 +110,41 @@ describe("budgets in the admin API of two replicas over Redis", () => {
     const { budgets } = await one.budgets.listBudgets({ withoutSums: true });
     expect(budgets.map(({ name }) => name)).toEqual(["team-month", "everybody-day", "pace"]);
   });
+
+  it("explain what a call finds, and reserve nothing for it", async () => {
+    const { one, other, spender } = await start();
+    await spender.spend("team-month", account.values, { estimate: usd, cost: 400 * usd });
+    await spender.spend("everybody-day", [], { estimate: 3 });
+    const headers = { "x-team": "research" };
+    const value = { host: "llm.example", headers, model: "gpt-4o" };
+    for (const { limits } of [one, other, one]) {
+      const { current } = await limits.explain({ request: { case: "http", value } });
+      expect(current).toMatchObject({
+        isDenied: true,
+        service: "llm",
+        usage: {
+          model: "gpt-4o",
+          priceModel: "gpt-*",
+          isPriceKnown: true,
+          budgets: [
+            {
+              account,
+              unit: "money",
+              currency: "USD",
+              capacity: BigInt(400 * usd),
+              spent: BigInt(400 * usd),
+              reserved: 0n,
+              estimateSource: "initial",
+              isOver: true,
+              effect: "refuse",
+            },
+            { account: { budget: "everybody-day" }, spent: 0n, reserved: 3n, effect: "fits" },
+          ],
+        },
+      });
+      expect(current?.usage?.budgets[0]?.retryAfter?.seconds).toBeGreaterThan(0n);
+      expect(current?.usage?.budgets[1]?.retryAfter).toBeUndefined();
+      expect(current?.marks).toBeUndefined();
+    }
+  });
 });

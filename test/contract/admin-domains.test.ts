@@ -24,6 +24,7 @@ const rateLimits = (domain: string, key: string) => `
 const service = (name: string, more: string) => `
     - name: ${name}-cart
       hosts: [${name}.example]
+      usage: {model: {fixed: one}, from: none}
       concurrency: {law: gradient, sources: [envoyMetrics], feedback: [circuitBreakers]}
       admission:
         maxInFlight: 10
@@ -49,6 +50,9 @@ spec:
     marker,
     limitsOf(`${marker}-pay`, `${marker}-user`),
   )}${service(`${marker}-none`, "")}
+  budgets:
+    - {name: own-budget, services: [own-cart], amount: 10 calls, period: day}
+    - {name: ${marker}-budget, services: [${marker}-cart], amount: 10 calls, period: day}
   waitingRooms:
     - {name: own-room, service: own-cart}
     - name: ${marker}-room
@@ -82,6 +86,10 @@ interface Row {
 /** Requests about a room that the caller may not see, with what else they need. */
 const ofRooms = (fields: object): readonly unknown[] =>
   [near, marker].map((name) => ({ ...fields, room: `${name}-room` }));
+
+/** Requests about a budget that the caller may not see. */
+const ofBudgets = (request: (account: { readonly budget: string }) => object) =>
+  [near, marker].map((name) => request({ budget: `${name}-budget` }));
 
 const readers = [{}, { domain: `${near}-pay` }, { domain: `${marker}-pay` }];
 
@@ -151,6 +159,34 @@ const rows: Readonly<Record<string, Row>> = {
   SetRoomOverride: { isRead: false, requests: ofRooms({ mode: "paused", reason }) },
   LetIn: { isRead: false, requests: ofRooms({ ticket: "x", reason }) },
   ExplainTicket: { isRead: false, requests: ofRooms({ ticket: "x" }) },
+  ListBudgets: { isRead: true, requests: [{}] },
+  ListBudgetAccounts: { isRead: false, requests: ofBudgets(({ budget }) => ({ budget })) },
+  GetBudgetAccount: { isRead: false, requests: ofBudgets((account) => ({ account })) },
+  TopUpBudget: {
+    isRead: false,
+    requests: ofBudgets((account) => ({
+      account,
+      amount: 1,
+      expiresAt: "2999-01-01T00:00:00Z",
+      reason,
+      id: "t1",
+    })),
+  },
+  DeleteTopUp: { isRead: false, requests: ofBudgets((one) => ({ ...one, id: "t1", reason })) },
+  ListTopUps: { isRead: false, requests: [{}, ...ofBudgets((one) => one)] },
+  RefundBudget: {
+    isRead: false,
+    requests: ofBudgets((account) => ({ account, amount: 1, reason, id: "r1" })),
+  },
+  ListUsage: {
+    isRead: false,
+    requests: [
+      { fromDay: "2026-11-01", toDay: "2026-11-02" },
+      ...ofBudgets((one) => ({ ...one, fromDay: "2026-11-01", toDay: "2026-11-02" })),
+      { fromDay: "2026-11-01", toDay: "2026-11-02", service: `${near}-cart` },
+      { fromDay: "2026-11-01", toDay: "2026-11-02", service: `${marker}-cart` },
+    ],
+  },
   ListServices: { isRead: true, requests: [{}] },
   GetFleet: { isRead: true, requests: [{}] },
   GetGateThresholds: {
@@ -342,6 +378,12 @@ describe("a caller of one domain", () => {
       { domain: "nobody", id: `${near}-override`, reason },
     ],
     ["ListRules", { domain: `${marker}-pay` }, { domain: "nobody" }],
+    [
+      "GetBudgetAccount",
+      { account: { budget: `${marker}-budget` } },
+      { account: { budget: `${near}-budget` } },
+    ],
+    ["ListBudgetAccounts", { budget: `${marker}-budget` }, { budget: `${near}-budget` }],
     ["TopKeys", { domain: `${marker}-pay`, ruleLabel: "x" }, { domain: "nobody" }],
   ])("is told the same by %s of what is hidden and what is not there", async (name, one, other) => {
     expect(await ask(name, one, token)).toBe(await ask(name, other, token));

@@ -35,9 +35,12 @@ spec:
 `;
 
 async function startReplica(redis: RedisServer) {
-  const REDIS_URL = `redis://127.0.0.1:${redis.port}`;
-  const HEADGATE_DRAIN_GRACE_MS = "100";
-  const app = await startTestApp(stage, policyText, { REDIS_URL, HEADGATE_DRAIN_GRACE_MS });
+  const app = await startTestApp(stage, policyText, {
+    REDIS_URL: `redis://127.0.0.1:${redis.port}`,
+    HEADGATE_DRAIN_GRACE_MS: "100",
+    // On a busy machine calls would be decided without the store.
+    HEADGATE_STORE_BUDGET_MS: "1000",
+  });
   const client = new Client(`127.0.0.1:${app.grpcPort}`, credentials.createInsecure());
   stage.atEnd(() => client.close());
   return { client, app };

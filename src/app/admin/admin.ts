@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { Explainer } from "../../decide/inspect/explain.js";
+import { BudgetExplainer } from "../../decide/inspect/explain-budgets.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
@@ -151,6 +152,14 @@ function createServices(
     records,
     overrides,
     explainer,
+    budgetExplainer: new BudgetExplainer({
+      learned: parts.budgets.budgets.learned,
+      topUps: parts.budgets.topUps,
+      digest: sha256,
+      read: (accounts) => {
+        return opened.coordination.budgets.read(accounts, clock.monotonicMs() + inspectionMsMax);
+      },
+    }),
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
     fleet: view,

@@ -1,12 +1,16 @@
 import { many } from "../../core/base/many.js";
+import { formatAmount } from "../../core/budgets/amount-text.js";
 import type {
+  BudgetExplanation,
   DescriptorExplanation,
   ExplainResponse,
   Explanation,
   KeyState,
   QuotaExplanation,
+  RequestMarks,
+  UsageExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { drawBar } from "../terminal/bar.js";
+import { drawBar, drawSplitBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
@@ -53,7 +57,7 @@ export function drawExplanation(
 function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const { isDenied, policyVersion, service, descriptors, leftOut, isDomainKnown } = explanation;
-  const { quotas, delay } = explanation;
+  const { quotas, delay, usage, marks } = explanation;
   const held = delay === undefined ? "" : `, after a delay of ${waitText(delay)}`;
   const verdict = isDenied ? style.bad("denied") : style.good(`allowed${held}`);
   const by = service === "" ? "" : `, service ${safeText(service)}`;
@@ -66,6 +70,8 @@ function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] 
       paint: style.dim,
     })),
     ...quotas.map((quota) => quotaBranch(quota, drawing)),
+    ...(usage === undefined ? [] : [usageBranch(usage, drawing)]),
+    ...(marks === undefined ? [] : [marksBranch(marks, drawing)]),
   ];
   const { nearestDomain } = explanation;
   const nearest = nearestDomain === "" ? "" : `; did you mean ${safeText(nearestDomain)}?`;
@@ -120,6 +126,86 @@ function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
     paint: drawing.style.bold,
     below: [...(condition === "" ? [] : [{ text: `only if ${safeText(condition)}` }]), ...bucket],
   };
+}
+
+/** How the call is measured, and each account that it is charged to. */
+function usageBranch(usage: UsageExplanation, { style }: Drawing): Branch {
+  const { model, priceModel, isPriceKnown, budgets, isDeniedByHidden } = usage;
+  const price =
+    priceModel === ""
+      ? ""
+      : isPriceKnown
+        ? `, priced as ${safeText(priceModel)}`
+        : ", which has no price, so it costs as much as the dearest";
+  const named = model === "" ? "a model that is not known" : `model ${safeText(model)}`;
+  const below = budgets.map((budget) => budgetBranch(budget, style));
+  if (isDeniedByHidden) below.push({ text: "refused by a budget that you may not see" });
+  const none = below.length === 0 ? ": no budget applies" : "";
+  return { text: `call of ${named}${price}${none}`, paint: style.bold, below };
+}
+
+function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Branch {
+  const { account, capacity, spent, reserved, estimate, effect, isOver, isWarned } = explained;
+  const { budget = "", values = [] } = account ?? {};
+  const whose = values.map((value) => (value === "" ? "(none)" : safeText(value))).join(", ");
+  const partOf = (of: bigint): number => Number(of) / Math.max(1, Number(capacity));
+  const parts = { first: partOf(spent), second: partOf(reserved) };
+  const amount = (of: bigint): string => formatAmount(of, explained);
+  const capped = explained.isCapped ? ", capped at the capacity" : "";
+  // A call is one call, whatever is declared or learned.
+  const source =
+    explained.unit === "calls" ? "" : `, ${sourceTexts[explained.estimateSource] ?? ""}`;
+  return {
+    text:
+      `budget ${safeText(budget)}${whose === "" ? "" : ` of ${whose}`}: ` +
+      `${budgetEffectText(explained)}${isWarned ? ", with a warning" : ""}`,
+    paint: isOver && effect === "refuse" ? style.bad : style.good,
+    below: [
+      {
+        text:
+          `${drawSplitBar(parts, barColumns)}  ${amount(spent)} spent, ` +
+          `${amount(reserved)} reserved of ${amount(capacity)}`,
+      },
+      { text: `the call reserves ${amount(estimate)}${source}${capped}` },
+    ],
+  };
+}
+
+function budgetEffectText({ effect, retryAfter, capacity }: BudgetExplanation): string {
+  const when =
+    retryAfter === undefined
+      ? capacity === 0n
+        ? "its capacity is 0, so it never fits"
+        : "fits when other calls end"
+      : `fits again in ${waitText(retryAfter)}`;
+  switch (effect) {
+    case "fits":
+      return "the call fits";
+    case "refuse":
+      return `refused, ${when}`;
+    case "annotate":
+      return `over, so the call is annotated; ${when}`;
+    case "fallback":
+      return `over, so the call falls back; ${when}`;
+    default:
+      return `over, but a dry run; ${when}`;
+  }
+}
+
+const sourceTexts: Readonly<Record<string, string>> = {
+  declared: "as it declares",
+  requestBytes: "by its size",
+  learned: "as learned from earlier calls",
+  initial: "initial estimate",
+};
+
+/** What the upstream gets, and where the request goes. */
+function marksBranch({ headers, fallbackCluster }: RequestMarks, { style }: Drawing): Branch {
+  const below = Object.entries(headers).map(([name, value]) => ({
+    text: `sets ${safeText(name)}: ${safeText(value)}`,
+  }));
+  if (fallbackCluster !== "") below.push({ text: `goes to cluster ${safeText(fallbackCluster)}` });
+  return { text: "the request passes, but changes", paint: style.bold, below };
 }
 
 function effectWords(descriptor: DescriptorExplanation): string {

@@ -2,9 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
+import { LearnedUsage } from "../../core/budgets/learned-usage.js";
+import { TopUpTable } from "../../core/budgets/top-up.js";
+import { usageCountMax } from "../../core/budgets/usage.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
 import { noOverrides } from "../../core/limits/override-table.js";
 import { Explainer } from "../../decide/inspect/explain.js";
+import { BudgetExplainer } from "../../decide/inspect/explain-budgets.js";
 import { defaultSwitches } from "../../decide/rate-limit/switches.js";
 import {
   DescriptorRequestSchema,
@@ -38,6 +42,8 @@ interface ExplainFlags {
   readonly path?: string;
   readonly header?: readonly string[];
   readonly remoteAddress?: string;
+  readonly model?: string;
+  readonly maxTokens?: string;
   readonly policy?: readonly string[];
   readonly candidate?: readonly string[];
 }
@@ -55,12 +61,15 @@ export function addExplain(program: Command, context: CommandContext): void {
     .option("--path <PATH>", "with --host; default /")
     .option("--header <NAME: VALUE>", "with --host; repeatable", collect)
     .option("--remote-address <ADDRESS>", "with --host: the caller's address")
+    .option("--model <MODEL>", "with --host: the model that the body names")
+    .option("--max-tokens <COUNT>", "with --host: the output tokens that the body declares at most")
     .option("--candidate <FILE>", "compare with another policy; repeatable", collect)
     .option("--policy <FILE>", "use this policy, with empty buckets; calls no Headgate", collect);
   addAdminCommandFlags(command, {
     examples: `
   headgate explain shop plan=free,user=ann
   headgate explain --host shop.example --path /cart --header 'x-user: ann'
+  headgate explain --host llm.example --header 'x-team: search' --model gpt-4o --max-tokens 500
   headgate explain shop plan=free,user=ann --candidate new.yaml
   headgate explain --policy policy.yaml shop plan=free,user=ann
   headgate explain shop plan=free,user=ann -o json | jq .current.isDenied`,
@@ -115,9 +124,12 @@ function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"]
     if (domain !== undefined) throw usageFailure("use either --host or DOMAIN ENTRIES");
     return { case: "http", value: readHttp(flags, flags.host) };
   }
-  const { method, path, header, remoteAddress } = flags;
-  if ([method, path, header, remoteAddress].some((flag) => flag !== undefined)) {
-    throw usageFailure("--method, --path, --header and --remote-address need --host");
+  const { method, path, header, remoteAddress, model, maxTokens } = flags;
+  const ofHttp = [method, path, header, remoteAddress, model, maxTokens];
+  if (ofHttp.some((flag) => flag !== undefined)) {
+    throw usageFailure(
+      "--method, --path, --header, --remote-address, --model and --max-tokens need --host",
+    );
   }
   if (domain !== undefined && texts.length === 0 && isIdLike(domain)) {
     throw usageFailure(`\`headgate help ${domain}\` explains ids and error codes`);
@@ -142,21 +154,31 @@ function readHttp(flags: ExplainFlags, host: string) {
     }
     headers.set((found[1] ?? "").toLowerCase(), found[2] ?? "");
   }
-  const { method = "GET", path = "/", remoteAddress = "" } = flags;
+  const { method = "GET", path = "/", remoteAddress = "", model = "", maxTokens } = flags;
   return create(HttpRequestSchema, {
     method,
     host,
     path,
     headers: Object.fromEntries(headers),
     remoteAddress,
+    model,
+    ...(maxTokens === undefined
+      ? {}
+      : { outputTokensMax: BigInt(readCount("--max-tokens", maxTokens, usageCountMax)) }),
   });
 }
 
-/** Nothing runs: all buckets are empty, and there are no overrides. */
+/** Nothing runs: all buckets and accounts are empty, and there are no overrides. */
 const offlineParts: ExplainByParts = {
   explainer: new Explainer({
     switches: defaultSwitches,
     digest: sha256,
+  }),
+  budgetExplainer: new BudgetExplainer({
+    learned: new LearnedUsage(),
+    topUps: new TopUpTable([]),
+    digest: sha256,
+    read: async () => [],
   }),
   overrides: { current: () => noOverrides },
   peek: async () => undefined,

@@ -3,7 +3,7 @@ import { cutText } from "../base/text.js";
 import type { AccountKey } from "./account.js";
 
 /** The longest value that is part of a key as it is, in UTF-16 units. */
-const accountValueLengthMax = 128;
+export const accountValueLengthMax = 128;
 
 /** Of a longer value so much stands before its digest, for people. */
 const headLength = 32;

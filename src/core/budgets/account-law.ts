@@ -172,17 +172,19 @@ export function unreserved(account: Account, { windowId, held }: Hold): Account 
  */
 export function spent(account: Account, windowId: number, amount: number): Account {
   if (account.kind === "inFlight") return account;
-  const add = (sum: number): number => Math.min(Math.max(sum + amount, 0), amountMax);
-  if (windowId === account.windowId) return { ...account, spent: add(account.spent) };
+  if (windowId === account.windowId) return { ...account, spent: sumOf(account.spent, amount) };
   if (windowId !== account.beforeId) return account;
-  return { ...account, spentBefore: add(account.spentBefore) };
+  return { ...account, spentBefore: sumOf(account.spentBefore, amount) };
+}
+
+function sumOf(sum: number, amount: number): number {
+  return Math.min(Math.max(sum + amount, 0), amountMax);
 }
 
 /** Notes an estimate that was lost and released; negative: that is settled after all. */
 export function lost(account: Account, { windowId, held }: Hold, sign: 1 | -1): Account {
   if (windowId !== account.windowId) return account;
-  const sum = Math.min(Math.max(account.lost + sign * held, 0), amountMax);
-  return { ...account, lost: sum };
+  return { ...account, lost: sumOf(account.lost, sign * held) };
 }
 
 /**

@@ -57,10 +57,15 @@ export function budgetCost(
   price: ModelPrice | undefined,
 ): BudgetCost {
   const missing = countsOf(unit).filter((count) => usage[count] === undefined);
-  return { cost: Math.min(costOf(unit, usage, price), amountMax), missing };
+  return { cost: costOf(unit, usage, price), missing };
 }
 
-function costOf({ kind }: BudgetUnit, usage: Usage, price: ModelPrice | undefined): number {
+/** The cost alone: what nobody has reported costs nothing. See `budgetCost`. */
+export function costOf(unit: BudgetUnit, usage: Usage, price: ModelPrice | undefined): number {
+  return Math.min(exactCostOf(unit, usage, price), amountMax);
+}
+
+function exactCostOf({ kind }: BudgetUnit, usage: Usage, price: ModelPrice | undefined): number {
   const { inputTokens = 0, cachedTokens = 0, cacheWriteTokens = 0, outputTokens = 0 } = usage;
   const allInput = inputTokens + cachedTokens + cacheWriteTokens;
   switch (kind) {

@@ -1,4 +1,4 @@
-import { type BudgetUnit, budgetCost, countsOf } from "./budget-cost.js";
+import { type BudgetUnit, costOf, countsOf } from "./budget-cost.js";
 import type { LearnedCalls, LearnedCount } from "./learned-usage.js";
 import type { ModelPrice } from "./price.js";
 import { type CallFacts, type Usage, usageCountMax } from "./usage.js";
@@ -93,10 +93,10 @@ export interface EntryEstimate {
  */
 export function estimateEntry(question: EntryQuestion): EntryEstimate {
   const { unit, price, capacity, estimate, undeclared } = question;
-  const { cost } = budgetCost(unit, estimate.usage, price);
+  const cost = costOf(unit, estimate.usage, price);
   const isDeclared = estimate.sources.outputTokens === "declared";
   const used = cost > capacity && isDeclared ? undeclared() : estimate;
-  const expected = used === estimate ? cost : budgetCost(unit, used.usage, price).cost;
+  const expected = used === estimate ? cost : costOf(unit, used.usage, price);
   return { amount: Math.max(1, Math.min(expected, capacity)), source: sourceOf(unit, used) };
 }
 
@@ -143,11 +143,11 @@ export interface EndedCall {
 export function usedBy({ known, status, expected, outputPerByte }: EndedCall): Usage {
   if (status !== undefined && status >= 400) return { ...nothing, ...known };
   const { responseBytes, cachedTokens, cacheWriteTokens } = known;
-  const written =
-    responseBytes === undefined ? {} : { outputTokens: bounded(responseBytes * outputPerByte) };
+  const used: { -readonly [Count in keyof Usage]: Usage[Count] } = { ...expected };
+  if (responseBytes !== undefined) used.outputTokens = bounded(responseBytes * outputPerByte);
   // Expected input tokens are all of them: beside reported ones they would count twice.
-  const read = (cachedTokens ?? cacheWriteTokens) === undefined ? {} : { inputTokens: 0 };
-  return { ...expected, ...written, ...read, ...known };
+  if ((cachedTokens ?? cacheWriteTokens) !== undefined) used.inputTokens = 0;
+  return Object.assign(used, known);
 }
 
 const nothing: Usage = {

@@ -33,7 +33,8 @@ const bucketCount = 2 + 40 * bucketsPerDoubling;
 
 /** One count of recent calls, in buckets that grow evenly. */
 class CountSketch {
-  readonly #counts = new Uint16Array(bucketCount);
+  /** By bucket, up to the highest that is used: most callers' calls are alike. */
+  readonly #counts: number[] = [];
   #count = 0;
   #total = 0;
   #asked: { readonly ratio: number; readonly value: number } | undefined;
@@ -47,6 +48,7 @@ class CountSketch {
     if (this.#count >= agedAfterCount) this.#age();
     const place = value < 1 ? 0 : 1 + Math.floor(Math.log2(value) * bucketsPerDoubling);
     const index = Math.min(bucketCount - 1, place);
+    while (this.#counts.length <= index) this.#counts.push(0);
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
     this.#count += 1;
     this.#total += 1;
@@ -70,7 +72,7 @@ class CountSketch {
 
   #age(): void {
     this.#count = 0;
-    for (let i = 0; i < bucketCount; i += 1) {
+    for (let i = 0; i < this.#counts.length; i += 1) {
       const halved = (this.#counts[i] ?? 0) >> 1;
       this.#counts[i] = halved;
       this.#count += halved;
@@ -173,19 +175,32 @@ export class LearnedUsage {
   }
 
   of({ caller, model }: CallKind): LearnedCalls {
-    const own = this.#byCaller.get(caller);
-    const all = this.#byModel.get(model);
-    const perByte = (name: "inputPerByte" | "outputPerByte"): number =>
-      own?.[name].value ?? all?.[name].value ?? defaultTokensPerByte;
-    return {
-      quantile: (count, ratio) => own?.quantile(count, ratio) ?? all?.quantile(count, ratio),
-      get inputPerByte() {
-        return perByte("inputPerByte");
-      },
-      get outputPerByte() {
-        return perByte("outputPerByte");
-      },
-    };
+    return new KnownCalls(this.#byCaller.get(caller), this.#byModel.get(model));
+  }
+}
+
+/** A caller's own calls before those of all callers of the model. */
+class KnownCalls implements LearnedCalls {
+  readonly #own: CallSketches | undefined;
+  readonly #all: CallSketches | undefined;
+
+  constructor(own: CallSketches | undefined, all: CallSketches | undefined) {
+    this.#own = own;
+    this.#all = all;
+  }
+
+  quantile(count: LearnedCount, ratio: number): number | undefined {
+    return this.#own?.quantile(count, ratio) ?? this.#all?.quantile(count, ratio);
+  }
+
+  get inputPerByte(): number {
+    const ratio = this.#own?.inputPerByte.value ?? this.#all?.inputPerByte.value;
+    return ratio ?? defaultTokensPerByte;
+  }
+
+  get outputPerByte(): number {
+    const ratio = this.#own?.outputPerByte.value ?? this.#all?.outputPerByte.value;
+    return ratio ?? defaultTokensPerByte;
   }
 }
 

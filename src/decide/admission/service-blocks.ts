@@ -280,7 +280,8 @@ class AdmissionTerms {
     const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
     const terms = marked((sampleRatio >= 1 ? this.#full : this.#sampled)[priority], marks);
     const { metadata } = budgeted;
-    return { ...terms, metadata: new Map([...(terms.metadata ?? []), ...metadata]) };
+    if (terms.metadata === undefined) return { ...terms, metadata };
+    return { ...terms, metadata: new Map([...terms.metadata, ...metadata]) };
   }
 
   /** For a request that needs no permit. */

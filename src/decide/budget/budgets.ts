@@ -89,6 +89,11 @@ export class Budgets {
     return this.#usageCounts;
   }
 
+  /** What earlier calls have used, under any policy. */
+  get learned(): LearnedUsage {
+    return this.#shared.learned;
+  }
+
   /** Calls in flight that this replica has let in, those among them whose usage is waited for. */
   get openCount(): number {
     return this.#shared.calls.count;

@@ -1,7 +1,7 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { AccountKey } from "../../core/budgets/account.js";
-import { budgetCost } from "../../core/budgets/budget-cost.js";
+import { costOf } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
 import type { CallKind, LearnedCount, LearnedUsage } from "../../core/budgets/learned-usage.js";
@@ -116,7 +116,7 @@ export class CallCharge {
       return;
     }
     const costs = accounts.map(({ budget }) =>
-      used === undefined ? 0 : budgetCost(budget.policy.unit, used, price).cost,
+      used === undefined ? 0 : costOf(budget.policy.unit, used, price),
     );
     this.#context.ledger.settle({ id, costs }, (result) => {
       accounts.forEach(({ budget: { counts }, estimate }, i) => {
@@ -162,7 +162,7 @@ export class CallCharge {
       const value = used[count];
       if (value !== undefined && value > 0) sums.add(label, count, value);
     }
-    const cost = price && budgetCost({ kind: "money" }, used, price).cost;
+    const cost = price && costOf({ kind: "money" }, used, price);
     ledger.record({
       service,
       accounts: accounts.map(({ account }) => account),

@@ -1,12 +1,16 @@
 import { type AccountKey, type AccountLaw, amountMax } from "../../core/budgets/account.js";
-import { accountKey } from "../../core/budgets/account-key.js";
+import { accountKey, accountValueLengthMax } from "../../core/budgets/account-key.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
+import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { type Glob, globMatches, parseGlob } from "../../core/collections/glob.js";
 import type { AccountPart, BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { RequestFacts } from "../../policy/cel/request-facts.js";
 import { requestKey } from "../../policy/services/callers.js";
 import { calendarWindows } from "../rate-limit/calendar.js";
 import type { BudgetCounts } from "./budget-counts.js";
+
+/** Keys that are remembered, for accounts of one value. */
+const accountsMax = 20_000;
 
 /** Whose account of a budget it is. */
 export interface AccountRequest extends RequestFacts {
@@ -22,6 +26,8 @@ export class CompiledBudget {
   readonly #models: readonly Glob[];
   readonly #overrides: readonly { readonly values: readonly Glob[]; readonly amount: number }[];
   readonly #onlyAccount: AccountKey | undefined;
+  /** By value, where accounts have one. */
+  readonly #accounts = new GenerationalMap<string, AccountKey>(accountsMax);
   #law: AccountLaw | undefined;
 
   /** @param digest a strong hash of a text, in hexadecimal */
@@ -52,15 +58,25 @@ export class CompiledBudget {
   }
 
   accountOf(values: readonly string[]): AccountKey {
-    return this.#onlyAccount ?? accountKey(this.policy.name, values, this.#digest);
+    if (this.#onlyAccount !== undefined) return this.#onlyAccount;
+    const [value = ""] = values;
+    const isCached = values.length === 1 && value.length <= accountValueLengthMax;
+    const known = isCached ? this.#accounts.get(value) : undefined;
+    if (known !== undefined) return known;
+    const account = accountKey(this.policy.name, values, this.#digest);
+    if (isCached && this.#accounts.wantsMore()) this.#accounts.set(value, account);
+    return account;
   }
 
   /** What may be spent of an account: the first override that matches, and what was topped up. */
   capacityOf(values: readonly string[], topUps: TopUps, nowMs: number): number {
     const { name, amount } = this.policy;
-    const override = this.#overrides.find((one) =>
-      one.values.every((glob, i) => globMatches(glob, values[i] ?? "")),
-    );
+    const override =
+      this.#overrides.length === 0
+        ? undefined
+        : this.#overrides.find((one) =>
+            one.values.every((glob, i) => globMatches(glob, values[i] ?? "")),
+          );
     return Math.min((override?.amount ?? amount) + topUps.topUpOf(name, values, nowMs), amountMax);
   }
 

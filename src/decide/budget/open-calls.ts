@@ -150,16 +150,11 @@ export class OpenCall implements BudgetedCall, Expiring {
     this.#look = look;
   }
 
-  /**
-   * Such a stream has ended.
-   *
-   * @param look what it has seen, which counts: another one may show the response beside it
-   */
+  /** A stream that showed it has ended; what that one has seen counts, whoever else looks on. */
   endShown(isComplete: boolean, look: () => KnownEnd): void {
+    if (isComplete) this.#look = look;
     // It may break while the call goes on: then the call's own end counts.
-    if (this.#isSettled || (!isComplete && this.#end === undefined)) return;
-    this.#look = look;
-    this.#settle();
+    if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
   }
 
   /** Time is over: settles it with what is known. */

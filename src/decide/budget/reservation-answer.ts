@@ -36,22 +36,18 @@ export function passedMarks(
   entries: readonly AskedAccount[],
   results: readonly EntryResult[],
 ): RequestMarks | undefined {
-  let fields: { readonly ratio: number; readonly headers: readonly HeaderField[] }[] | undefined;
+  const fields: { readonly ratio: number; readonly headers: readonly HeaderField[] }[] = [];
   let fallback: FallbackRoute | undefined;
   for (const [i, { budget, entry }] of entries.entries()) {
     const result = results[i];
     if (result === undefined) continue;
     const { counts, policy } = budget;
     const ratio = usedRatio(entry, result);
-    const mark = (headers: readonly HeaderField[]): void => {
-      fields ??= [];
-      fields.push({ ratio, headers });
-    };
     if (result.isOver && policy.isDryRun) {
       counts.reservations.dryRun += 1;
     } else if (result.isOver && policy.over?.kind === "annotate") {
       counts.reservations.annotated += 1;
-      mark(policy.over.headers);
+      fields.push({ ratio, headers: policy.over.headers });
     } else if (result.isOver && policy.over?.kind === "fallback") {
       counts.reservations.fallback += 1;
       fallback ??= policy.over.to;
@@ -60,10 +56,10 @@ export function passedMarks(
     }
     if (policy.warnAt !== undefined && !policy.isDryRun && ratio >= policy.warnAt) {
       counts.warnedCount += 1;
-      mark(policy.warnHeaders);
+      fields.push({ ratio, headers: policy.warnHeaders });
     }
   }
-  if (fields === undefined && fallback === undefined) return undefined;
-  const setHeaders = (fields ?? []).sort((a, b) => a.ratio - b.ratio).flatMap((one) => one.headers);
+  if (fields.length === 0 && fallback === undefined) return undefined;
+  const setHeaders = fields.sort((a, b) => a.ratio - b.ratio).flatMap((one) => one.headers);
   return fallback === undefined ? { setHeaders } : { setHeaders, fallback };
 }

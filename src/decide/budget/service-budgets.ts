@@ -117,14 +117,21 @@ export class ServiceBudgets implements BudgetAsker {
     const accounts = entries.map(({ budget, entry: { account, estimate } }) => {
       return { budget, account, estimate };
     });
-    const startedMs = Math.round(clock.epochUs() / 1_000);
-    const { usage } = expected;
     const { prices } = this.#parts;
-    const what = { id, model, requestBytes, startedMs, accounts };
-    const parts = { ...what, expected: usage, price, prices, kind };
     const { source, callMsMax } = this.#parts.usage;
+    const charge = new CallCharge(this.#context, {
+      id,
+      model,
+      requestBytes,
+      startedMs: Math.round(clock.epochUs() / 1_000),
+      accounts,
+      expected: expected.usage,
+      price,
+      prices,
+      kind,
+    });
     return calls.open({
-      charge: new CallCharge(this.#context, parts),
+      charge,
       source,
       expiresMs: clock.monotonicMs() + callMsMax,
     });

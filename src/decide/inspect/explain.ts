@@ -13,6 +13,7 @@ import { denialOf, type Limit, type LimitKey, type Rule } from "../../core/limit
 import { reportMatch, type TriedRule } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
+import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { Policy } from "../../policy/policy.js";
 import type { StoredBucket } from "../../store/limit-store.js";
 import { present } from "../rate-limit/answers.js";
@@ -37,6 +38,8 @@ export interface Explanation {
   readonly isDenied: boolean;
   /** How long its caller would hold it; absent: not at all. */
   readonly delayUs?: number;
+  /** What limits change about it, if it passes; undefined: nothing. */
+  readonly marks?: RequestMarks | undefined;
   /** One a descriptor, in the order in which they are asked. */
   readonly descriptors: readonly ExplainedDescriptor[];
 }
@@ -127,6 +130,7 @@ export class Explainer {
       isDomainKnown: prepared.isDomainKnown,
       isDenied: verdict.isDenied,
       ...(verdict.delayUs === undefined ? {} : { delayUs: verdict.delayUs }),
+      ...(verdict.marks === undefined ? {} : { marks: verdict.marks }),
       descriptors: prepared.descriptors.map((descriptor, index) => {
         const isOver = verdict.statuses[index]?.isOver === true;
         return explainDescriptor({ descriptor, index, isOver, prepared, request, buckets, call });

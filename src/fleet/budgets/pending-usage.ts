@@ -1,8 +1,8 @@
 import type { Clock } from "../../core/base/clock.js";
 import { cutText } from "../../core/base/text.js";
-import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { UsageEntry } from "../../core/budgets/budget-ledger.js";
 import { type UsageCount, usageCounts } from "../../core/budgets/usage.js";
+import { usageDay } from "../../core/budgets/usage-day.js";
 import {
   type BudgetStore,
   reportRowsMax,
@@ -18,6 +18,8 @@ const modelLengthMax = 256;
 
 /** How long a report may take, in milliseconds. */
 const reportTimeoutMs = 1_000;
+
+const dayUs = 86_400_000_000;
 
 interface PendingUsageParts {
   readonly store: Pick<BudgetStore, "addUsage">;
@@ -43,6 +45,9 @@ export class PendingUsage {
   readonly #parts: PendingUsageParts;
   /** By day, then by service, account and model. */
   readonly #days = new Map<string, Map<string, Sums>>();
+  /** Rows of today that wait, by account: that of its last call. */
+  readonly #recent = new Map<string, Sums>();
+  #day: { readonly number: number; readonly text: string } | undefined;
   #rowCount = 0;
   #number = 0;
   #sent: SentReport | undefined;
@@ -58,20 +63,22 @@ export class PendingUsage {
   }
 
   add({ service, accounts, model, usage, cost }: UsageEntry): void {
-    const day = formatTimestamp(this.#parts.clock.epochUs()).slice(0, 10);
+    const day = this.#today();
     for (const account of accounts.length === 0 ? [""] : accounts) {
-      const names = {
-        service,
-        account: cutText(account, accountLengthMax),
-        model: cutText(model, modelLengthMax),
-      };
-      const sums = this.#sums(day, names);
+      let sums = this.#recent.get(account);
+      if (sums?.service !== service || sums.model !== model) {
+        sums = this.#sums(day, {
+          service,
+          account: cutText(account, accountLengthMax),
+          model: cutText(model, modelLengthMax),
+        });
+        if (sums.account === account) this.#recent.set(account, sums);
+      }
       sums.callCount += 1;
       sums.cost = sumOf(sums.cost, cost);
       for (const count of usageCounts) {
-        if (usage[count] !== undefined) {
-          sums.counts[count] = sumOf(sums.counts[count] ?? 0, usage[count]);
-        }
+        const value = usage[count];
+        if (value !== undefined) sums.counts[count] = sumOf(sums.counts[count] ?? 0, value);
       }
     }
   }
@@ -106,6 +113,7 @@ export class PendingUsage {
         if (rows.length === reportRowsMax) break;
         rows.push(row);
         sums.delete(key);
+        this.#recent.delete(row.account);
       }
       if (sums.size === 0) this.#days.delete(day);
       if (rows.length === 0) continue;
@@ -114,6 +122,17 @@ export class PendingUsage {
       return { number: this.#number, day, rows };
     }
     return undefined;
+  }
+
+  /** Formatted once a day. */
+  #today(): string {
+    const nowUs = this.#parts.clock.epochUs();
+    const number = Math.floor(nowUs / dayUs);
+    if (this.#day?.number !== number) {
+      this.#day = { number, text: usageDay(nowUs) };
+      this.#recent.clear();
+    }
+    return this.#day.text;
   }
 
   #sums(day: string, names: Pick<UsageRow, "service" | "account" | "model">): Sums {

@@ -87,8 +87,7 @@ const permitsPer = object(
         inner(headerKey),
         "caller, route, model or {header: x-tenant}",
       ),
-      "What is counted separately. `model`: the model of a call, as the service's `usage` finds " +
-        "it.",
+      "What is counted separately. `model`: the model of a call, as `usage` finds it.",
       { default: "caller" },
     ),
     max: field(whole(permitBounds), "Maximum requests in flight of one caller.", {

@@ -11,7 +11,9 @@ import {
   visibleDomains,
 } from "../../core/base/access-list.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { AdminFailure } from "./failures.js";
@@ -123,4 +125,18 @@ export function notFound(what: string, name: string, names: Iterable<string>): A
 export function demandPart<T>(part: T | undefined): T {
   if (part === undefined) throw new AdminFailure("absent", "this replica does not support it");
   return part;
+}
+
+/**
+ * The domain whose readers may see a budget; undefined: the domains of its services are several, or
+ * there is none.
+ */
+export function domainOfBudget(
+  parts: { readonly policies: Pick<PolicySource, "current"> },
+  { services }: BudgetPolicy,
+): string | undefined {
+  const all = parts.policies.current()?.services ?? [];
+  const own = all.filter(({ name, usage }) => services?.includes(name) ?? usage !== undefined);
+  const domains = new Set(own.map(({ rateLimit }) => rateLimit?.domain));
+  return domains.size === 1 ? [...domains][0] : undefined;
 }

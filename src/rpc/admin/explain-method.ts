@@ -1,13 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import { mayAct } from "../../core/base/access-list.js";
+import { usageCountMax } from "../../core/budgets/usage.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
+import { cutModel } from "../../core/usage/usage-fields.js";
 import {
   bucketQuery,
   type LeftOutDescriptor,
   serviceQuery,
 } from "../../decide/admission/service-query.js";
+import type { BudgetedRequest } from "../../decide/budget/budget-call.js";
 import type { Explanation } from "../../decide/inspect/explain.js";
+import type { ExplainedUsage } from "../../decide/inspect/explain-budgets.js";
 import {
   type DescriptorQuery,
   descriptorCountMax,
@@ -22,16 +26,19 @@ import {
   type LimitService,
   type PolicyFile as PolicyFileMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { Policy } from "../../policy/policy.js";
 import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import {
   type CallerContext,
   callerOf,
   demandRole,
+  domainOfBudget,
   notFound,
   ownCaller,
   serviceFilter,
@@ -56,7 +63,7 @@ export const explainedFilesMax = 1_000;
 /** What an explanation by one policy is made of. */
 export type ExplainByParts = Pick<
   AdminServiceParts,
-  "overrides" | "explainer" | "peek" | "clock" | "quotas"
+  "overrides" | "explainer" | "peek" | "clock" | "quotas" | "budgetExplainer"
 >;
 
 /** What explanations are made of. */
@@ -70,10 +77,11 @@ export function explainMethod(
     explain: async (request, context) => {
       const policy = policyOf(parts);
       const files = readFiles("candidate", request.candidate);
-      const current = await explainBy(parts, policy, { request, context });
+      const explaining = { request, context, active: policy };
+      const current = await explainBy(parts, policy, explaining);
       if (files.length === 0) return { current };
       const candidate = await readCandidate(parts, files);
-      return { current, candidate: await explainBy(parts, candidate, { request, context }) };
+      return { current, candidate: await explainBy(parts, candidate, explaining) };
     },
   };
 }
@@ -81,6 +89,8 @@ export function explainMethod(
 interface Explaining {
   readonly request: ExplainRequest;
   readonly context: CallerContext;
+  /** The policy that this process runs with; undefined: none. */
+  readonly active: Policy | undefined;
 }
 
 /** Whoever has a policy's files may see all of it. */
@@ -98,26 +108,33 @@ export async function explainApart(
 ): ReturnType<typeof explainBy> {
   const asked = create(ExplainRequestSchema, { request });
   try {
-    return await explainBy(parts, policy, { request: asked, context: ownCaller(owner) });
+    return await explainBy(parts, policy, {
+      request: asked,
+      context: ownCaller(owner),
+      active: undefined,
+    });
   } catch (thrown) {
     const { error, isBug } = toConnectError(thrown);
     throw isBug ? thrown : error;
   }
 }
 
-async function explainBy(parts: ExplainByParts, policy: Policy, { request, context }: Explaining) {
+async function explainBy(parts: ExplainByParts, policy: Policy, explaining: Explaining) {
+  const { request, context } = explaining;
   const asked = readQuestion(request, policy, context);
-  const { query, service, leftOut, met } = asked;
+  const { query, leftOut, met } = asked;
   demandRole(context, "reader", asked.domain);
   const explain = (what: RateLimitQuery): Promise<Explanation> => explainQuery(what, policy, parts);
   const source = {
-    service,
+    service: asked.measured?.service.name ?? "",
     leftOut,
     nearestDomain: nearestDomain(asked.domain, policy, context),
     quotas: await explainQuotas(met.slice(0, explainedQuotasMax), parts, explain),
+    usage: asked.measured && (await explainUsage(asked.measured, parts, { policy, explaining })),
+    prices: policy.prices,
   };
   if (query === undefined) {
-    const isDomainKnown = policy.domains.has(asked.domain);
+    const isDomainKnown = asked.domain === undefined || policy.domains.has(asked.domain);
     const { version: policyVersion } = policy;
     const nothing = { policyVersion, isDomainKnown, isDenied: false, descriptors: [] };
     return encodeExplanation(nothing, source);
@@ -127,11 +144,11 @@ async function explainBy(parts: ExplainByParts, policy: Policy, { request, conte
 
 /** What may have been meant by a domain that the policy does not have; among those one may see. */
 function nearestDomain(
-  domain: string,
+  domain: string | undefined,
   { domains }: Policy,
   context: CallerContext,
 ): string | undefined {
-  if (domains.has(domain)) return undefined;
+  if (domain === undefined || domains.has(domain)) return undefined;
   return findNearestName(domain, visibleAmong(context, domains.keys()));
 }
 
@@ -142,6 +159,36 @@ function explainQuery(
 ): Promise<Explanation> {
   const epochUs = clock.epochUs();
   return explainer.explain({ query, policy, overrides: overrides.current(), peek, epochUs });
+}
+
+/** The budgets of the service that the caller may see, and its accounts of them. */
+function explainUsage(
+  { service, request }: MeasuredRequest,
+  { budgetExplainer, clock }: ExplainByParts,
+  { policy, explaining }: { readonly policy: Policy; readonly explaining: Explaining },
+): Promise<ExplainedUsage | undefined> {
+  const { context, active } = explaining;
+  const mayRead = (of: Policy, budget: BudgetPolicy): boolean =>
+    mayAct(
+      callerOf(context),
+      "reader",
+      domainOfBudget({ policies: { current: () => of } }, budget),
+    );
+  return budgetExplainer.explain({
+    policy,
+    service,
+    request,
+    sightOf: (budget) => {
+      // Accounts are those of the active budget of this name, and a candidate, which the caller
+      // writes, must not show more of them than that one does: with amounts of the caller's choice
+      // even its verdict would tell what is spent. That of the active policy callers get anyway.
+      const own = active?.budgets.find(({ name }) => name === budget.name);
+      const isHidden = active !== undefined && own !== undefined && !mayRead(active, own);
+      if (isHidden || !mayRead(policy, budget)) return policy === active ? "verdict" : "none";
+      return own === undefined ? "policy" : "all";
+    },
+    epochUs: clock.epochUs(),
+  });
 }
 
 /** The limits that the buckets of quotas reach, and what Envoys have of them. */
@@ -217,12 +264,20 @@ function isBucketOf({ bucket }: QuotaPolicy, entries: DescriptorQuery["entries"]
 
 /** What is to be explained, in terms of a policy. */
 interface Question {
-  readonly domain: string;
+  /** Undefined: the service has no limits, only budgets. */
+  readonly domain: string | undefined;
   /** Undefined: no descriptor is asked for. */
   readonly query: RateLimitQuery | undefined;
-  readonly service: string;
+  /** Undefined: descriptors are asked for. */
+  readonly measured: MeasuredRequest | undefined;
   readonly leftOut: readonly LeftOutDescriptor[];
   readonly met: readonly MetQuota[];
+}
+
+/** A request of a service. */
+interface MeasuredRequest {
+  readonly service: ServicePolicy;
+  readonly request: BudgetedRequest;
 }
 
 function readQuestion(
@@ -234,7 +289,7 @@ function readQuestion(
     case "descriptors": {
       const query = readDescriptors(request.value);
       const met = quotasOfDescriptors(policy, query);
-      return { domain: query.domain, query, service: "", leftOut: [], met };
+      return { domain: query.domain, query, measured: undefined, leftOut: [], met };
     }
     case "http":
       return askService(request.value, policy, context);
@@ -282,21 +337,26 @@ function askService(request: HttpRequest, policy: Policy, context: CallerContext
     throw notFound("service with this host", host, names);
   }
   const { query, leftOut } = serviceQuery(service, facts) ?? { query: undefined, leftOut: [] };
-  if (domain === undefined) {
-    throw new AdminFailure("notFound", "the service of this host has no rate limits");
+  if (domain === undefined && service.usage === undefined) {
+    throw new AdminFailure("notFound", "the service of this host has no rate limits and no usage");
   }
-  return { domain, query, service: service.name, leftOut, met };
+  return { domain, query, measured: { service, request: facts }, leftOut, met };
 }
 
-function readFacts({ method, host, path, headers, remoteAddress }: HttpRequest): RequestFacts {
+function readFacts(request: HttpRequest): BudgetedRequest {
+  const { method, host, path, headers, remoteAddress, model, outputTokensMax } = request;
   const reader = new RequestReader();
   const pairs = Object.entries(headers);
   if (pairs.length > headersMax) reader.report("http.headers", `it has more than ${headersMax}`);
-  const texts = [method, host, path, remoteAddress, ...pairs.flat()];
+  const texts = [method, host, path, remoteAddress, model, ...pairs.flat()];
   if (texts.some((text) => text.length > textLengthMax)) {
     reader.report("http", `a text has more than ${textLengthMax} characters`);
   }
   reader.text("http.host", host, { ...keyNameBounds, isNeeded: true });
+  const declared =
+    outputTokensMax === undefined
+      ? undefined
+      : reader.whole("http.outputTokensMax", outputTokensMax, { min: 0, max: usageCountMax });
   reader.end();
   const lower = pairs.map(([name, value]) => [name.toLowerCase(), value] as const);
   return {
@@ -307,6 +367,11 @@ function readFacts({ method, host, path, headers, remoteAddress }: HttpRequest):
       [pathHeader, path === "" ? "/" : path],
     ]),
     attributes: new Map(remoteAddress === "" ? [] : [[addressAttribute, remoteAddress]]),
+    facts: {
+      model: cutModel(model),
+      ...(declared === undefined ? {} : { outputTokensMax: declared }),
+    },
+    isObserved: false,
   };
 }
 

@@ -8,8 +8,10 @@ import {
 import type { Limit, PathStep } from "../../core/limits/limit.js";
 import { whyNotText } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
+import { joinMarks, type RequestMarks } from "../../core/limits/request-marks.js";
 import type { LeftOutDescriptor } from "../../decide/admission/service-query.js";
 import type { ExplainedDescriptor, Explanation } from "../../decide/inspect/explain.js";
+import type { ExplainedUsage } from "../../decide/inspect/explain-budgets.js";
 import type { KeyState } from "../../decide/inspect/key-inspector.js";
 import type {
   EntrySchema,
@@ -19,7 +21,11 @@ import type {
   OverrideSchema,
   PolicyVersionSchema,
   QuotaExplanationSchema,
+  RequestMarksSchema,
+  UsageExplanationSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
+import type { Policy } from "../../policy/policy.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { PolicyVersion } from "./admin-parts.js";
 
@@ -139,6 +145,10 @@ interface ExplanationSource {
   readonly nearestDomain?: string | undefined;
   /** Absent: nobody has looked. */
   readonly quotas?: readonly ExplainedQuota[];
+  /** Undefined: nothing is measured. */
+  readonly usage?: ExplainedUsage | undefined;
+  /** Of the policy, for amounts of money. */
+  readonly prices?: Policy["prices"];
 }
 
 /** A quota that something is of. */
@@ -155,11 +165,15 @@ export interface ExplainedQuota {
 /** Why a call passes or is refused. */
 export function encodeExplanation(
   explanation: Explanation,
-  { service, leftOut, nearestDomain = "", quotas = [] }: ExplanationSource,
+  { service, leftOut, nearestDomain = "", quotas = [], usage, prices }: ExplanationSource,
 ): Init<typeof ExplanationSchema> {
-  const { isDenied, policyVersion, isDomainKnown, descriptors, delayUs } = explanation;
+  const { policyVersion, isDomainKnown, descriptors, delayUs } = explanation;
+  const isDenied = explanation.isDenied || usage?.isDenied === true;
+  const marks = isDenied ? undefined : joinMarks(explanation.marks, usage?.marks);
   return {
     isDenied,
+    ...(marks === undefined ? {} : { marks: encodeMarks(marks) }),
+    ...(usage === undefined ? {} : { usage: encodeUsage(usage, prices) }),
     policyVersion,
     service,
     isDomainKnown,
@@ -174,6 +188,51 @@ export function encodeExplanation(
       ...use,
     })),
   };
+}
+
+function encodeMarks({ setHeaders, fallback }: RequestMarks): Init<typeof RequestMarksSchema> {
+  const tier = fallback?.kind === "header" ? [fallback.header] : [];
+  return {
+    // Of several of one name the last counts, as in Envoy.
+    headers: Object.fromEntries([...setHeaders, ...tier].map(({ name, value }) => [name, value])),
+    fallbackCluster: fallback?.kind === "cluster" ? fallback.cluster : "",
+  };
+}
+
+function encodeUsage(
+  { model, price, budgets, isDeniedByHidden }: ExplainedUsage,
+  prices: Policy["prices"],
+): Init<typeof UsageExplanationSchema> {
+  return {
+    model,
+    priceModel: price?.model ?? "",
+    isPriceKnown: price?.isKnown ?? false,
+    isDeniedByHidden,
+    budgets: budgets.map((explained) => {
+      const { budget, values, capacity, spent, reserved, estimate, retryUs } = explained;
+      const { isCapped, isOver, effect, isWarned } = explained;
+      return {
+        account: { budget: budget.name, values: [...values] },
+        ...encodeUnit(budget, prices),
+        capacity: wideOf(capacity),
+        spent: wideOf(spent),
+        reserved: wideOf(reserved),
+        estimate: wideOf(estimate.amount),
+        estimateSource: estimate.source,
+        isCapped,
+        isOver,
+        effect,
+        isWarned,
+        ...(retryUs === undefined ? {} : { retryAfter: durationOf(retryUs) }),
+      };
+    }),
+  };
+}
+
+/** What the amounts of a budget are of. */
+export function encodeUnit({ unit: { kind } }: BudgetPolicy, prices: Policy["prices"]) {
+  if (kind !== "money") return { unit: kind, currency: "", decimals: 0 };
+  return { unit: kind, currency: prices?.currency ?? "", decimals: prices?.decimals ?? 0 };
 }
 
 /** What only Envoy looks at. */

@@ -1,6 +1,7 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { ExplainCall, Explainer } from "../../decide/inspect/explain.js";
+import type { BudgetExplainer } from "../../decide/inspect/explain-budgets.js";
 import type { RuleCounters } from "../../decide/rate-limit/counters.js";
 import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { SharedRecords } from "../../fleet/records/shared-records.js";
@@ -43,6 +44,7 @@ export interface AdminServiceParts {
   readonly records: SharedRecords;
   readonly overrides: { current(): OverrideTable };
   readonly explainer: Explainer;
+  readonly budgetExplainer: BudgetExplainer;
   readonly peek: ExplainCall["peek"];
   /** Reads a policy that is not active, off the event loop. */
   readonly readCandidate: (files: readonly PolicyText[]) => Promise<ReadCandidate>;

@@ -23,6 +23,7 @@ import {
 import type { ReservationId, Settlement } from "../../core/budgets/budget-ledger.js";
 import { holderOf, numberOf } from "../../core/budgets/reservation-id.js";
 import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
+import { GenerationalMap } from "../../core/collections/generational-map.js";
 import {
   type AccountRow,
   accountsMax,
@@ -237,9 +238,11 @@ export class MemoryBudgets implements BudgetStore {
   }
 
   #holderOf(name: string): Holder {
-    const known = this.#holders.get(name) ?? new Holder();
-    this.#holders.set(name, known);
-    return known;
+    const known = this.#holders.get(name);
+    if (known !== undefined) return known;
+    const holder = new Holder();
+    this.#holders.set(name, holder);
+    return holder;
   }
 
   /** Expires some reservations of lost holders, those first whose leases ended first. */
@@ -303,8 +306,8 @@ interface Reservation {
   readonly untilMs: number;
 }
 
-/** The most marks of a holder; the oldest go. */
-const marksMax = 100_000;
+/** The most marks of a holder; the oldest go, and at least half of them stay. */
+const marksMax = 200_000;
 
 /** A replica, and what it has reserved. */
 class Holder {
@@ -317,14 +320,10 @@ class Holder {
    * Numbers whose costs are charged, or will be by their record: one without a record is charged
    * where it is not among them.
    */
-  readonly marks = new Set<number>();
+  readonly marks = new GenerationalMap<number, true>(marksMax);
 
   mark(number: number): void {
-    this.marks.add(number);
-    for (const oldest of this.marks) {
-      if (this.marks.size <= marksMax) return;
-      this.marks.delete(oldest);
-    }
+    this.marks.set(number, true);
   }
 
   lateOf(id: ReservationId, nowMs: number): Reservation | undefined {
@@ -346,7 +345,7 @@ interface StoredAccount extends Expiring {
   readonly key: AccountKey;
   /** Counts accounts, for pages. */
   readonly number: number;
-  readonly account: Account;
+  account: Account;
 }
 
 /** Accounts by budget, until they expire. */
@@ -362,12 +361,19 @@ class Accounts {
 
   set(key: AccountKey, account: Account, nowUs: number): void {
     const budget = budgetPartOf(key);
-    const own = this.#budgets.get(budget) ?? new Map<AccountKey, StoredAccount>();
-    this.#budgets.set(budget, own);
+    let own = this.#budgets.get(budget);
+    if (own === undefined) {
+      own = new Map();
+      this.#budgets.set(budget, own);
+    }
     const known = own.get(key);
-    if (known !== undefined) this.#heap.remove(known);
     const isLive = known !== undefined && known.expiresMs > msOf(nowUs);
     const expiresMs = keptUntilMs(account, nowUs, isLive ? known.expiresMs : 0);
+    if (known?.expiresMs === expiresMs) {
+      known.account = account;
+      return;
+    }
+    if (known !== undefined) this.#heap.remove(known);
     this.#count += 1;
     const number = known?.number ?? this.#count;
     const stored: StoredAccount = { key, number, account, expiresMs, heapPlace: undefined };
@@ -378,7 +384,8 @@ class Accounts {
   /** Whether accounts of a call that do not exist yet can be made. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
     const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
-    if (missing.length > 0) this.forgetExpired(nowUs);
+    if (missing.length === 0) return true;
+    this.forgetExpired(nowUs);
     const counts = new Map<string, number>();
     for (const { account } of missing) {
       const budget = budgetPartOf(account);

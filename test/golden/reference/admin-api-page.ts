@@ -165,6 +165,11 @@ function placeMessages(file: FileDescriptorProto): Pages {
       pages.set(name, pages.has(name) ? sharedPage : pageOf(service));
     }
   }
+  // Beside the budgets that they are of.
+  const budgetPage = pages.get("Budget");
+  for (const name of ["UsageExplanation", "BudgetExplanation"]) {
+    if (budgetPage !== undefined) pages.set(name, budgetPage);
+  }
   return pages;
 }
 

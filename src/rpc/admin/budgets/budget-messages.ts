@@ -8,11 +8,11 @@ import type {
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { AccountView, BudgetAdministration, TopUpView } from "../budget-parts.js";
-import { demandPart } from "../call.js";
+import { demandPart, domainOfBudget } from "../call.js";
 import { policyOf } from "../key-methods.js";
-import { durationOf, timeOf, wideOf } from "../messages.js";
+import { durationOf, encodeUnit, timeOf, wideOf } from "../messages.js";
 import { type AccountSums, usedRatioOf } from "./account-sums.js";
-import { type BudgetServiceParts, domainOfBudget, partText } from "./budget-requests.js";
+import { type BudgetServiceParts, partText } from "./budget-requests.js";
 
 /** What budgets, accounts and top-ups are on the wire. */
 
@@ -36,15 +36,11 @@ export function encodeBudget(
   budget: BudgetPolicy,
   sums?: MessageInitShape<typeof BudgetSumsSchema>,
 ): MessageInitShape<typeof BudgetSchema> {
-  const { name, unit, amount, services, models, per, period, over, warnAt } = budget;
+  const { name, amount, services, models, per, period, over, warnAt } = budget;
   const window = demandPart(parts.budgets).window(budget);
-  const { currency = "", decimals = 0 } = policyOf(parts).prices ?? {};
-  const isMoney = unit.kind === "money";
   return {
     name,
-    unit: unit.kind,
-    currency: isMoney ? currency : "",
-    decimals: isMoney ? decimals : 0,
+    ...encodeUnit(budget, policyOf(parts).prices),
     amount: wideOf(amount),
     services: [...(services ?? [])],
     models: [...models],

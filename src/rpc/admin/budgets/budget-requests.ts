@@ -4,7 +4,7 @@ import { auditEntry, reasonCharsMax } from "../../../core/base/audit-entry.js";
 import { textLengthMax } from "../../../decide/rate-limit/query.js";
 import type { AccountSelector } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { AccountPart, BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import { actorOf, callerOf, demandRole, notFound } from "../call.js";
+import { actorOf, callerOf, demandRole, domainOfBudget, notFound } from "../call.js";
 import { AdminFailure } from "../failures.js";
 import { keyNameBounds, policyOf } from "../key-methods.js";
 import type { RequestReader } from "../request-reader.js";
@@ -81,17 +81,6 @@ export function demandPartCount({ per }: BudgetPolicy, values: readonly string[]
   if (values.length === per.length) return;
   const parts = per.length === 0 ? "none" : per.map(partText).join(", ");
   throw new AdminFailure("invalid", `values: the budget needs one for each of its per: ${parts}`);
-}
-
-/** Undefined: the domains of its services are several, or none. */
-export function domainOfBudget(
-  parts: Pick<BudgetServiceParts, "policies">,
-  { services }: BudgetPolicy,
-): string | undefined {
-  const all = parts.policies.current()?.services ?? [];
-  const own = all.filter(({ name, usage }) => services?.includes(name) ?? usage !== undefined);
-  const domains = new Set(own.map(({ rateLimit }) => rateLimit?.domain));
-  return domains.size === 1 ? [...domains][0] : undefined;
 }
 
 /** The budgets that the caller may see, in the order of the policy. */

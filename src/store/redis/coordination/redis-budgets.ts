@@ -24,14 +24,14 @@ import {
 } from "../../coordination/budget-store.js";
 import { usageRowKey } from "../../coordination/memory-usage.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../scripts/connection.js";
-import { packBatch, packLaw, ReplyReader, readKey, readOutcomes, readRow } from "./budget-pack.js";
 import {
-  applyBudgetsScript,
   listScript,
   readAccountsScript,
   refundScript,
   renewScript,
-} from "./budget-scripts.js";
+} from "./budget-account-scripts.js";
+import { packBatch, packLaw, ReplyReader, readKey, readOutcomes, readRow } from "./budget-pack.js";
+import { applyBudgetsScript } from "./budget-scripts.js";
 import { addUsageScript, usagePageScript } from "./budget-usage-scripts.js";
 import { replyBytes } from "./fleet-script.js";
 

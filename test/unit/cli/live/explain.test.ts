@@ -93,6 +93,8 @@ describe("headgate explain --policy", () => {
     [["--host", "orders.example", "--header", "x-user"], 2, "write 'x-user: ann'"],
     [["--host", "orders.example", "--hits", "2"], 2, "--hits needs"],
     [["--path", "/"], 2, "need --host"],
+    [["--model", "gpt-4o"], 2, "need --host"],
+    [["--host", "orders.example", "--max-tokens", "-1"], 2, "--max-tokens must be"],
     [["shop"], 2, "pass a request"],
     [[], 2, "pass a request"],
     [["shop", "user=ann", "--hits", "0"], 2, "--hits must be a whole number"],
@@ -113,6 +115,68 @@ describe("headgate explain --policy", () => {
     const { code, err } = await explain("--policy", wrong, "shop", "user=ann");
     expect(code).toBe(3);
     expect(err).toContain("wrong.yaml:2");
+  });
+});
+
+const budgetedText = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: llm}
+spec:
+  prices: {currency: USD, models: [{model: gpt-*, input: 2.50, output: 10}]}
+  budgets:
+    - name: team-month
+      per: [{header: x-team}, model]
+      amount: 100 USD
+      period: month
+    - {name: small, amount: 9 tokens, period: day, warnAt: 0.5}
+    - {name: none, amount: 0 calls, period: day, over: {fallback: {cluster: cheap}}}
+    - {name: other, models: [claude*], amount: 1 calls, period: day}
+  services:
+    - {name: llm, hosts: [llm.example], usage: {model: body, declaredMax: body, from: body}}
+`;
+
+describe("headgate explain --policy of a service with budgets", () => {
+  const words = ["--host", "llm.example", "--header", "x-team: search", "--model", "gpt-4o"];
+
+  it("draws the accounts that a call is charged to, its estimates, and what follows", async () => {
+    const file = await folder.write("llm.yaml", budgetedText);
+    const { code, out, err } = await explain("--policy", file, ...words, "--max-tokens", "500");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(/^allowed {2}policy [0-9a-f]+, service llm\n/);
+    expect(out.split("\n").slice(1)).toMatchInlineSnapshot(`
+      [
+        "├─ call of model gpt-4o, priced as gpt-*",
+        "│  ├─ budget team-month of search, gpt-4o: the call fits",
+        "│  │  ├─ ░░░░░░░░░░  0.00 USD spent, 0.00 USD reserved of 100.00 USD",
+        "│  │  └─ the call reserves 0.0075 USD, initial estimate",
+        "│  ├─ budget small: the call fits, with a warning",
+        "│  │  ├─ ░░░░░░░░░░  0 tokens spent, 0 tokens reserved of 9 tokens",
+        "│  │  └─ the call reserves 9 tokens, initial estimate, capped at the capacity",
+        "│  └─ budget none: over, so the call falls back; its capacity is 0, so it never fits",
+        "│     ├─ ░░░░░░░░░░  0 calls spent, 0 calls reserved of 0 calls",
+        "│     └─ the call reserves 1 calls, capped at the capacity",
+        "└─ the request passes, but changes",
+        "   ├─ sets x-headgate-budget-warning: small",
+        "   └─ goes to cluster cheap",
+      ]
+    `);
+  });
+
+  it("denies a call that finds no room, as often as it is asked", async () => {
+    const file = await folder.write("llm.yaml", budgetedText.replace("100 USD", "0 USD"));
+    const { code, out } = await explain("--policy", file, ...words);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^denied/);
+    expect(out).toContain(
+      "budget team-month of search, gpt-4o: refused, its capacity is 0, so it never fits",
+    );
+  });
+
+  it("says of a model without a price what it costs", async () => {
+    const file = await folder.write("llm.yaml", budgetedText);
+    const { out } = await explain("--policy", file, "--host", "llm.example", "--model", "claude-5");
+    expect(out).toContain("model claude-5, which has no price, so it costs as much as the dearest");
+    expect(out).toContain("budget other: the call fits");
   });
 });
 

@@ -2,8 +2,11 @@ import { create } from "@bufbuild/protobuf";
 import { createContextValues, createHandlerContext } from "@connectrpc/connect";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { LearnedUsage } from "../../../../src/core/budgets/learned-usage.js";
+import { TopUpTable } from "../../../../src/core/budgets/top-up.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { Explainer } from "../../../../src/decide/inspect/explain.js";
+import { BudgetExplainer } from "../../../../src/decide/inspect/explain-budgets.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery, RateLimitQuery } from "../../../../src/decide/rate-limit/query.js";
@@ -339,6 +342,12 @@ class World {
       ...this.#parts,
       explainer: this.#explainer,
       peek: this.#peek,
+      budgetExplainer: new BudgetExplainer({
+        learned: new LearnedUsage(),
+        topUps: new TopUpTable([]),
+        digest: (one) => one,
+        read: async () => [],
+      }),
       readCandidate: async () => ({ kind: "failed", message: "there is none" }),
     });
     const { address, ...sent } = sentOf(ask);

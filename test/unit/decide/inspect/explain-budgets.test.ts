@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { LearnedUsage } from "../../../../src/core/budgets/learned-usage.js";
+import { BudgetExplainer } from "../../../../src/decide/inspect/explain-budgets.js";
+import { BudgetRig, policyOfText } from "../../../support/budget-rig.js";
+
+const text = `apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: llm}
+spec:
+  budgets:
+    - {name: own, services: [llm], per: [{header: x-team}], amount: 1_000 outputTokens, period: day}
+    - {name: other, services: [llm], amount: 1_000 outputTokens, period: day}
+    - {name: none, services: [shut], amount: 0 outputTokens, period: day}
+  services:
+    - name: llm
+      hosts: [llm.example]
+      usage: {model: {fixed: m}, from: body, estimate: {initial: 100}}
+    - {name: shut, hosts: [shut.example], usage: {model: {fixed: m}, from: body}}
+`;
+
+function open() {
+  const rig = new BudgetRig(text);
+  const explainer = new BudgetExplainer({
+    learned: new LearnedUsage(),
+    topUps: rig.topUps,
+    digest: (one) => `d${one.length}`,
+    read: (accounts) => rig.store.read(accounts),
+  });
+  const explain = (
+    service: string,
+    hidden: readonly string[] = [],
+    sight: "verdict" | "none" = "verdict",
+  ) => {
+    const found = rig.policy.services.find(({ name }) => name === service);
+    if (found === undefined) throw new Error("no such service");
+    return explainer.explain({
+      policy: policyOfText(text),
+      service: found,
+      request: { headers: new Map([["x-team", "a"]]), attributes: new Map(), isObserved: false },
+      sightOf: ({ name }) => (hidden.includes(name) ? sight : "all"),
+      epochUs: rig.clock.epochUs(),
+    });
+  };
+  return { rig, explain };
+}
+
+describe("BudgetExplainer", () => {
+  it("shows an account as it is, and what a call reserves", async () => {
+    const { rig, explain } = open();
+    await rig.spend("own", ["a"], { estimate: 1, cost: 850 });
+    await rig.spend("own", ["a"], { estimate: 40 });
+    const explained = await explain("llm");
+    expect(explained?.budgets[0]).toMatchObject({
+      spent: 850,
+      reserved: 40,
+      capacity: 1_000,
+      isOver: false,
+      effect: "fits",
+      estimate: { amount: 100, source: "initial" },
+    });
+    rig.close();
+  });
+
+  it("says that a call is refused by a budget that the caller may not see", async () => {
+    const { rig, explain } = open();
+    await rig.spend("other", [], { estimate: 1, cost: 1_000 });
+    expect((await explain("llm"))?.isDenied).toBe(true);
+    const hidden = await explain("llm", ["other"]);
+    expect(hidden?.budgets.map(({ budget }) => budget.name)).toEqual(["own"]);
+    expect(hidden).toMatchObject({ isDenied: true, isDeniedByHidden: true });
+    // A candidate's amounts are of the caller's choice: its verdict would tell what is spent.
+    expect(await explain("llm", ["other"], "none")).toMatchObject({ isDenied: false });
+    rig.close();
+  });
+
+  it("gives no time for an account without a capacity", async () => {
+    const { rig, explain } = open();
+    const [only] = (await explain("shut"))?.budgets ?? [];
+    expect(only).toMatchObject({ capacity: 0, isOver: true, effect: "refuse" });
+    expect(only?.retryUs).toBeUndefined();
+    rig.close();
+  });
+});
