@@ -19,10 +19,12 @@ export function decodeBatch(keys: readonly LimitKey[], bytes: Buffer): readonly 
     const place = packed.peekUint16();
     const charges = Array.from({ length: chargeCount }, () => decodeCharge(keys, packed));
     requests.push({ charges, multiplicity });
-    const [charge] = charges;
-    if (charge === undefined || (runLength > 1 && chargeCount > 1)) throw new Error("a bad run");
+    if (charges.length === 0) throw new Error("a bad run");
     for (let i = 1; i < runLength; i += 1) {
-      requests.push({ charges: [{ ...charge, key: keyAt(keys, place + i) }], multiplicity });
+      // Of one charge the next keys follow; of several, their positions do.
+      const placeOf = (): number => (chargeCount === 1 ? place + i : packed.uint16());
+      const others = charges.map((charge) => ({ ...charge, key: keyAt(keys, placeOf()) }));
+      requests.push({ charges: others, multiplicity });
     }
   }
   return requests;

@@ -69,7 +69,7 @@ export function addExplain(program: Command, context: CommandContext): void {
     examples: `
   headgate explain shop plan=free,user=ann
   headgate explain --host shop.example --path /cart --header 'x-user: ann'
-  headgate explain --host llm.example --header 'x-team: search' --model gpt-4o --max-tokens 500
+  headgate explain --host llm.example --model gpt-4o --max-tokens 500
   headgate explain shop plan=free,user=ann --candidate new.yaml
   headgate explain --policy policy.yaml shop plan=free,user=ann
   headgate explain shop plan=free,user=ann -o json | jq .current.isDenied`,
