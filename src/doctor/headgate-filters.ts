@@ -1,5 +1,5 @@
+import { roleHeader } from "../core/admission/exchange-messages.js";
 import type { PlainMap } from "../generate/base/plain-tree.js";
-import { roleHeader } from "../generate/envoy/http/usage.js";
 import type { DoctorInput } from "./diagnostic.js";
 import type { HttpChain, HttpFilter } from "./envoy-dump.js";
 import { isOfType, mapAt, mapsAt, textAt } from "./json-access.js";

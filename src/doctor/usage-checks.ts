@@ -1,6 +1,5 @@
 import { isPlainList, type PlainMap } from "../generate/base/plain-tree.js";
-import { readsBodies } from "../generate/envoy/http/ext-proc.js";
-import { observesBodies } from "../generate/envoy/http/usage.js";
+import { observesBodies, readsBodies } from "../policy/budgets/budget-policy.js";
 import { quoteText } from "../policy/problems/problem.js";
 import { clusterNames } from "../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";

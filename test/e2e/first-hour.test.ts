@@ -85,10 +85,10 @@ async function emptyFolder(programs: readonly string[] = []): Promise<{
 describe("the package", () => {
   it("is small, has no dependencies, and carries what it needs and no more", async () => {
     const { packed, folder } = installed;
-    expect(packed.size).toBeLessThan(2_600_000);
+    expect(packed.size).toBeLessThan(2_750_000);
     expect(packed.unpackedSize).toBeLessThan(11_000_000);
     // The library has 59 of them, for each module its types.
-    expect(packed.entryCount).toBeLessThan(210);
+    expect(packed.entryCount).toBeLessThan(220);
     const allowed = [
       /^(?:README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|package\.json)$/,
       /^envoy\/(?:demo|waiting-room|three-layers|llm)\/(?:edge\/envoy|policy|policy\.tests)\.yaml$/,

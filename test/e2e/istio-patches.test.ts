@@ -21,13 +21,16 @@ import { waitFor } from "../support/wait.js";
  */
 const stage = useStage("file");
 
-const clusters = ["orders", "search", "users"].flatMap((name) => [
-  { name: `outbound|8080||${name}.shop.svc.cluster.local`, service: hostOf(name) },
-  { name: `outbound|9090||${name}.shop.svc.cluster.local`, service: hostOf(name) },
+const ofModels = ["models", "embeddings", "cheaper"];
+
+const clusters = ["orders", "search", "users", ...ofModels].flatMap((name) => [
+  { name: `outbound|8080||${hostOf(name)}`, service: hostOf(name) },
+  { name: `outbound|9090||${hostOf(name)}`, service: hostOf(name) },
 ]);
 
 function hostOf(name: string): string {
-  return `${name}.shop.svc.cluster.local`;
+  const namespace = ofModels.includes(name) ? "llm" : "shop";
+  return `${name}.${namespace}.svc.cluster.local`;
 }
 
 const headgate = [
@@ -38,7 +41,7 @@ const headgate = [
 async function proxyFor(path: string): Promise<MeshProxy> {
   const listenerPort = await freePort();
   if (path === "gateway.yaml") {
-    const hosts = ["orders", "search", "other"].flatMap((name) =>
+    const hosts = ["orders", "search", "other", ...ofModels].flatMap((name) =>
       [80, 443].map((port) => ({
         name: `${name}.example.com:${port}`,
         cluster: "outbound|8080||orders.shop.svc.cluster.local",
@@ -70,6 +73,8 @@ async function proxyFor(path: string): Promise<MeshProxy> {
       ...(own === "users"
         ? [{ name: "inbound|80||", service: "users.accounts.svc.cluster.local" }]
         : []),
+      // Sidecars know all services of the mesh.
+      ...clusters,
       ...headgate,
     ],
   };

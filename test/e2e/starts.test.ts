@@ -61,7 +61,7 @@ describe("a start", () => {
   it.each([
     ["version", [], 5],
     ["check", [lazyFile("check", commands)], 12],
-    ["explain", [lazyFile("explain", commands)], 15],
+    ["explain", [lazyFile("explain", commands)], 16],
     ["serve", [serve, service, "app/base/logger.js"], 16],
   ])("of %s reads few files", (_name, files, countMax) => {
     const texts = loadedTexts("cli/main.js", program, ...files);

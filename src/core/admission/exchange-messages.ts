@@ -67,6 +67,9 @@ export type ExchangeMessage =
   /** Not a ProcessingRequest. */
   | { readonly kind: "malformed" };
 
+/** Metadata of a stream that tells the filter which shows responses from the one that asks. */
+export const roleHeader = "x-headgate-role";
+
 /** The namespace of our dynamic metadata. */
 export const metadataNamespace = "headgate";
 

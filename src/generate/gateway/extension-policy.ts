@@ -1,3 +1,4 @@
+import { readsBodies } from "../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
@@ -6,7 +7,7 @@ import { isPlainList, mapIn } from "../base/plain-tree.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { replicaEjection, streamsMax } from "../envoy/base/headgate-clusters.js";
-import { extProcFilter, processingMode, readsBodies, usesExtProc } from "../envoy/http/ext-proc.js";
+import { extProcFilter, processingMode, usesExtProc } from "../envoy/http/ext-proc.js";
 import { existingFor } from "../merge/merge-into.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {

@@ -1,3 +1,4 @@
+import { observesBodies } from "../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
@@ -13,13 +14,7 @@ import { priorityHeaderFilters, priorityHeaderPerHost } from "../envoy/http/prio
 import { quotaFilters, quotasPerRoute } from "../envoy/http/quota-filter.js";
 import { roomRoutes } from "../envoy/http/room-routes.js";
 import { shedRoutes } from "../envoy/http/shed-routes.js";
-import {
-  measuredHost,
-  observesBodies,
-  usageFilter,
-  usageFilterName,
-  usagePerRoute,
-} from "../envoy/http/usage.js";
+import { measuredHost, usageFilter, usageFilterName, usagePerRoute } from "../envoy/http/usage.js";
 import { extProcOf, serviceExtProc } from "./extension-policy.js";
 import {
   envoyGatewayVersion,

@@ -107,6 +107,20 @@ export function readsRequestBody({ model, declaredMax }: ServiceUsage): boolean 
   return model.kind === "body" || declaredMax?.kind === "body";
 }
 
+/** Whether Headgate decides on a service's requests once it has seen their bodies. */
+export function readsBodies({ usage }: MeasuredService): boolean {
+  return usage !== undefined && readsRequestBody(usage);
+}
+
+/** Whether a service's usage is in bodies of its responses. */
+export function observesBodies({ usage }: MeasuredService): boolean {
+  return usage?.source.kind === "body";
+}
+
+interface MeasuredService {
+  readonly usage: ServiceUsage | undefined;
+}
+
 /** Whether calls of a service are charged to a budget, if their model is. */
 export function isBudgeted(
   { name, usage }: { readonly name: string; readonly usage: ServiceUsage | undefined },

@@ -23,7 +23,7 @@ import type { ModelSource, ServiceUsage, UsageSource } from "./budget-policy.js"
 import { modelName } from "./model-pattern.js";
 
 /** Bytes of a request's body that may be read to decide about it. */
-const requestBodyBounds: NumberBounds = { min: 1_024, max: 16 * 2 ** 20 };
+const requestBodyBounds: NumberBounds = { min: 1_024, max: 8 * 2 ** 20 };
 
 /** The longest call. */
 const callBounds: DurationBounds = { minMs: 1_000, maxMs: 86_400_000 };

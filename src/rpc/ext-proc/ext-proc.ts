@@ -9,10 +9,11 @@ import {
   type PartMessage,
   stepExchange,
 } from "../../core/admission/exchange.js";
-import type {
-  ExchangeMessage,
-  ExchangeReply,
-  Refusal,
+import {
+  type ExchangeMessage,
+  type ExchangeReply,
+  type Refusal,
+  roleHeader,
 } from "../../core/admission/exchange-messages.js";
 import { reasonHeader } from "../../core/admission/refusal.js";
 import { grpcStatuses } from "../../core/base/grpc-status.js";
@@ -43,9 +44,6 @@ const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 /** Stream metadata that names the service, as the route's `grpc_initial_metadata` sets it. */
 const serviceNameField = "x-headgate-service";
 
-/** Stream metadata that says what the stream is for. Absent: it asks. */
-const roleField = "x-headgate-role";
-
 /** The role of streams that show responses. */
 const usageRole = "usage";
 
@@ -53,7 +51,7 @@ const usageRole = "usage";
  * The largest message, in bytes: the largest body that Envoy is set up to buffer for us, and what
  * goes with it.
  */
-const processBytesMax = 17_039_360;
+const processBytesMax = 8_650_752;
 
 /** Bytes to messages and back: an `ExtProcCodec`. */
 interface ExchangeCodec {
@@ -81,7 +79,7 @@ export interface ExternalProcessorParts {
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
   const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
-    call.metadata(roleField) === usageRole
+    call.metadata(roleHeader) === usageRole
       ? observeUsage(parts.usage, call, answers)
       : new Exchange(parts, call, answers);
   const method = { kind: "bidi", name: "Process", bytesMax: processBytesMax, open } as const;

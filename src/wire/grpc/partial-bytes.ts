@@ -5,7 +5,7 @@ import { Tally } from "../../core/collections/tally.js";
  * The most bytes of requests that one peer, by its identity, may have begun and not finished;
  * a request above is refused. Requests of Envoy come whole in one frame, bodies in many.
  */
-export const peerPartialBytesMax = 33_554_432;
+export const peerPartialBytesMax = 16_777_216;
 
 /** The same for all peers of a server together. */
 export const serverPartialBytesMax = 67_108_864;

@@ -1,6 +1,6 @@
 import { expectedTimeoutHeader, grpcTimeoutHeader } from "../../../core/admission/deadline.js";
 import { orcaHeader } from "../../../core/admission/orca.js";
-import { readsRequestBody } from "../../../policy/budgets/budget-policy.js";
+import { readsBodies } from "../../../policy/budgets/budget-policy.js";
 import {
   addBudgetNeeds,
   addRequestNeeds,
@@ -137,11 +137,6 @@ function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): T
   if (longestMs === 0) return undefined;
   const why = "The longest delay of a limit and maxWait of a queue, plus 200 ms.";
   return noted(why, durationText(longestMs + announcedWaitMarginMs));
-}
-
-/** Whether Headgate decides on a service's requests once it has seen their bodies. */
-export function readsBodies({ usage }: ServicePolicy): boolean {
-  return usage !== undefined && readsRequestBody(usage);
 }
 
 /** @param service whose requests alone it is for; undefined: any */

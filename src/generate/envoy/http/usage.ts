@@ -1,5 +1,6 @@
+import { roleHeader } from "../../../core/admission/exchange-messages.js";
 import { fallbackHeader } from "../../../core/limits/request-marks.js";
-import { readsRequestBody } from "../../../policy/budgets/budget-policy.js";
+import { observesBodies, readsRequestBody } from "../../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { softAnswers } from "../../../policy/services/soft-answers.js";
 import { defaultBlocks } from "../../../policy/upstream/default-upstream.js";
@@ -13,19 +14,11 @@ import { durationText, typed } from "../base/values.js";
 /** The second ext_proc filter, which shows Headgate what responses say of their usage. */
 export const usageFilterName = "envoy.filters.http.ext_proc.usage";
 
-/** Tells a stream of the second filter from one that asks. */
-export const roleHeader = "x-headgate-role";
-
 /**
  * How long Envoy keeps the stream of an observed response open after the response, in milliseconds:
  * less than Headgate waits for it (`usageGraceMs`), and long enough for what is on its way.
  */
 const observerCloseMs = 1_000;
-
-/** Whether a service's usage is in bodies of its responses. */
-export function observesBodies({ usage }: ServicePolicy): boolean {
-  return usage?.source.kind === "body";
-}
 
 /**
  * Shows Headgate the bodies of responses, and waits for nothing; undefined where no service reports

@@ -38,7 +38,7 @@ function sampleOf(form: Form): unknown {
     case "duration":
       return formatDuration(Math.min(form.bounds.maxMs, Math.max(form.bounds.minMs, 1_000)));
     case "bytes":
-      return "16Mi";
+      return `${Math.min(form.bounds.max / 2 ** 20, 16)}Mi`;
     case "flag":
     case "ratelimitBoolean":
       return true;
