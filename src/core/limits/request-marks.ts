@@ -20,8 +20,12 @@ export function isMarking({ over, warn }: Limit): boolean {
   return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
 }
 
-/** The header that a fallback sets. */
-export function fallbackField(fallback: FallbackRoute): HeaderField {
+/** All headers that marks set, that of a fallback last. */
+export function markFields({ setHeaders, fallback }: RequestMarks): readonly HeaderField[] {
+  return fallback === undefined ? setHeaders : [...setHeaders, fallbackField(fallback)];
+}
+
+function fallbackField(fallback: FallbackRoute): HeaderField {
   return fallback.kind === "header"
     ? fallback.header
     : { name: fallbackHeader, value: fallback.cluster };

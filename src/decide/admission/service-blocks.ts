@@ -12,7 +12,7 @@ import {
 import type { Random } from "../../core/base/clock.js";
 import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { fallbackField, type RequestMarks } from "../../core/limits/request-marks.js";
+import { markFields, type RequestMarks } from "../../core/limits/request-marks.js";
 import { requestKey } from "../../policy/services/callers.js";
 import type { AdmissionPolicy, KeyedPermits } from "../../policy/services/service-admission.js";
 import type { IndexedService } from "../../policy/services/service-index.js";
@@ -304,18 +304,13 @@ class AdmissionTerms {
  */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
   if (marks === undefined) return terms;
-  const { setHeaders, fallback } = marks;
-  const all = [...terms.setHeaders, ...setHeaders];
-  if (fallback === undefined) return { ...terms, setHeaders: all };
-  const sent = {
-    ...terms,
-    setHeaders: [...all, fallbackField(fallback)],
-    clearsRoute: true,
-  } as const;
-  if (fallback.kind === "header") return sent;
+  const { fallback } = marks;
+  const sent = { ...terms, setHeaders: [...terms.setHeaders, ...markFields(marks)] };
+  if (fallback === undefined) return sent;
+  if (fallback.kind === "header") return { ...sent, clearsRoute: true };
   // Generated routes look at it: unlike a header, no caller can say it.
   const metadata = new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster]] as const);
-  return { ...sent, metadata };
+  return { ...sent, clearsRoute: true, metadata };
 }
 
 function passed(terms: AdmissionGrant): AdmissionVerdict {

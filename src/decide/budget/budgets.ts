@@ -7,6 +7,7 @@ import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { PriceIndex } from "../../core/budgets/price.js";
 import { readReservationId } from "../../core/budgets/reservation-id.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
+import { cutModel } from "../../core/usage/usage-fields.js";
 import type { UnrecognisedReason } from "../../core/usage/usage-reader.js";
 import { isBudgeted } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
@@ -130,7 +131,7 @@ export class Budgets {
     const id = readReservationId(textOf(metadata.get("reservation")));
     if (accounts === undefined || (id === undefined && accounts.length > 0)) return undefined;
     const { clock, learned } = this.#shared;
-    const model = textOf(metadata.get("model")).slice(0, modelLengthMax);
+    const model = cutModel(textOf(metadata.get("model")));
     const requestBytes = numberOf(metadata.get("requestBytes"));
     const nowMs = Math.round(clock.epochUs() / 1_000);
     const startedMs = numberOf(metadata.get("startedMs")) ?? nowMs;
@@ -211,9 +212,6 @@ export class Budgets {
     });
   }
 }
-
-/** Longer names of models are cut, as in `CallFacts`. */
-const modelLengthMax = 128;
 
 function textOf(value: ScalarValue | undefined): string {
   return typeof value === "string" ? value : "";

@@ -210,38 +210,36 @@ class Exchange implements BidiReader, AdmissionCall {
   }
 }
 
-const tooLargeReason = "The request's header fields exceed the maximum size.";
-
 /**
  * Answers a request that is larger than is read, where an error would let it pass. The type of the
  * request is unknown, so the body is words, which Envoy makes gRPC's message where it is gRPC.
- *
- * Source: RFC 6585, section 5 (431).
  */
-const tooLargeRefusal: Refusal = {
-  status: httpStatuses.requestHeaderFieldsTooLarge,
-  grpcStatus: grpcStatuses.resourceExhausted,
-  headers: [
-    { name: reasonHeader, value: tooLargeReason },
-    { name: "content-type", value: "text/plain" },
-  ],
-  body: tooLargeReason,
-  details: "headgate_request_too_large",
-};
+function refusalInWords(status: number, reason: string, details: string): Refusal {
+  return {
+    status,
+    grpcStatus: grpcStatuses.resourceExhausted,
+    headers: [
+      { name: reasonHeader, value: reason },
+      { name: "content-type", value: "text/plain" },
+    ],
+    body: reason,
+    details,
+  };
+}
 
-const largeBodyReason = "The request's body exceeds the maximum size.";
+/** Source: RFC 6585, section 5 (431). */
+const tooLargeRefusal = refusalInWords(
+  httpStatuses.requestHeaderFieldsTooLarge,
+  "The request's header fields exceed the maximum size.",
+  "headgate_request_too_large",
+);
 
-/** Answers a request whose body is larger than is read. Source: RFC 9110, section 15.5.14. */
-const largeBodyRefusal: Refusal = {
-  status: httpStatuses.contentTooLarge,
-  grpcStatus: grpcStatuses.resourceExhausted,
-  headers: [
-    { name: reasonHeader, value: largeBodyReason },
-    { name: "content-type", value: "text/plain" },
-  ],
-  body: largeBodyReason,
-  details: "headgate_body_too_large",
-};
+/** Source: RFC 9110, section 15.5.14 (413). */
+const largeBodyRefusal = refusalInWords(
+  httpStatuses.contentTooLarge,
+  "The request's body exceeds the maximum size.",
+  "headgate_body_too_large",
+);
 
 /** What Envoy is told of a fault; it logs this, and a person reads it. */
 const faultRows: Readonly<

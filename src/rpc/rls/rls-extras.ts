@@ -13,7 +13,7 @@ import {
   reportedRuleText,
   ruleHeader,
 } from "../../core/limits/reported-rule.js";
-import { fallbackField } from "../../core/limits/request-marks.js";
+import { markFields } from "../../core/limits/request-marks.js";
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { ReportedRules, refusingRule } from "../../decide/rate-limit/refusing-rule.js";
@@ -74,6 +74,7 @@ export class ResponseExtras {
   /** What one response carries. */
   of(call: RespondedCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
+    const { marks } = call.verdict;
     const asked = this.needsAsked ? call.asked : undefined;
     const reportedRule = this.#reportedRule(call);
     const metadata = {
@@ -82,7 +83,8 @@ export class ResponseExtras {
     };
     return {
       headers: [...headers, ...namingHeaders(reportedRule)],
-      requestHeaders: [...requestHeaders, ...markHeaders(call.verdict)],
+      // Envoy does not choose the route again: a fallback's header is for whoever reads it later.
+      requestHeaders: [...requestHeaders, ...(marks === undefined ? [] : markFields(marks))],
       body,
       metadata,
     };
@@ -132,13 +134,6 @@ export class ResponseExtras {
       tellsWait: this.#options.tellsWait,
     });
   }
-}
-
-/** Envoy does not choose the route again: a fallback's header is for whoever reads it later. */
-function markHeaders({ marks }: Verdict): readonly Header[] {
-  if (marks === undefined) return [];
-  const { setHeaders, fallback } = marks;
-  return fallback === undefined ? setHeaders : [...setHeaders, fallbackField(fallback)];
 }
 
 function namingHeaders(reportedRule: ReportedRule | undefined): readonly Header[] {

@@ -50,6 +50,7 @@ export function extProcFilter(
   const needs = needsOf(asking, rooms, context.policy);
   const [headers, attributes] = [[...needs.headers].sort(), [...needs.attributes].sort()];
   const isSampled = asking.some(({ admission }) => (admission?.sampleRatio ?? 1) < 1);
+  const answersOf = softAnswers(context.policy);
   return httpFilter("ext_proc", "ExternalProcessor", {
     grpc_service: envoyGrpc(context.headgateClusters.decisions),
     stat_prefix: "headgate",
@@ -72,12 +73,10 @@ export function extProcFilter(
     forward_rules: noted("The headers that the policy uses. Other headers are not sent.", {
       allowed_headers: { patterns: headers.map((exact) => ({ exact })) },
     }),
-    mutation_rules: mutationRules(asking, context.policy, rooms.length > 0),
+    mutation_rules: mutationRules(asking, answersOf, rooms.length > 0),
     metadata_options: metadataOptions(asking),
     // Where requests fall back, Envoy chooses the route again when Headgate says so.
-    ...(asking.some((service) => softAnswers(context.policy)(service).isRouted)
-      ? {}
-      : keptRoute(context)),
+    ...(asking.some((service) => answersOf(service).isRouted) ? {} : keptRoute(context)),
   });
 }
 
@@ -159,13 +158,13 @@ export function processingMode(service?: ServicePolicy): Tree {
 
 function mutationRules(
   services: readonly ServicePolicy[],
-  policy: GeneratedPolicy,
+  answersOf: ReturnType<typeof softAnswers>,
   hasRooms: boolean,
 ): Tree {
   const names = services.flatMap((service) => {
     const { priority, admission } = service;
     const stated = admission?.deadline?.header;
-    const own = [priority.header, ...softAnswers(policy)(service).headers];
+    const own = [priority.header, ...answersOf(service).headers];
     return stated === undefined ? own : [...own, stated];
   });
   const own = names.filter((name) => !name.startsWith("x-headgate-"));
