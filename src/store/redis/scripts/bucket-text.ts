@@ -1,47 +1,26 @@
 import { exactText } from "./exact-text.js";
 
 /** How much longer than it needs a key is kept: this part of the need, and `keptLongerMs`. */
-export const keptLongerRatio = 0.25;
+const keptLongerRatio = 0.25;
 
 /** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
-export const keptLongerMs = 1_000;
+const keptLongerMs = 1_000;
 
 /** A drain time counts as at most this, about 35 years; as in `core/limits/gcra`. */
-export const drainTimeMsMax = 2 ** 50 / 1_000;
+const drainTimeMsMax = 2 ** 50 / 1_000;
 
 /**
  * Reading and keeping any bucket, in Lua: a part of the take script, whose `stored` holds three
- * numbers of each key: level, time and expiry. `expiresAt` says what becomes of those that were
- * changed.
+ * numbers of each key: level, time and expiry. `keptBy` says how its expiry follows from the level.
  */
 export const bucketsText = `
 local floorMulDiv
 
--- Keeps a level as of now until it has drained, or its window has ended. One that does not drain is
--- left as others stored it.
+-- Keeps a level as of now. One that does not drain is left as others stored it.
 
 local function keep(k, i, level)
-  local drain, untilUs, j = drainOf[i], untilOf[i], 3 * k
-  if drain == 0 then return end
-  if level == 0 then
-    stored[j - 2], stored[j - 1], stored[j], expiresAt[k] = 0, nowUs, 0, forgotten
-    return
-  end
-  local spanMs
-  if untilUs then
-    spanMs = (untilUs - nowUs) / 1000
-  else
-    spanMs = level / drain * periodOf[i] / 1000
-    if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
-  end
-  if nowMs + spanMs + 1 > stored[j] then
-    local expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
-    stored[j] = expiresMs - expiresMs % 1
-    expiresAt[k] = stored[j]
-  elseif not expiresAt[k] then
-    expiresAt[k] = unchanged
-  end
-  stored[j - 2], stored[j - 1] = level, nowUs
+  if drainOf[i] == 0 then return end
+  stored[3 * k - 2], stored[3 * k - 1], keptBy[k] = level, nowUs, keptByOf[i]
 end
 
 -- The level of a key now, by the limit of a charge; and its bucket, as level and time. A time in
@@ -69,5 +48,31 @@ ${exactText}
     drained = floorMulDiv(elapsed, drain, period, level)
   end
   return level - drained, level, tUs
+end
+`;
+
+/**
+ * Writes the keys that were changed, each kept until it has drained, or its window has ended. An
+ * empty one is deleted.
+ */
+export const writeText = `
+for k = 1, keyCount do
+  local by = keptBy[k]
+  if by then
+    local level, expiresMs = stored[3 * k - 2], stored[3 * k]
+    if level == 0 then
+      call('DEL', keys[k])
+    else
+      local spanMs = by < 0 and -by or level * by
+      if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+      if nowMs + spanMs + 1 <= expiresMs then
+        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'KEEPTTL')
+      else
+        expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
+        expiresMs = expiresMs - expiresMs % 1
+        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'PXAT', expiresMs)
+      end
+    end
+  end
 end
 `;
