@@ -4,6 +4,7 @@ import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
 import { lawOf } from "../simulation/law-scenarios.js";
+import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { layOut } from "./report.js";
 
@@ -52,7 +53,7 @@ export function measureFleetLoop({ nodeCount, serviceCount } = namedFleet): Flee
       ),
     );
     const before = process.cpuUsage();
-    snapshot = loop.update(reports, nowMs);
+    snapshot = allTurns(loop.update(reports, nowMs));
     const { user, system } = process.cpuUsage(before);
     if (second > warmUpCount) usedUs += user + system;
   }

@@ -9,6 +9,7 @@ import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
+import { SpareBuffers } from "../../wire/grpc/grpc-message.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -117,6 +118,7 @@ function createTransport({ plane, config, clock, random, onBug }: ControlPortPar
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     receivedBytesMax: controlMessageBytesMax,
+    spareBuffers: new SpareBuffers(),
     onBug,
     isLate: () => false,
     onDropped: () => {},

@@ -212,7 +212,8 @@ export class SharedLoop {
       const reports = await this.#gather();
       const pressures = [...this.#replicas.values()].flatMap(({ services }) => services);
       const nowMs = this.#options.clock.monotonicMs();
-      await this.#publish(this.#leaderTerm.decide(reports, pressures, nowMs));
+      const fleet = await this.#inTurns(this.#leaderTerm.decide(reports, pressures, nowMs));
+      await this.#publish(fleet);
     });
   }
 

@@ -176,6 +176,18 @@ export class FieldReader {
     return read(this.#bytes, this.#partStart, this.#at);
   }
 
+  /**
+   * What is made of a field's bytes where they stand; undefined: nothing is, and the field is still
+   * to be read, entered or passed over.
+   */
+  tryPart<Made>(read: (bytes: Buffer, start: number, end: number) => Made | undefined) {
+    const before = this.#at;
+    const end = this.#endOfPart();
+    const made = read(this.#bytes, this.#at, end);
+    this.#at = made === undefined ? before : end;
+    return made;
+  }
+
   /** A field's bytes, in place. */
   part(): Uint8Array {
     this.pass();

@@ -266,7 +266,9 @@ describe("SharedLoop", () => {
     await clock.advanceAsync(1_000, 250);
     const [maker] = makers;
     if (maker === undefined) throw new Error("it leads");
-    maker.update = () => ({ ...large.snapshot, term: 7, leaderId: "a1", version: 100 });
+    maker.update = function* () {
+      return { ...large.snapshot, term: 7, leaderId: "a1", version: 100 };
+    };
     await clock.advanceAsync(1_000, 250);
     expect(loop.counts.leftOut).toBe(leftOut + 1);
     await loop.stop();
