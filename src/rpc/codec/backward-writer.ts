@@ -79,6 +79,16 @@ export class BackwardWriter {
     this.#slab.writeDoubleLE(value, this.#at);
   }
 
+  /** Overwrites the eight bytes that are so many behind what was written last. */
+  doubleAt(place: number, value: number): void {
+    this.#slab.writeDoubleLE(value, this.#at + place);
+  }
+
+  /** The same with one byte. */
+  byteAt(place: number, value: number): void {
+    this.#slab[this.#at + place] = value;
+  }
+
   /** The length and tag of what was written since the writer was at `end`. */
   message(tag: number, end: number): void {
     this.varint(end - this.#at);

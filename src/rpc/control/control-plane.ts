@@ -16,6 +16,7 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
 import { ControlCounts, ControlStreams, controlStreamsMax } from "../nodes/control-stream.js";
 import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
+import { LayerBuilder } from "../nodes/layer-values.js";
 import { createLoadReportingService } from "../nodes/load-report.js";
 import { createMetricsService } from "../nodes/metrics-sink.js";
 import { type Node, NodeRegistry, nodesMax } from "../nodes/node-registry.js";
@@ -219,12 +220,16 @@ export class ControlPlane {
       return isKnown ? this.#withRooms(bareLayer(plan)) : undefined;
     }
     const untilMs = madeAtMs === undefined ? undefined : madeAtMs + snapshotSpreadMs + ttlMs;
-    return this.#withRooms(layerOf(node, { snapshot, gates, untilMs }, plan));
+    const layer = layerOf(node, { snapshot, gates, untilMs }, plan);
+    return this.#withRooms(layer, node.ledger.sentLayer?.values);
   }
 
-  #withRooms(layer: NodeLayer): NodeLayer {
+  #withRooms(layer: NodeLayer, likely?: NodeLayer["values"]): NodeLayer {
     if (this.#roomValues.size === 0) return layer;
-    return { ...layer, values: new Map([...layer.values, ...this.#roomValues]) };
+    const values = new LayerBuilder(likely);
+    for (const [key, value] of layer.values) values.set(key, value);
+    for (const [key, value] of this.#roomValues) values.set(key, value);
+    return { ...layer, values: values.finish() };
   }
 }
 
