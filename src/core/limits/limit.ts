@@ -173,6 +173,8 @@ export interface Limit {
    * The maximum factor by which an operator's override may raise it. Absent: `defaultOverrideMax`.
    */
   readonly overrideMax?: number;
+  /** Counts hits of all regions together. Absent: of this region alone. */
+  readonly spread?: "global";
 }
 
 /** One level of a rule's path: the descriptor entry that it matches. */
