@@ -289,7 +289,18 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
   const soft = { ...(over !== undefined && { over }), ...(warn !== undefined && { warn }) };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...soft, ...most, ...spread };
+  return {
+    hits,
+    ...pace,
+    burst,
+    ...counted,
+    role,
+    peek,
+    onStoreFailure,
+    ...soft,
+    ...most,
+    ...spread,
+  };
 }
 
 /**
