@@ -1,3 +1,4 @@
+import { regionsMax } from "../../core/limits/lending.js";
 import type { OptionValues } from "../options/options.js";
 import { regionName, regionNameRule } from "../options/region-options.js";
 import { chooseRegionRedis, type RedisChoice, type StoreChoice } from "./store-choice.js";
@@ -17,9 +18,6 @@ export interface RegionStoreChoice {
   readonly name: string;
   readonly redis: RedisChoice;
 }
-
-/** Regions that share limits: each asks each of the others. */
-export const regionsMax = 16;
 
 type RedisStoreChoice = Extract<StoreChoice, { kind: "redis" }>;
 

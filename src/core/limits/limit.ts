@@ -173,7 +173,10 @@ export interface Limit {
    * The maximum factor by which an operator's override may raise it. Absent: `defaultOverrideMax`.
    */
   readonly overrideMax?: number;
-  /** Counts hits of all regions together. Absent: of this region alone. */
+  /**
+   * `global`: one budget over all regions, of which each enforces its part and lends what it does
+   * not use. Absent: the limit counts in the store of its region alone.
+   */
   readonly spread?: "global";
 }
 

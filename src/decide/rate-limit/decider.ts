@@ -2,6 +2,7 @@ import { Breaker } from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { Charge } from "../../core/limits/bucket.js";
+import type { RegionalLimits } from "../../core/limits/lending.js";
 import type { LimitKey, Rule } from "../../core/limits/limit.js";
 import { noOverrides, type OverrideTable } from "../../core/limits/override-table.js";
 import type { Verdict } from "../../core/limits/verdict.js";
@@ -60,6 +61,8 @@ export interface DeciderParts {
   readonly keyRecordsBytesMax?: number;
   /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
+  /** Divides global limits among regions. Absent: they count like all others. */
+  readonly regions?: RegionalLimits | undefined;
   readonly onEvent: (event: DeciderEvent) => void;
   /** Default none. */
   readonly observers?: readonly DecisionObserver[];

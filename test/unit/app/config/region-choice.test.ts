@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Config, loadConfig } from "../../../../src/app/config/config.js";
-import { countRegions, regionsMax } from "../../../../src/app/config/region-choice.js";
+import { countRegions } from "../../../../src/app/config/region-choice.js";
+import { regionsMax } from "../../../../src/core/limits/lending.js";
 
 type Env = Readonly<Record<string, string>>;
 
