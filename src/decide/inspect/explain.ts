@@ -9,6 +9,7 @@ import {
 } from "../../core/limits/bucket.js";
 import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
+import { type RegionShare, regionalCharge } from "../../core/limits/lending.js";
 import { denialOf, type Limit, type LimitKey, type Rule } from "../../core/limits/limit.js";
 import { reportMatch, type TriedRule } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
@@ -67,6 +68,10 @@ export interface ExplainedDescriptor {
 export interface ExplainedLimit {
   /** As it holds now, under an override where there is one, and settling where it does by now. */
   readonly limit: Limit;
+  /** Regions that a global limit is divided among; 1: there are none. */
+  readonly regionCount: number;
+  /** Of the bucket here: of a limit that is divided, this region's part. */
+  readonly burst: number;
   readonly override: Override | undefined;
   readonly key: LimitKey;
   /** Hits in use, and how many more fit. */
@@ -85,6 +90,8 @@ interface ExplainerParts {
   readonly digest: (text: string) => string;
   /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */
   readonly peekedRules?: (policy: Policy) => ReadonlySet<Rule>;
+  /** This region among all of them; undefined: there are none. */
+  readonly region?: RegionShare | undefined;
 }
 
 /** What an explanation is about. */
@@ -117,10 +124,15 @@ export class Explainer {
   async explain(call: ExplainCall): Promise<Explanation> {
     const { query, policy } = call;
     const prepared = this.#prepare(call);
+    const { region } = this.#parts;
+    const regionCount = region?.count ?? 1;
     const buckets = await readBuckets(prepared, call.peek);
     const nowUs = buckets.nowUs ?? call.epochUs;
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
-    const charges = chargesFor(prepared, hits);
+    const charges = chargesFor(prepared, hits).map((charge, i) => {
+      const isGlobal = prepared.asks[i]?.limit.spread === "global";
+      return isGlobal && region !== undefined ? regionalCharge(charge, region) : charge;
+    });
     const table: BucketTable = { get: (key) => buckets.byKey.get(key), set() {}, delete() {} };
     const { isDenied, results } = decideRequest(charges, table, nowUs);
     const request: DecidedRequest = { isDenied, charges, results, nowUs, isFromMemory: false };
@@ -133,7 +145,8 @@ export class Explainer {
       ...(verdict.marks === undefined ? {} : { marks: verdict.marks }),
       descriptors: prepared.descriptors.map((descriptor, index) => {
         const isOver = verdict.statuses[index]?.isOver === true;
-        return explainDescriptor({ descriptor, index, isOver, prepared, request, buckets, call });
+        const about = { descriptor, index, isOver, prepared, request, buckets, call };
+        return explainDescriptor({ ...about, regionCount });
       }),
     };
   }
@@ -190,6 +203,7 @@ interface Explaining {
   readonly request: DecidedRequest;
   readonly buckets: ReadBuckets;
   readonly call: ExplainCall;
+  readonly regionCount: number;
 }
 
 function explainDescriptor(explaining: Explaining): ExplainedDescriptor {
@@ -212,7 +226,7 @@ function explainDescriptor(explaining: Explaining): ExplainedDescriptor {
 }
 
 function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
-  const { descriptor, index, prepared, request, buckets, call } = explaining;
+  const { descriptor, index, prepared, request, buckets, call, regionCount } = explaining;
   if (descriptor.kind !== "limited") return [];
   const { query, overrides } = call;
   const isSettling =
@@ -231,6 +245,8 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
     const bucket = pastBucket(buckets.byKey.get(charge.key), nowUs);
     limits.push({
       limit: isSettling ? { ...ask.limit, role: charge.role } : ask.limit,
+      regionCount,
+      burst: charge.burst,
       override: overrides.find(query.domain, entries, ask.limit.name),
       key: charge.key,
       usedHits: levelAt(charge, bucket, nowUs) / unitsPerHit,
