@@ -1,6 +1,6 @@
 import { regionsMax } from "../../core/limits/lending.js";
 import type { OptionValues } from "../options/options.js";
-import { regionName, regionNameRule } from "../options/region-options.js";
+import { regionEntries, regionName, regionNameRule } from "../options/region-options.js";
 import { chooseRegionRedis, type RedisChoice, type StoreChoice } from "./store-choice.js";
 
 /** The regions that share limits, as configured. */
@@ -20,13 +20,6 @@ export interface RegionStoreChoice {
 }
 
 type RedisStoreChoice = Extract<StoreChoice, { kind: "redis" }>;
-
-/**
- * How many regions a text of HEADGATE_REGION_STORES names, right or wrong; 1 where there is none.
- */
-export function countRegions(regionStores: string | undefined): number {
-  return Math.max(1, entriesOf(regionStores ?? "").length);
-}
 
 /**
  * What the options say about regions; undefined: there are none, or they are wrong. Problems name
@@ -69,17 +62,13 @@ export function chooseRegions(
   return { own: region, names, peers };
 }
 
-function entriesOf(text: string): readonly string[] {
-  return text.split(/\s+/).filter((entry) => entry !== "");
-}
-
 function readStores(
   text: string,
   values: OptionValues,
   problems: string[],
 ): ReadonlyMap<string, RedisChoice> {
   const stores = new Map<string, RedisChoice>();
-  const entries = entriesOf(text);
+  const entries = regionEntries(text);
   if (entries.length < 2 || entries.length > regionsMax) {
     problems.push(`HEADGATE_REGION_STORES must have from 2 to ${regionsMax} entries, name=url`);
     return stores;

@@ -35,3 +35,13 @@ export const regionOptionRows = {
       "others. CACHE_KEY_PREFIX must be the same in every region.",
   }),
 } as const;
+
+/** The entries of a text of HEADGATE_REGION_STORES. */
+export function regionEntries(text: string): readonly string[] {
+  return text.split(/\s+/).filter((entry) => entry !== "");
+}
+
+/** How many regions a text of HEADGATE_REGION_STORES names, right or wrong; 1: none. */
+export function countRegions(regionStores: string): number {
+  return Math.max(1, regionEntries(regionStores).length);
+}

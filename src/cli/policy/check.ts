@@ -1,10 +1,9 @@
 import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import type { PolicyFileStyle } from "../../app/config/policy-files.js";
-import { countRegions } from "../../app/config/region-choice.js";
 import { decisionOptionRows } from "../../app/options/decision-options.js";
 import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options/option.js";
-import { regionOptionRows } from "../../app/options/region-options.js";
+import { countRegions, regionOptionRows } from "../../app/options/region-options.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Config, loadConfig } from "../../../../src/app/config/config.js";
-import { countRegions } from "../../../../src/app/config/region-choice.js";
+import { countRegions } from "../../../../src/app/options/region-options.js";
 import { regionsMax } from "../../../../src/core/limits/lending.js";
 
 type Env = Readonly<Record<string, string>>;
@@ -47,7 +47,6 @@ describe("the settings of regions", () => {
 
   it("may be left out", () => {
     expect(loadConfig({ flags: {}, env: { REDIS_URL: "a" } })).not.toHaveProperty("config.regions");
-    expect(countRegions(undefined)).toBe(1);
     expect(countRegions("")).toBe(1);
     expect(countRegions(stores)).toBe(3);
   });
