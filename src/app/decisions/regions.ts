@@ -42,10 +42,13 @@ function logLending(event: LendingEvent, logger: Logger): void {
     case "regionFound":
       logger.info(line, "Limits are borrowed from a region again.");
       return;
-    case "creditFailed":
+    case "creditsLost":
       logger.warn(
         { ...line, remedy: remedyOf(event.code) },
-        "The store did not confirm borrowed hits, which may be lost.",
+        "The store did not confirm borrowed hits, which are lost; nothing is borrowed meanwhile.",
       );
+      return;
+    case "creditsFound":
+      logger.info(line, "The store confirms borrowed hits again.");
   }
 }

@@ -2,7 +2,9 @@ import type { Lender, RegionLending } from "../../fleet/regions/lender.js";
 import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
 /** The metrics of what this replica borrows. Labels are names of the configuration. */
-export function regionMetrics(lender: Pick<Lender, "regions" | "droppedKeyCount">): MetricGroup {
+export function regionMetrics(
+  lender: Pick<Lender, "regions" | "keyCount" | "droppedKeyCount">,
+): MetricGroup {
   const series = (row: RegionRow): ReadMetric => ({
     name: row.name,
     help: row.help,
@@ -19,11 +21,18 @@ export function regionMetrics(lender: Pick<Lender, "regions" | "droppedKeyCount"
       ...counterRows.map(series),
       {
         name: "headgate_region_dropped_keys_total",
-        help: "Keys that were over their part of a global limit and not asked for: too many others.",
+        help: "Times that no hits were borrowed for a key, because too many others had more demand.",
         read: (add) => add(lender.droppedKeyCount),
       },
     ],
-    gauges: gaugeRows.map(series),
+    gauges: [
+      ...gaugeRows.map(series),
+      {
+        name: "headgate_region_borrowing_keys",
+        help: "Keys of global limits for which this replica borrows from other regions.",
+        read: (add) => add(lender.keyCount),
+      },
+    ],
   };
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../../core/limits/bucket.js";
 import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
-import { type RegionShare, regionalCharge } from "../../core/limits/lending.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import { denialOf, type Limit, type LimitKey, type Rule } from "../../core/limits/limit.js";
 import { reportMatch, type TriedRule } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
@@ -124,15 +124,11 @@ export class Explainer {
   async explain(call: ExplainCall): Promise<Explanation> {
     const { query, policy } = call;
     const prepared = this.#prepare(call);
-    const { region } = this.#parts;
-    const regionCount = region?.count ?? 1;
+    const regionCount = this.#parts.region?.count ?? 1;
     const buckets = await readBuckets(prepared, call.peek);
     const nowUs = buckets.nowUs ?? call.epochUs;
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
-    const charges = chargesFor(prepared, hits).map((charge, i) => {
-      const isGlobal = prepared.asks[i]?.limit.spread === "global";
-      return isGlobal && region !== undefined ? regionalCharge(charge, region) : charge;
-    });
+    const charges = chargesFor(prepared, hits);
     const table: BucketTable = { get: (key) => buckets.byKey.get(key), set() {}, delete() {} };
     const { isDenied, results } = decideRequest(charges, table, nowUs);
     const request: DecidedRequest = { isDenied, charges, results, nowUs, isFromMemory: false };
@@ -152,7 +148,7 @@ export class Explainer {
   }
 
   #prepare({ query, policy, overrides, epochUs }: ExplainCall) {
-    const { switches, digest, peekedRules } = this.#parts;
+    const { switches, digest, peekedRules, region } = this.#parts;
     return prepareQuery(query, {
       policy,
       overrides,
@@ -167,6 +163,7 @@ export class Explainer {
       newKeys: this.#newKeys,
       nowMs: 0,
       windowSource: new WindowSource(),
+      region,
       epochUs,
     });
   }

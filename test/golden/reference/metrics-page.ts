@@ -54,7 +54,7 @@ function allGroups(): readonly MetricGroup[] {
   return [
     decisionMetrics({ counters, policies, ...none }),
     policyMetrics(policies),
-    regionMetrics({ regions: () => [], droppedKeyCount: 0 }),
+    regionMetrics({ regions: () => [], keyCount: 0, droppedKeyCount: 0 }),
     storeMetrics({
       counters,
       isDegraded: () => false,
