@@ -104,12 +104,15 @@ function limitsOf({ limits, isUnlimited }: Rule): readonly string[] {
   });
 }
 
-/** A limit in one line: `5 per 10s, burst 20, delay 200ms, shadow`. */
-export function limitText({ hits, period, burst, role, algorithm, delayMax }: Limit): string {
+/** A limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
+export function limitText(limit: Limit): string {
+  const { hits, period, burst, role, algorithm, delayMax, regionCount } = limit;
   const words = [`${countText(hits)} per ${periodText(period)}`];
   if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
   if (algorithm === "fixed_window") words.push("windows");
   if (delayMax !== undefined) words.push(`delay ${waitText(delayMax)}`);
+  if (regionCount === 1) words.push("global, but there are no regions");
+  if (regionCount > 1) words.push(`global: 1/${regionCount} here`);
   if (role !== "" && role !== "enforce") words.push(role);
   return words.join(", ");
 }

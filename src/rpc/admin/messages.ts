@@ -59,8 +59,12 @@ export function durationOf(us: number): Duration {
   return create(DurationSchema, { seconds: BigInt(seconds), nanos });
 }
 
-/** A limit. */
-export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
+/**
+ * A limit.
+ *
+ * @param regionCount regions that share a global one, from 1
+ */
+export function encodeLimit(limit: Limit, regionCount: number): Init<typeof LimitSchema> {
   const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure, over } = limit;
   return {
     name,
@@ -71,6 +75,7 @@ export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
     role,
     onStoreFailure,
     ...(over?.kind !== "delay" ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
+    regionCount: limit.spread === undefined ? 0 : regionCount,
   };
 }
 
@@ -127,7 +132,8 @@ export function encodeKeyState(state: KeyState): Init<typeof KeyStateSchema> {
   const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
   return {
     ruleLabel,
-    limit: encodeLimit(limit),
+    limit: encodeLimit(limit, state.regionCount),
+    burst: wideOf(state.burst),
     ...(override === undefined ? {} : { override: encodeOverride(override, 0) }),
     usedHits,
     remainingHits: wideOf(remainingHits),
