@@ -136,7 +136,7 @@ export function drawOverrides(
   return [...list, style.dim(many(overrides.length, "override"))];
 }
 
-/** A limit in one line: `5 per 10s, burst 20, delay 200ms, shadow`. */
+/** A limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
 export function limitText({
   hits,
   period,
