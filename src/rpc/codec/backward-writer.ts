@@ -47,6 +47,12 @@ export class BackwardWriter {
     this.#slab.set(bytes, this.#at);
   }
 
+  /** Bytes as a text of one character for each. */
+  latin1(text: string): void {
+    this.#at -= text.length;
+    this.#slab.write(text, this.#at, "latin1");
+  }
+
   /** Whole, 0 to 2^53. */
   varint(value: number): void {
     let length = 1;

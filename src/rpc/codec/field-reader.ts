@@ -194,6 +194,11 @@ export class FieldReader {
     return this.partAt(this.#partStart, this.#at);
   }
 
+  /** The bytes of a part that was passed, each as one character. */
+  latin1At(start: number, end: number): string {
+    return this.#bytes.toString("latin1", start, end);
+  }
+
   /** The bytes of a part that was passed, in place. */
   partAt(start: number, end: number): Uint8Array {
     return this.#bytes.subarray(start, end);
@@ -239,6 +244,11 @@ export class LastPart {
   text(reader: FieldReader, bytesMax = textBytesMax): string {
     const end = Math.min(this.#end, this.#start + bytesMax);
     return end === this.#start ? "" : reader.textAt(this.#start, end);
+  }
+
+  /** Each byte as one character: nothing is lost, whatever the bytes are. */
+  latin1(reader: FieldReader): string {
+    return this.#end === this.#start ? "" : reader.latin1At(this.#start, this.#end);
   }
 
   /** In place. */
