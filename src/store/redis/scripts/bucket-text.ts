@@ -57,7 +57,7 @@ end
  * Writes the keys that were changed, each kept until it has drained, or its window has ended. An
  * empty one is deleted.
  */
-export const writeText = `
+export const writeBucketsText = `
 for k = 1, keyCount do
   local by = keptBy[k]
   if by then
