@@ -1,0 +1,104 @@
+import { measureControlPort, promisedFleet } from "./control-port.js";
+import type { ProofRow } from "./proof.js";
+import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
+
+/** Until a control port has no new baselines. */
+const controlWarmUpMs = 15_000;
+
+/**
+ * What a control port, the loop and quotas cost for fleets. The control port is measured over real
+ * connections; the loop and quotas in virtual time, at sizes that two cores do not carry.
+ */
+export async function measureWide(measureMs: number): Promise<readonly ProofRow[]> {
+  return [...(await controlRows(2 * measureMs)), ...(await quotaRows())];
+}
+
+/** CPU of an Envoy's service each second: half of a core for a third of 10,000 x 20. */
+const controlUsMost = 7.5;
+
+async function controlRows(measureMs: number): Promise<readonly ProofRow[]> {
+  process.stderr.write("control port ...\n");
+  const order = { ...promisedFleet, warmUpMs: controlWarmUpMs, measureMs, nodeOptions: [] };
+  const cost = await measureControlPort(order);
+  const fleet = "control port, 1,000 Envoys x 20 services";
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, CPU for each Envoy, service and second`,
+      value: cost.cpuUsPerNodeAndService,
+      unit: "us",
+      target: { most: controlUsMost },
+      note: `${(100 * cost.coreRatio).toFixed(0)} % of a core, over real connections`,
+    },
+    {
+      ...row,
+      name: `${fleet}, event loop's p99`,
+      value: cost.delayP99Ms,
+      unit: "ms",
+      target: { most: 5 },
+    },
+    {
+      ...row,
+      name: `${fleet}, resident memory for each Envoy`,
+      value: cost.grownBytes / cost.nodeCount / 1e6,
+      unit: "MB",
+    },
+  ];
+}
+
+const quotaEnvoyCounts = [100, 1_000, 10_000];
+
+async function quotaRows(): Promise<readonly ProofRow[]> {
+  const costs: QuotaPathCost[] = [];
+  for (const envoyCount of quotaEnvoyCounts) {
+    process.stderr.write(`quotas of ${envoyCount} Envoys ...\n`);
+    costs.push(await measureQuotaFleet({ envoyCount, bucketsPerEnvoy: 100, poolCount: 1_000 }));
+  }
+  process.stderr.write("new pools ...\n");
+  const own: QuotaFleet = { envoyCount: 500, bucketsPerEnvoy: 100, poolCount: 50_000 };
+  return [...costs.flatMap(quotaFleetRows), newPoolRow(await measureQuotaFleet(own))];
+}
+
+function quotaFleetRows(cost: QuotaPathCost): readonly ProofRow[] {
+  const { envoyCount, bucketsPerEnvoy } = cost;
+  const fleet = `RLQS, ${envoyCount.toLocaleString("en-US")} Envoys x ${bucketsPerEnvoy} buckets`;
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, a report`,
+      value: cost.cpuUsPerReport,
+      unit: "us",
+      target: { most: 5 },
+      note: "from the bytes of the report to those of the assignment",
+    },
+    {
+      ...row,
+      name: `${fleet}, a report with all that follows`,
+      value: cost.cpuUsPerReportOverall,
+      unit: "us",
+      growth: { by: "Envoys", count: envoyCount },
+      note: "with rounds, charges and claims, and the embedded store",
+    },
+    {
+      ...row,
+      name: `${fleet}, longest turn`,
+      value: cost.stallMs,
+      unit: "ms",
+      target: { most: 5 },
+      note: "CPU of all threads",
+    },
+    { ...row, name: `${fleet}, held for a bucket`, value: cost.bytesPerBucket, unit: "bytes" },
+  ];
+}
+
+function newPoolRow({ cpuUsPerNewBucket }: QuotaPathCost): ProofRow {
+  return {
+    group: "wide",
+    name: "RLQS, a new pool, to its first share",
+    value: cpuUsPerNewBucket,
+    unit: "us",
+    target: { most: 20 },
+  };
+}
