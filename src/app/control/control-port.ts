@@ -156,14 +156,27 @@ function follow(parts: ControlPortParts): () => void {
     plane.useSnapshot(fleet.snapshot, { gates, madeAtMs });
   };
   const takeSnapshot = guard(() => useSnapshot(snapshots.held()));
+  let cancel = (): void => {};
+  let cancelTurn = (): void => {};
+  let underWay: ReturnType<ControlPlane["takeReportsInTurns"]> | undefined;
+  const takeSome = guard(() => {
+    const turns = underWay;
+    underWay = undefined;
+    const turn = turns?.next();
+    if (turn?.done === true) snapshots.report(turn.value);
+    if (turn?.done !== false) return;
+    underWay = turns;
+    cancelTurn = clock.scheduleTurn(takeSome);
+  });
   const report = guard(() => {
     plane.useRooms(rooms.rejectPercents());
-    snapshots.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
     const held = snapshots.held();
     if (held?.fleet.snapshot !== plane.snapshot) useSnapshot(held);
+    if (underWay !== undefined) return;
+    underWay = plane.takeReportsInTurns();
+    takeSome();
   });
-  let cancel = (): void => {};
   const tick = (): void => {
     cancel = clock.schedule(reportEveryMs, () => {
       report();
@@ -173,7 +186,11 @@ function follow(parts: ControlPortParts): () => void {
   takePolicy();
   takeSnapshot();
   tick();
-  const stops = [policies.onLoaded(takePolicy), snapshots.onSnapshot(takeSnapshot), () => cancel()];
+  const stops = [policies.onLoaded(takePolicy), snapshots.onSnapshot(takeSnapshot)];
+  stops.push(
+    () => cancel(),
+    () => cancelTurn(),
+  );
   return () => {
     for (const stop of stops) stop();
   };

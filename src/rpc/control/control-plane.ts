@@ -187,12 +187,23 @@ export class ControlPlane {
   /** What each Envoy did since this was called last; once a second. */
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
-    this.#lastReports = this.registry.takeReports(clusters, (service) => teachers.has(service));
-    for (const { service, overflowCount } of this.#lastReports) {
+    return this.#noteReports(this.registry.takeReports(clusters, (name) => teachers.has(name)));
+  }
+
+  /** As `takeReports`, of some Envoys in each turn. */
+  *takeReportsInTurns(): Generator<undefined, readonly NodeReport[]> {
+    const { clusters, teachers } = this.#policy;
+    const turns = this.registry.takeReportsInTurns(clusters, (name) => teachers.has(name));
+    return this.#noteReports(yield* turns);
+  }
+
+  #noteReports(reports: readonly NodeReport[]): readonly NodeReport[] {
+    this.#lastReports = reports;
+    for (const { service, overflowCount } of reports) {
       const known = this.#overflowCounts.get(service) ?? 0;
       this.#overflowCounts.set(service, known + overflowCount);
     }
-    return this.#lastReports;
+    return reports;
   }
 
   /** Requests that breakers of Envoys which tell it here refused since the start, by service. */
