@@ -1,4 +1,5 @@
 import { measureControlPort, promisedFleet } from "./control-port.js";
+import { type FleetLoopCost, measureFleetLoop } from "./fleet-loop.js";
 import type { ProofRow } from "./proof.js";
 import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
 
@@ -10,7 +11,59 @@ const controlWarmUpMs = 15_000;
  * connections; the loop and quotas in virtual time, at sizes that two cores do not carry.
  */
 export async function measureWide(measureMs: number): Promise<readonly ProofRow[]> {
-  return [...(await controlRows(2 * measureMs)), ...(await quotaRows())];
+  return [...(await controlRows(2 * measureMs)), ...loopRows(), ...(await quotaRows())];
+}
+
+/** Services of each Envoy, at one number of Envoys: the curve of the picture. */
+const serviceCounts = [5, 20, 50, 100];
+
+function loopRows(): readonly ProofRow[] {
+  process.stderr.write("the loop ...\n");
+  const big = [20, 50].flatMap((serviceCount) =>
+    loopFleetRows(measureFleetLoop(10_000, serviceCount)),
+  );
+  const curve = serviceCounts.map((serviceCount): ProofRow => {
+    const { leaderMs } = measureFleetLoop(1_000, serviceCount);
+    return {
+      group: "wide",
+      name: `loop, 1,000 Envoys x ${serviceCount} services, for an Envoy and service`,
+      value: leaderMs / serviceCount,
+      unit: "us",
+      growth: { by: "services", count: serviceCount },
+    };
+  });
+  return [...big, ...curve];
+}
+
+function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {
+  const { serviceCount, leaderMs, replicaMs, turnMs, reportBytes } = cost;
+  const fleet = `loop, 10,000 Envoys x ${serviceCount} services`;
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, the leader's CPU`,
+      value: leaderMs / 10,
+      unit: "%",
+      // The promise is for 20 services.
+      ...(serviceCount === 20 ? { target: { most: 50 } } : {}),
+      note: `of a core, without its control port; of each replica ${(replicaMs / 10).toFixed(0)} %`,
+    },
+    {
+      ...row,
+      name: `${fleet}, longest turn`,
+      value: turnMs[0],
+      unit: "ms",
+      target: { most: 5 },
+      note: `CPU of all threads, median of seconds; the longest of all ${turnMs[1].toFixed(1)} ms`,
+    },
+    {
+      ...row,
+      name: `${fleet}, reports to the store in a second`,
+      value: reportBytes / 1e6,
+      unit: "MB",
+    },
+  ];
 }
 
 /** CPU of an Envoy's service each second: half of a core for a third of 10,000 x 20. */
