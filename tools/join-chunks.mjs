@@ -10,6 +10,12 @@ import { build } from "esbuild";
 /** CPU of loading one file more, in milliseconds, measured with Node 20. */
 const fileMs = 0.5;
 
+/**
+ * CPU of loading modules of Node that not every start loads, in milliseconds. What they load
+ * themselves is in it.
+ */
+const builtinMs = { crypto: 5, http: 3, http2: 7, https: 5, net: 1.5, tls: 4.5, worker_threads: 1 };
+
 /** CPU of loading a byte more of code that is not called, in milliseconds. */
 const byteMs = 2e-5;
 
@@ -75,10 +81,16 @@ function createGroups(outputs, starts) {
     .filter((path) => path.endsWith(".js") && outputs[path].entryPoint === undefined)
     .map((path) => ({
       chunks: [path],
-      bytes: outputs[path].bytes,
+      bytes: outputs[path].bytes + builtinBytes(outputs[path]),
       loaders: new Set(starts.filter((start) => loads.get(start).has(path))),
     }))
     .filter(({ loaders }) => loaders.size > 0);
+}
+
+/** The costliest module of Node that an output imports, as bytes of code. */
+function builtinBytes({ imports }) {
+  const costs = imports.map(({ path }) => builtinMs[path.replace("node:", "")] ?? 0);
+  return Math.max(0, ...costs) / byteMs;
 }
 
 /** Joins the two with the largest gain, again and again. @returns {Group[]} */
