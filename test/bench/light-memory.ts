@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../support/free-port.js";
-import { layOut } from "./report.js";
+import type { ProofRow } from "./proof.js";
 import { measureLoad } from "./run-load.js";
 import { rateLimitCalls } from "./scenario.js";
 
@@ -24,7 +24,8 @@ interface Held {
   readonly args: readonly string[];
   /** Where it is asked for a million keys; absent: it idles. */
   readonly loadedPort?: number;
-  readonly target?: string;
+  /** The most, in megabytes; or how much more than another of these. */
+  readonly target?: number | { readonly more: number; readonly than: string };
 }
 
 /** Resident memory of a process, in megabytes. Source: proc(5), status. */
@@ -35,7 +36,10 @@ interface Resident {
 }
 
 /** What processes of the program hold while they idle, beside a bare node, and with many keys. */
-export async function tellMemory(directory: string, serve: readonly string[]): Promise<string> {
+export async function measureMemory(
+  directory: string,
+  serve: readonly string[],
+): Promise<readonly ProofRow[]> {
   const policyOf = async (ruleCount: number): Promise<string> => {
     const path = join(directory, `${ruleCount}-rules.yaml`);
     await writeFile(path, policyText(ruleCount));
@@ -47,36 +51,50 @@ export async function tellMemory(directory: string, serve: readonly string[]): P
   const own = [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "127.0.0.1:0"];
   const keys = ["--new-keys-per-second-max", "1000000000", "--memory-keys-max", "2000000"];
   const loaded = [...serve, ...ports, "--grpc-port", String(loadedPort), ...keys];
+  const sidecar = [...serve, "--preset", "sidecar", "--grpc-port", "0", "--log-format", "json"];
   const processes: readonly Held[] = [
-    { name: "node, idle", args: ["-e", "setInterval(() => {}, 1e9)"] },
-    { name: "serve, 100 rules", args: [...own, "--policy", few], target: "at most 70" },
+    { name: bareName, args: ["-e", "setInterval(() => {}, 1e9)"] },
+    { name: fewName, args: [...own, "--policy", few], target: 70 },
     {
       name: "serve, 10,000 rules",
       args: [...own, "--policy", many],
-      target: "40 more",
+      target: { more: 40, than: fewName },
     },
-    {
-      name: "serve, 100 rules, no admin API",
-      args: [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "", "--policy", few],
-      target: "at most 55",
-    },
+    { name: "serve --preset sidecar, 100 rules", args: [...sidecar, "--policy", few], target: 55 },
     {
       name: "serve, 1,000,000 live keys",
       args: [...loaded, "--policy", few],
       loadedPort,
-      target: "120 more",
+      target: { more: 120, than: fewName },
     },
   ];
   // Side by side: what one holds does not depend on the others.
-  const rows = await Promise.all(processes.map(measureHeld));
-  const titles = ["resident memory", "MB after 5 s", "after 60 s", "of it files", "target"];
-  return layOut([titles, ...rows]);
+  const looks = await Promise.all(processes.map(measureHeld));
+  const wholeOf = (name: string): number =>
+    looks[processes.findIndex((process) => process.name === name)]?.at(-1)?.whole ?? 0;
+  return processes.map(({ name, target }, index): ProofRow => {
+    const [first, last = first] = looks[index] ?? [];
+    const value = last?.whole ?? 0;
+    const most = typeof target === "object" ? wholeOf(target.than) + target.more : target;
+    return {
+      group: "light",
+      name: `resident memory of ${name}`,
+      value,
+      unit: "MB",
+      ...(most === undefined ? {} : { target: { most }, ratio: value / wholeOf(bareName) }),
+      note: `${(last?.file ?? 0).toFixed(0)} MB are files; ${(first?.whole ?? 0).toFixed(0)} MB after 5 s`,
+    };
+  });
 }
 
-async function measureHeld({ name, args, loadedPort, target = "" }: Held): Promise<string[]> {
+const bareName = "node, idle";
+const fewName = "serve, 100 rules";
+
+/** What one holds at each look. */
+async function measureHeld({ name, args, loadedPort }: Held): Promise<readonly Resident[]> {
   const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
   try {
-    if (name !== "node, idle") await serving(child.stdout);
+    if (name !== bareName) await serving(child.stdout);
     if (loadedPort !== undefined) await useKeys(loadedPort);
     const looks: Resident[] = [];
     let sinceMs = 0;
@@ -85,8 +103,7 @@ async function measureHeld({ name, args, loadedPort, target = "" }: Held): Promi
       sinceMs = lookMs;
       looks.push(readResident(child.pid ?? 0));
     }
-    const files = looks.at(-1)?.file ?? 0;
-    return [name, ...looks.map(({ whole }) => whole.toFixed(0)), files.toFixed(0), target];
+    return looks;
   } finally {
     child.kill("SIGKILL");
   }
