@@ -8,8 +8,8 @@ import type { ProofRow } from "./proof.js";
 import { measureLoad } from "./run-load.js";
 import { rateLimitCalls } from "./scenario.js";
 
-/** When idle processes are looked at, in milliseconds after they serve. */
-const looksMs = [5_000, 60_000] as const;
+/** When idle processes are looked at, in milliseconds after they serve: V8 has shrunk by then. */
+const idleMs = 60_000;
 
 /** What a program that serves has logged. */
 export const servingMark = '"event":"serving"';
@@ -24,8 +24,10 @@ interface Held {
   readonly args: readonly string[];
   /** Where it is asked for a million keys; absent: it idles. */
   readonly loadedPort?: number;
-  /** The most, in megabytes; or how much more than another of these. */
-  readonly target?: number | { readonly more: number; readonly than: string };
+  /** In megabytes. */
+  readonly targetMost?: number;
+  /** Whether the target is of what it holds more than the service with few rules. */
+  readonly isMore?: boolean;
 }
 
 /** Resident memory of a process, in megabytes. Source: proc(5), status. */
@@ -36,7 +38,7 @@ interface Resident {
 }
 
 /** What processes of the program hold while they idle, beside a bare node, and with many keys. */
-export async function measureMemory(
+export async function measureMemories(
   directory: string,
   serve: readonly string[],
 ): Promise<readonly ProofRow[]> {
@@ -53,57 +55,60 @@ export async function measureMemory(
   const loaded = [...serve, ...ports, "--grpc-port", String(loadedPort), ...keys];
   const sidecar = [...serve, "--preset", "sidecar", "--grpc-port", "0", "--log-format", "json"];
   const processes: readonly Held[] = [
-    { name: bareName, args: ["-e", "setInterval(() => {}, 1e9)"] },
-    { name: fewName, args: [...own, "--policy", few], target: 70 },
+    { name: bareNode, args: ["-e", "setInterval(() => {}, 1e9)"] },
+    {
+      name: fewRules,
+      args: [...own, "--policy", few],
+      targetMost: 70,
+    },
     {
       name: "serve, 10,000 rules",
       args: [...own, "--policy", many],
-      target: { more: 40, than: fewName },
+      targetMost: 40,
+      isMore: true,
     },
-    { name: "serve --preset sidecar, 100 rules", args: [...sidecar, "--policy", few], target: 55 },
+    {
+      name: "serve --preset sidecar, 100 rules",
+      args: [...sidecar, "--policy", few],
+      targetMost: 55,
+    },
     {
       name: "serve, 1,000,000 live keys",
       args: [...loaded, "--policy", few],
       loadedPort,
-      target: { more: 120, than: fewName },
+      targetMost: 120,
+      isMore: true,
     },
   ];
   // Side by side: what one holds does not depend on the others.
-  const looks = await Promise.all(processes.map(measureHeld));
+  const held = await Promise.all(processes.map(measureHeld));
   const wholeOf = (name: string): number =>
-    looks[processes.findIndex((process) => process.name === name)]?.at(-1)?.whole ?? 0;
-  return processes.map(({ name, target }, index): ProofRow => {
-    const [first, last = first] = looks[index] ?? [];
-    const value = last?.whole ?? 0;
-    const most = typeof target === "object" ? wholeOf(target.than) + target.more : target;
+    held[processes.findIndex((process) => process.name === name)]?.whole ?? 0;
+  return processes.map(({ name, targetMost, isMore = false }, i): ProofRow => {
+    const { whole = 0, file = 0 } = held[i] ?? {};
+    const more = isMore ? `, more than ${fewRules}` : "";
     return {
       group: "light",
-      name: `resident memory of ${name}`,
-      value,
+      name: `resident memory of ${name}${more}`,
+      value: isMore ? whole - wholeOf(fewRules) : whole,
       unit: "MB",
-      ...(most === undefined ? {} : { target: { most }, ratio: value / wholeOf(bareName) }),
-      note: `${(last?.file ?? 0).toFixed(0)} MB are files; ${(first?.whole ?? 0).toFixed(0)} MB after 5 s`,
+      ...(targetMost === undefined ? {} : { target: { most: targetMost } }),
+      ratio: whole / wholeOf(bareNode),
+      note: `${whole.toFixed(0)} MB after a minute, ${file.toFixed(0)} of it pages of files`,
     };
   });
 }
 
-const bareName = "node, idle";
-const fewName = "serve, 100 rules";
+const bareNode = "node, idle";
+const fewRules = "serve, 100 rules";
 
-/** What one holds at each look. */
-async function measureHeld({ name, args, loadedPort }: Held): Promise<readonly Resident[]> {
+async function measureHeld({ name, args, loadedPort }: Held): Promise<Resident> {
   const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
   try {
-    if (name !== bareName) await serving(child.stdout);
+    if (name !== bareNode) await serving(child.stdout);
     if (loadedPort !== undefined) await useKeys(loadedPort);
-    const looks: Resident[] = [];
-    let sinceMs = 0;
-    for (const lookMs of looksMs) {
-      await sleep(lookMs - sinceMs);
-      sinceMs = lookMs;
-      looks.push(readResident(child.pid ?? 0));
-    }
-    return looks;
+    await sleep(idleMs);
+    return readResident(child.pid ?? 0);
   } finally {
     child.kill("SIGKILL");
   }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { measureMemory, serving, servingMark } from "./light-memory.js";
+import { measureMemories, serving, servingMark } from "./light-memory.js";
 import type { ProofRow } from "./proof.js";
 
 /** Turns in which each start is measured once; the least CPU counts. */
@@ -69,17 +69,17 @@ const starts: readonly Start[] = [
 export async function measureLight(): Promise<readonly ProofRow[]> {
   const directory = await mkdtemp(join(tmpdir(), "headgate-light-"));
   try {
-    const starting = await measureStarts(directory);
+    const starts = await measureStarts(directory);
     process.stderr.write("drain ...\n");
-    const ending = await measureDrain();
+    const drain = await measureDrain();
     process.stderr.write("memory, a minute and a half ...\n");
-    return [...starting, ending, ...(await measureMemory(directory, serve))];
+    return [...starts, drain, ...(await measureMemories(directory, serve))];
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-/** Starts each program in turn and measures the CPU of all its threads. */
+/** Starts each program in turn, and measures the CPU of all its threads. */
 async function measureStarts(directory: string): Promise<readonly ProofRow[]> {
   const hookFile = join(directory, "hook.cjs");
   await writeFile(hookFile, hook);
@@ -97,7 +97,8 @@ async function measureStarts(directory: string): Promise<readonly ProofRow[]> {
     name: `CPU of ${name}`,
     value: cpuMs,
     unit: "ms",
-    ...(targetMs === undefined ? {} : { target: { most: targetMs }, ratio: cpuMs / bare }),
+    ...(targetMs === undefined ? {} : { target: { most: targetMs } }),
+    ratio: cpuMs / bare,
   }));
 }
 
