@@ -20,8 +20,8 @@ export interface CacheBounds {
  * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths,
  * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
- * @param cacheBytesMax the most of one cache; more than the default of HEADGATE_CACHE_BYTES_MAX is of
- *   no use: a policy that needs it asks a store that takes longer than to match again
+ * @param cacheBytesMax the most of one cache. More than the default of the setting is of no use: a
+ *   policy that needs it asks a store that takes longer than to match again
  * @param heapBytesMax what the heap may have. Default: what V8 says
  */
 export function cacheBounds(

@@ -5,7 +5,7 @@ import type { ListenText } from "../options/address-option.js";
 import { ignoredNotices } from "../options/ignored-options.js";
 import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
-import { presets } from "../options/presets.js";
+import { presetOptionRows, presets } from "../options/presets.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
@@ -99,14 +99,13 @@ interface ConfigSources {
 export const secretFileBytesMax = 65_536;
 
 /**
- * Reads all settings: flags, then environment, then the preset, then defaults. Reports every problem at once, and no
- * problem echoes a value.
+ * Reads all settings: flags, then environment, then the preset, then defaults. Reports every
+ * problem at once, and no problem echoes a value.
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const problems: string[] = [];
   const values: Partial<Record<OptionName, unknown>> = {};
-  const chosen = readOption("preset", sources, {});
-  const preset = chosen.kind === "value" ? presets[chosen.value as keyof typeof presets] : {};
+  const preset = presetOf(sources);
   for (const name of optionNames) {
     const parsed = readOption(name, sources, preset);
     if (parsed.kind === "problem") problems.push(parsed.message);
@@ -116,6 +115,13 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   if (problems.length > 0) return { kind: "problems", problems };
   // Text is decoded here: each row parsed its own value.
   return combine(values as OptionValues, sources);
+}
+
+/** What the named preset sets; nothing where it is not known, which its own row reports. */
+function presetOf({ flags, env }: ConfigSources): Readonly<Record<string, string>> {
+  const row = presetOptionRows.preset;
+  const parsed = row.parse(flags.preset ?? env[row.env] ?? row.defaultValue);
+  return parsed.kind === "value" ? presets[parsed.value] : {};
 }
 
 type ReadOption =
