@@ -2,6 +2,9 @@ import { chmod, cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execPath, getuid } from "node:process";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { markedBlock } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { grpcHealth } from "../support/grpc-health.js";
 import { listensAt } from "../support/listening.js";
@@ -23,6 +26,21 @@ const question = { descriptors: [["user=ann"]] };
 const nobody = 65_534;
 const asNobody = getuid?.() === 0 ? ["setpriv", `--reuid=${nobody}`, "--clear-groups"] : [];
 
+/** The container of the guide. */
+const guide = z
+  .object({
+    initContainers: z.tuple([
+      z.object({
+        args: z.tuple([z.literal("serve"), z.string(), z.string(), z.string(), z.string()]),
+        env: z.array(z.object({ name: z.string(), value: z.string() })),
+        startupProbe: z.object({ httpGet: z.object({ path: z.string(), port: z.number() }) }),
+      }),
+    ]),
+  })
+  .parse(parse(markedBlock("sidecar")));
+const [container] = guide.initContainers;
+const [command, ...words] = container.args.slice(0, 3);
+
 /** Starts the preset from an installed package that nobody may write to. */
 async function startSidecar(env: Readonly<Record<string, string>>) {
   const installed = join(stage.folder, "installed");
@@ -34,12 +52,12 @@ async function startSidecar(env: Readonly<Record<string, string>>) {
   await chmod(installed, 0o555);
   await chmod(stage.folder, 0o755);
   stage.atEnd(() => chmod(installed, 0o755));
-  const [file = execPath, ...words] = [...asNobody, execPath];
-  const serve = [join(installed, "dist/cli/main.js"), "serve", "--preset", "sidecar"];
+  const [file = execPath, ...before] = [...asNobody, execPath];
+  const serve = [join(installed, "dist/cli/main.js"), command ?? "", ...words];
   const program = stage.spawn({
     name: "headgate",
     file,
-    args: [...words, ...serve, "--policy", policyPath],
+    args: [...before, ...serve, "--policy", policyPath],
     env: { LOG_FORMAT: "json", HOME: "/nonexistent", ...env },
     cwd: installed,
   });
@@ -72,16 +90,20 @@ describe("headgate serve --preset sidecar", { timeout: 120_000 }, () => {
     expect(await within("it ends", 20_000, program.exited)).toEqual({ code: 0 });
   });
 
-  it("opens the ports that are named", async () => {
+  it("opens the ports that are named, as the guide does for probes", async () => {
     const [port, monitoring, admin] = [await freePort(), await freePort(), await freePort()];
+    const { path, port: probed } = container.startupProbe.httpGet;
+    const settings = container.env.map(({ name, value }) => [
+      name,
+      value.replace(new RegExp(`^:${probed}$`), `127.0.0.1:${monitoring}`),
+    ]);
     const program = await startSidecar({
+      ...Object.fromEntries(settings),
       GRPC_PORT: String(port),
-      HEADGATE_MONITORING_ADDR: `127.0.0.1:${monitoring}`,
       HEADGATE_ADMIN_ADDR: `127.0.0.1:${admin}`,
     });
     const places = [port, monitoring, admin].map((one) => `127.0.0.1:${one}`);
     expect(listensAt(program.pid)).toEqual(places.sort());
-    const ready = await fetch(`http://127.0.0.1:${monitoring}/readyz`);
-    expect(ready.status).toBe(200);
+    expect((await fetch(`http://127.0.0.1:${monitoring}${path}`)).status).toBe(200);
   });
 });
