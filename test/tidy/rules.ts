@@ -82,6 +82,11 @@ export const importRows: readonly ImportRow[] = [
     may: [...rpcMay, "src/wire/resp/{resp-connection,resp-writer}.ts"],
   },
   { from: "src/rpc/**", may: rpcMay },
+  // Lending charges the stores of other regions.
+  {
+    from: "src/fleet/regions/**",
+    may: ["src/fleet/regions/**", "src/core/**", "src/store/limit-store.ts"],
+  },
   {
     from: "src/fleet/**",
     may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/coordination/**"],

@@ -9,7 +9,7 @@ import type { RequestMarks } from "./request-marks.js";
  */
 export type CurrentLimit = Pick<
   Limit,
-  "name" | "hits" | "unit" | "unitMultiplier" | "burst" | "algorithm"
+  "name" | "hits" | "unit" | "unitMultiplier" | "burst" | "algorithm" | "spread"
 >;
 
 /**

@@ -59,7 +59,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
   const asks = shapedAsks(sample.asks, keys);
   const charges = chargesOf(asks);
   const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
-  const { delayUs, isRepeatable, isPlain, isKeepable, isStyled, isMarking } = sample;
+  const { delayUs, isRepeatable, isPlain, isKeepable, isStyled, isMarking, isGlobal } = sample;
   return {
     policy,
     overrides,
@@ -77,6 +77,7 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
     slot: createSlot(),
     isStyled,
     isMarking,
+    isGlobal,
   };
 }
 
