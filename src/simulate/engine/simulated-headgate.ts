@@ -16,7 +16,7 @@ import type { PermitStore } from "../../store/coordination/permit-store.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import { MemoryLimitStore } from "../../store/memory.js";
 import type { EventCalendar } from "./calendar.js";
-import type { LedgerStore } from "./virtual-store.js";
+import type { BudgetLedgerStore } from "./virtual-store.js";
 
 /** Defaults of the program's own settings. */
 const storeBudgetMs = 10;
@@ -57,7 +57,7 @@ interface SimulatedHeadgateParts {
   /** How replicas share permits; undefined: this one is alone. */
   readonly permits: PermitStore | undefined;
   /** Where replicas count calls in flight by key; undefined: this one is alone. */
-  readonly budgets: LedgerStore | undefined;
+  readonly budgets: BudgetLedgerStore | undefined;
   /** How many there are. */
   readonly replicaCount: () => number;
   /** A strong hash of a text, in hexadecimal. */

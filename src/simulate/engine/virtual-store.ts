@@ -119,10 +119,10 @@ export class VirtualPermits implements PermitStore {
 }
 
 /** What a replica's side of the ledger asks of its store. */
-export type LedgerStore = Pick<BudgetStore, "apply" | "renew" | "leave" | "addUsage">;
+export type BudgetLedgerStore = Pick<BudgetStore, "apply" | "renew" | "leave" | "addUsage">;
 
 /** The ledger of calls in flight by key, at the other end of a link. */
-export class VirtualBudgets implements LedgerStore {
+export class VirtualBudgets implements BudgetLedgerStore {
   readonly #link: StoreLink;
   readonly #budgets: MemoryBudgets;
 
