@@ -18,9 +18,9 @@ const compressedBytesMax = 265_000;
 
 /**
  * All that the simulator may be, which browsers load with its view. It holds the parser of
- * policies, and what recommends limits and budgets.
+ * policies, what recommends limits and budgets, and the ledger that counts calls in flight.
  */
-const simulatorBytesMax = 275_000;
+const simulatorBytesMax = 285_000;
 
 /**
  * Builds the console into dist/console.

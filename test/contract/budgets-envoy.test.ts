@@ -33,14 +33,22 @@ const pieces = [
   "data: [DONE]\n\n",
 ] as const;
 
-/** A real Envoy, a real Headgate, and a model whose streams a test goes on with. */
-async function start() {
+function begin(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.write(pieces[0]);
+}
+
+/**
+ * A real Envoy, a real Headgate, and a model whose streams a test goes on with.
+ *
+ * @param answer what the model does with a call at first
+ */
+async function start(answer = begin) {
   const app = await startTestApp(stage, policyText);
   const streams: ServerResponse[] = [];
   const model = createServer((asked, response) => {
     asked.resume();
-    response.writeHead(200, { "content-type": "text/event-stream" });
-    response.write(pieces[0]);
+    answer(response);
     streams.push(response);
   });
   const envoy = await Envoy.start(stage, {
@@ -119,5 +127,32 @@ describe("a budget behind a real Envoy", { timeout: 60_000 }, () => {
       { withinMs: 15_000 },
     );
     expect(await spent()).toBeLessThanOrEqual(100);
+  });
+
+  it("charges what is reserved if the caller leaves before the model answers", async () => {
+    const { envoy, app, streams, spent } = await start(() => {});
+    const headers = { "x-team": "a", "content-length": String(call.length) };
+    const options = { port: envoy.port, host: "127.0.0.1", method: "POST", headers };
+    const sent = request(options);
+    sent.on("error", () => {});
+    sent.end(call);
+    await waitFor("the model is asked", () => streams.length === 1);
+    sent.destroy();
+    await waitFor(
+      "the call is over",
+      async () => (await app.metric("headgate_budget_open_calls")) === 0,
+      { withinMs: 15_000 },
+    );
+    await waitFor("the call is charged", async () => (await spent()) === 100);
+  });
+
+  it("charges nothing if the model's connection breaks before it answers", async () => {
+    const { app, ask, spent } = await start((response) => void response.socket?.destroy());
+    expect(await ask("a")).toBe(503);
+    await waitFor("the call is over", async () => {
+      return (await app.metric("headgate_budget_open_calls")) === 0;
+    });
+    const none = await app.metric("headgate_budget_settlements_total");
+    expect([none, await spent()]).toEqual([1, 0]);
   });
 });

@@ -214,3 +214,27 @@ spec:
     expect([refused, served + open]).toEqual([0, offered]);
   });
 });
+
+const keyedPolicy = `
+apiVersion: headgate.dev/v1alpha1
+kind: Policy
+metadata: {name: keyed}
+spec:
+  services:
+    - name: api
+      admission: {maxInFlightPer: {per: {header: x-user}, max: 4}}
+`;
+
+describe("maxInFlightPer", () => {
+  // Ten of one user are in flight without a bound.
+  const caller = "deadline: 1s, headers: {x-user: ann}";
+
+  it("bounds the calls of a user in all replicas together", async () => {
+    const fleet = "envoys: 4, headgates: 4";
+    const service = "serviceTime: {fixed: 50ms}";
+    const parts = { fleet, workers: 60, service, caller, policy: keyedPolicy };
+    const inFlight = (await run(parts)).series.get("api.busy") ?? [];
+    expect(Math.max(...inFlight.slice(2))).toBeLessThanOrEqual(4);
+    expect(Math.max(...inFlight.slice(2))).toBeGreaterThan(3);
+  });
+});

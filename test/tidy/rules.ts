@@ -107,12 +107,14 @@ export const importRows: readonly ImportRow[] = [
   { from: "src/doctor/**", may: ["src/{doctor,core,policy,generate}/**"] },
   {
     from: "src/simulate/**",
-    // A simulated fleet decides with the embedded store, and shares permits as replicas do.
+    // A simulated fleet decides with the embedded store, and shares permits and calls in flight
+    // as replicas do.
     may: [
       "src/{simulate,core,policy,decide}/**",
       "src/store/{limit-store,memory}.ts",
-      "src/store/coordination/{memory-permits,permit-store}.ts",
+      "src/store/coordination/{memory-permits,permit-store,memory-budgets,budget-store}.ts",
       "src/fleet/claims/permit-shares.ts",
+      "src/fleet/budgets/{ledger-key-counts,store-budget-ledger}.ts",
     ],
   },
   // What callers did, and limits for them: requests in, proposals out.

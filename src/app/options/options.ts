@@ -218,7 +218,8 @@ const storeRows = {
   }),
   budgetLeaseMs: wholeNumberOption({
     env: "HEADGATE_BUDGET_LEASE_MS",
-    range: [600, 3_600_000],
+    // Stores refuse longer ones.
+    range: [600, 600_000],
     defaultValue: 30_000,
     docs:
       "How long Redis keeps what a replica has reserved of budgets after its last sign of life, " +

@@ -49,20 +49,33 @@ export function estimateUsage(
     durationMs: "learned",
     customUnits: "learned",
   };
-  const count = (name: LearnedCount, hint?: number): number => {
-    if (hint !== undefined) return bounded(hint);
-    const value = learned.quantile(name, settings.quantile);
-    sources[name] = value === undefined ? "initial" : "learned";
-    return bounded(value ?? settings.initial);
-  };
+  const how = { learned, settings, sources };
   const usage = {
-    inputTokens: count("inputTokens", requestBytes && requestBytes * learned.inputPerByte),
-    outputTokens: count("outputTokens", outputTokensMax),
-    responseBytes: count("responseBytes"),
-    durationMs: count("durationMs"),
-    customUnits: count("customUnits"),
+    inputTokens:
+      requestBytes === undefined
+        ? learnedCount("inputTokens", how)
+        : bounded(requestBytes * learned.inputPerByte),
+    outputTokens:
+      outputTokensMax === undefined ? learnedCount("outputTokens", how) : bounded(outputTokensMax),
+    responseBytes: learnedCount("responseBytes", how),
+    durationMs: learnedCount("durationMs", how),
+    customUnits: learnedCount("customUnits", how),
   };
   return { usage, sources };
+}
+
+/** Of a count that nothing is said of. Notes what it goes by. */
+function learnedCount(
+  name: LearnedCount,
+  how: {
+    readonly learned: Omit<LearnedCalls, "learn">;
+    readonly settings: EstimateSettings;
+    readonly sources: Record<LearnedCount, EstimateSource>;
+  },
+): number {
+  const value = how.learned.quantile(name, how.settings.quantile);
+  how.sources[name] = value === undefined ? "initial" : "learned";
+  return bounded(value ?? how.settings.initial);
 }
 
 /** What is estimated of a call, and how it is measured. */

@@ -37,7 +37,9 @@ class CountSketch {
   readonly #counts: number[] = [];
   #count = 0;
   #total = 0;
-  #asked: { readonly ratio: number; readonly value: number } | undefined;
+  /** The last answer, until another call is added; -1: none. */
+  #askedRatio = -1;
+  #askedValue = 0;
 
   /** Calls that were ever added. */
   get total(): number {
@@ -52,12 +54,12 @@ class CountSketch {
     this.#counts[index] = (this.#counts[index] ?? 0) + 1;
     this.#count += 1;
     this.#total += 1;
-    this.#asked = undefined;
+    this.#askedRatio = -1;
   }
 
   /** What a share of calls does not pass, rounded up to the end of a bucket: 19 % at most. */
   quantile(ratio: number): number {
-    if (this.#asked?.ratio === ratio) return this.#asked.value;
+    if (this.#askedRatio === ratio) return this.#askedValue;
     const rank = Math.max(1, Math.ceil(ratio * this.#count));
     let seen = 0;
     let index = 0;
@@ -65,9 +67,9 @@ class CountSketch {
       seen += this.#counts[index] ?? 0;
       if (seen >= rank) break;
     }
-    const value = index === 0 ? 0 : Math.ceil(power(2, index / bucketsPerDoubling));
-    this.#asked = { ratio, value };
-    return value;
+    this.#askedRatio = ratio;
+    this.#askedValue = index === 0 ? 0 : Math.ceil(power(2, index / bucketsPerDoubling));
+    return this.#askedValue;
   }
 
   #age(): void {

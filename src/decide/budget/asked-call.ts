@@ -64,17 +64,16 @@ export function prepareCall(
   const known = learned.of(callKind(service, model, named));
   const expected = estimateUsage(facts, known, settings);
   const price = prices?.find(model, nowUs / 1_000).price;
-  let plain: UsageEstimate | undefined;
-  const undeclared = (): UsageEstimate => {
-    const { outputTokensMax: _, ...rest } = facts;
-    plain ??= estimateUsage(rest, known, settings);
-    return plain;
-  };
   const entries = named.map(({ budget, values, account }): AskedAccount => {
     const { policy } = budget;
     const capacity = budget.capacityOf(values, measures.topUps, nowUs / 1_000);
-    const question = { unit: policy.unit, price, capacity, estimate: expected, undeclared };
-    const estimate = estimateEntry(question);
+    const estimate = estimateEntry({
+      unit: policy.unit,
+      price,
+      capacity,
+      estimate: expected,
+      undeclared: () => estimateUsage(withoutMax(facts), known, settings),
+    });
     const entry: ReservedEntry = {
       account,
       law: budget.lawAt(nowUs),
@@ -87,6 +86,10 @@ export function prepareCall(
     return { budget, values, entry, estimate };
   });
   return { facts, entries, learned: known, expected, price };
+}
+
+function withoutMax({ outputTokensMax: _, ...facts }: CallFacts): CallFacts {
+  return facts;
 }
 
 /** An account of a budget, and whose it is. */

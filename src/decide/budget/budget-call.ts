@@ -51,11 +51,14 @@ export interface BudgetedCall {
 
 /** How a call ended. */
 export interface CallEnd {
-  /** Whether the upstream began to answer; a call that it never saw costs nothing. */
+  /** Whether the upstream began to answer. */
   readonly hasResponse: boolean;
   /** HTTP status of the response; undefined without one. */
   readonly status: number | undefined;
-  /** The upstream may have it, and go on with it when its stream is cut. Absent: it has not. */
+  /**
+   * The upstream may have it, and go on with it when its stream is cut: without an answer it costs
+   * what was reserved. Absent: the upstream has not seen it, and it costs nothing.
+   */
   readonly mayGoOn?: true;
 }
 

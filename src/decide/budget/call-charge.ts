@@ -50,8 +50,8 @@ interface CallChargeParts {
 export interface KnownEnd {
   /** What was reported. */
   readonly usage: Usage | undefined;
-  /** False: the upstream did not answer, and the call costs nothing. */
-  readonly hasResponse: boolean;
+  /** False: the upstream has not seen the call, and it costs nothing. */
+  readonly mayCost: boolean;
   readonly status: number | undefined;
   /** Whether the response went through to its end, as far as is known. */
   readonly isComplete: boolean;
@@ -107,16 +107,21 @@ export class CallCharge {
   settle(end: KnownEnd): void {
     const { id, accounts } = this.#parts;
     const price = this.#priceOf(end);
-    const used = end.hasResponse ? this.#usedBy(end) : undefined;
+    const used = end.mayCost ? this.#usedBy(end) : undefined;
     for (const { budget, estimate = 0 } of accounts) budget.counts.reserved -= estimate;
     this.#context.usageCounts.origins[originOf(end)] += 1;
     if (id === undefined) {
       this.#learn(end, used);
       return;
     }
-    const costs = accounts.map(({ budget }) =>
-      used === undefined ? 0 : costOf(budget.policy.unit, used, price),
-    );
+    const isUnknown = end.usage === undefined;
+    const costs = accounts.map(({ budget: { policy }, estimate }) => {
+      if (used === undefined) return 0;
+      const cost = costOf(policy.unit, used, price);
+      // A maximum that is declared in vain exhausts no account; time is known in any case.
+      const isReserved = isUnknown && estimate !== undefined && policy.unit.kind !== "seconds";
+      return isReserved ? Math.min(cost, estimate) : cost;
+    });
     this.#context.ledger.settle({ id, costs }, (result) => {
       accounts.forEach(({ budget: { counts }, estimate }, i) => {
         counts.settlements[result] += 1;
@@ -167,8 +172,8 @@ export class CallCharge {
   }
 }
 
-function originOf({ usage, hasResponse, status, isExact }: KnownEnd): UsageOrigin {
-  if (!hasResponse || (status !== undefined && status >= 400)) return "none";
+function originOf({ usage, mayCost, status, isExact }: KnownEnd): UsageOrigin {
+  if (!mayCost || (status !== undefined && status >= 400)) return "none";
   if (usage === undefined) return "estimated";
   return isExact ? "reported" : "partial";
 }

@@ -131,7 +131,8 @@ export class OpenCall implements BudgetedCall, Expiring {
     if (this.#isSettled || this.#isLeftToOthers(end)) return;
     this.#end = end;
     const isError = end.status !== undefined && end.status >= 400;
-    if (this.#source.kind !== "body" || !end.hasResponse || isError) this.#settle();
+    const mayCost = end.hasResponse || end.mayGoOn !== undefined;
+    if (this.#source.kind !== "body" || !mayCost || isError) this.#settle();
     else this.#calls.wait(this);
   }
 
@@ -170,9 +171,9 @@ export class OpenCall implements BudgetedCall, Expiring {
     this.#charge.settle({
       usage: seen?.usage ?? this.#reported,
       // Without an end it lasts for longer than calls may, and has probably cost what they cost.
-      hasResponse: seen !== undefined || end?.hasResponse !== false,
+      mayCost: seen !== undefined || end?.hasResponse !== false || end.mayGoOn !== undefined,
       status: seen?.status ?? end?.status,
-      isComplete: seen?.isComplete ?? end !== undefined,
+      isComplete: seen?.isComplete ?? end?.hasResponse === true,
       isExact: seen?.isExact ?? this.#reported !== undefined,
       model: seen?.model ?? "",
     });

@@ -103,6 +103,6 @@ class BodyObserver implements UsageObserver {
     const usage: Usage | undefined = reading?.usage;
     const isExact = reading?.isEstimated === false && reading.unrecognised === undefined;
     const model = reading?.model ?? "";
-    return { usage, hasResponse: true, status, isComplete, isExact, model };
+    return { usage, mayCost: true, status, isComplete, isExact, model };
   }
 }

@@ -54,9 +54,13 @@ export class LocalBudgets {
       const state = found[i];
       if (state === undefined) continue;
       const own = this.#own.get(account);
-      const used = Math.max(0, state.spent + state.reserved - (own?.stored ?? 0));
-      const fresh = { used, localSpent: 0, atUs: nowUs, windowEndUs: windowEndUs(law, nowUs) };
-      if (law.kind !== "inFlight") this.#known.set(account, fresh);
+      if (law.kind !== "inFlight") {
+        const known = this.#known.get(account) ?? this.#begin(account);
+        known.used = Math.max(0, state.spent + state.reserved - (own?.stored ?? 0));
+        known.localSpent = 0;
+        known.atUs = nowUs;
+        known.windowEndUs = windowEndUs(law, nowUs);
+      }
       if (isReserved) this.#reserve(account, "stored", estimate);
     }
   }
@@ -117,8 +121,9 @@ export class LocalBudgets {
   ): KnownAccount {
     const known = this.#known.get(account);
     if (known === undefined || nowUs >= known.windowEndUs) {
-      const fresh = { used: 0, localSpent: 0, atUs: nowUs, windowEndUs: windowEndUs(law, nowUs) };
-      this.#known.set(account, fresh);
+      const fresh = this.#begin(account);
+      fresh.atUs = nowUs;
+      fresh.windowEndUs = windowEndUs(law, nowUs);
       return fresh;
     }
     if (law.kind === "drain" && nowUs > known.atUs) {
@@ -130,6 +135,12 @@ export class LocalBudgets {
       if (drained > 0) known.atUs = nowUs;
     }
     return known;
+  }
+
+  #begin(account: AccountKey): KnownAccount {
+    const fresh = { used: 0, localSpent: 0, atUs: 0, windowEndUs: 0 };
+    this.#known.set(account, fresh);
+    return fresh;
   }
 
   #reserve(account: AccountKey, kind: keyof OwnReserved, estimate: number): void {

@@ -66,7 +66,7 @@ export interface BudgetLedgerCounts {
 }
 
 interface StoreBudgetLedgerOptions {
-  readonly store: BudgetStore;
+  readonly store: Pick<BudgetStore, "apply" | "renew" | "leave" | "addUsage">;
   readonly clock: Clock;
   readonly random: Random;
   /** Replicas that decide, at least 1. Divides budgets while the store does not answer. */

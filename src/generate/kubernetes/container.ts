@@ -170,6 +170,7 @@ function environment(source: ValueSource): readonly Tree[] {
     variable("HEADGATE_REQUEST_BYTES_MAX", source.text("requestBytesMax")),
     variable("HEADGATE_DRAIN_DELAY_MS", source.text("drain.delayMs")),
     variable("HEADGATE_DRAIN_GRACE_MS", source.text("drain.graceMs")),
+    variable("HEADGATE_BUDGET_LEASE_MS", source.text("budgetLeaseMs")),
     variable("LOG_FORMAT", "json"),
     variable("LOG_LEVEL", source.text("logLevel")),
     noted(

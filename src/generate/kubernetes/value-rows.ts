@@ -180,6 +180,11 @@ const valueRows = {
     "How long calls are still accepted after SIGTERM, while endpoints and health checks notice.",
   ),
   "drain.graceMs": number(10_000, [0, 600_000], "How long calls in flight may then take."),
+  budgetLeaseMs: number(
+    30_000,
+    [600, 600_000],
+    "How long Redis keeps what a replica has reserved of budgets after its last sign of life.",
+  ),
   cpu: text("500m", "^([0-9]+m|[0-9]+(\\.[0-9]+)?)$", "The CPU request."),
   cpuLimit: text(
     "",

@@ -7,6 +7,8 @@ import { Decider } from "../../decide/rate-limit/decider.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 import { Pressure } from "../../decide/rate-limit/pressure.js";
 import { defaultSwitches } from "../../decide/rate-limit/switches.js";
+import { LedgerKeyCounts } from "../../fleet/budgets/ledger-key-counts.js";
+import { StoreBudgetLedger } from "../../fleet/budgets/store-budget-ledger.js";
 import { PermitShares } from "../../fleet/claims/permit-shares.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -14,6 +16,7 @@ import type { PermitStore } from "../../store/coordination/permit-store.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import { MemoryLimitStore } from "../../store/memory.js";
 import type { EventCalendar } from "./calendar.js";
+import type { BudgetLedgerStore } from "./virtual-store.js";
 
 /** Defaults of the program's own settings. */
 const storeBudgetMs = 10;
@@ -53,6 +56,8 @@ interface SimulatedHeadgateParts {
   readonly store: LimitStore;
   /** How replicas share permits; undefined: this one is alone. */
   readonly permits: PermitStore | undefined;
+  /** Where replicas count calls in flight by key; undefined: this one is alone. */
+  readonly budgets: BudgetLedgerStore | undefined;
   /** How many there are. */
   readonly replicaCount: () => number;
   /** A strong hash of a text, in hexadecimal. */
@@ -74,6 +79,7 @@ export class SimulatedHeadgate {
   readonly admission: Admission;
   readonly #replica: HeadgatePlace;
   readonly #shares: PermitShares | undefined;
+  readonly #ledger: StoreBudgetLedger | undefined;
   readonly #open = new Set<HeadgateCall>();
   readonly #policy: Policy;
   readonly #calendar: EventCalendar;
@@ -113,6 +119,7 @@ export class SimulatedHeadgate {
       onEvent: () => {},
     });
     this.#shares = sharesOf(parts, clock);
+    this.#ledger = ledgerOf(parts, clock);
     this.admission = new Admission({
       policies,
       clock,
@@ -122,6 +129,7 @@ export class SimulatedHeadgate {
       digest,
       permitLeaseMsMax,
       isOverloaded: () => false,
+      ...(this.#ledger && { sharedKeys: new LedgerKeyCounts(this.#ledger, digest) }),
       onEvent: () => {},
     });
   }
@@ -226,6 +234,7 @@ export class SimulatedHeadgate {
   #stop(): void {
     this.admission.close();
     void this.#shares?.stop();
+    void this.#ledger?.close();
     this.#drained?.();
     this.#drained = undefined;
   }
@@ -258,4 +267,16 @@ function sharesOf(
 ): PermitShares | undefined {
   if (permits === undefined) return undefined;
   return new PermitShares({ store: permits, clock, random, replicaCount });
+}
+
+/** Undefined where no calls in flight are counted by key in the fleet. */
+function ledgerOf(
+  { policy, budgets, random, replicaCount }: SimulatedHeadgateParts,
+  clock: Clock,
+): StoreBudgetLedger | undefined {
+  const isNeeded = policy.services.some(({ admission }) => {
+    return admission?.maxInFlightPer?.scope === "fleet";
+  });
+  if (budgets === undefined || !isNeeded) return undefined;
+  return new StoreBudgetLedger({ store: budgets, clock, random, replicaCount });
 }

@@ -14,7 +14,7 @@ import { SimulatedCaller } from "./simulated-caller.js";
 import { SimulatedFleet } from "./simulated-fleet.js";
 import { SimulatedHeadgate } from "./simulated-headgate.js";
 import { SimulatedService } from "./simulated-service.js";
-import { StoreLink, VirtualPermits, VirtualStore } from "./virtual-store.js";
+import { StoreLink, VirtualBudgets, VirtualPermits, VirtualStore } from "./virtual-store.js";
 
 /** What a simulation is made of. */
 export interface SimulationParts {
@@ -153,7 +153,9 @@ export class Simulation {
     const store = new VirtualStore(this.#link, new MemoryLimitStore({ clock, random }));
     const isShared = scenario.fleet.headgates > 1;
     const permits = isShared ? new VirtualPermits(this.#link) : undefined;
-    const common = { policy, calendar, store, permits, digest, onResolved: this.#onResolved };
+    const budgets = isShared ? new VirtualBudgets(this.#link) : undefined;
+    const stores = { store, permits, budgets };
+    const common = { policy, calendar, ...stores, digest, onResolved: this.#onResolved };
     return new SimulatedFleet({
       scenario,
       calendar,

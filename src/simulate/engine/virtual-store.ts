@@ -1,5 +1,7 @@
 import { ServiceError } from "../../core/base/errors.js";
 import type { LimitKey } from "../../core/limits/limit.js";
+import type { BudgetStore } from "../../store/coordination/budget-store.js";
+import { MemoryBudgets } from "../../store/coordination/memory-budgets.js";
 import { MemoryPermits } from "../../store/coordination/memory-permits.js";
 import type {
   PermitAnswer,
@@ -113,5 +115,35 @@ export class VirtualPermits implements PermitStore {
 
   leave(holder: Parameters<PermitStore["leave"]>[0], deadlineMs: number): Promise<void> {
     return this.#link.call(deadlineMs, () => this.#permits.leave(holder));
+  }
+}
+
+/** What a replica's side of the ledger asks of its store. */
+export type BudgetLedgerStore = Pick<BudgetStore, "apply" | "renew" | "leave" | "addUsage">;
+
+/** The ledger of calls in flight by key, at the other end of a link. */
+export class VirtualBudgets implements BudgetLedgerStore {
+  readonly #link: StoreLink;
+  readonly #budgets: MemoryBudgets;
+
+  constructor(link: StoreLink) {
+    this.#link = link;
+    this.#budgets = new MemoryBudgets({ epochUs: () => Math.floor(link.nowMs * 1_000) });
+  }
+
+  apply(...[batch, deadlineMs]: Parameters<BudgetStore["apply"]>) {
+    return this.#link.call(deadlineMs, () => this.#budgets.apply(batch));
+  }
+
+  renew(...[holder, leaseMs, deadlineMs]: Parameters<BudgetStore["renew"]>) {
+    return this.#link.call(deadlineMs, () => this.#budgets.renew(holder, leaseMs));
+  }
+
+  leave(...[holder, deadlineMs]: Parameters<BudgetStore["leave"]>) {
+    return this.#link.call(deadlineMs, () => this.#budgets.leave(holder));
+  }
+
+  addUsage(...[report, deadlineMs]: Parameters<BudgetStore["addUsage"]>) {
+    return this.#link.call(deadlineMs, () => this.#budgets.addUsage(report));
   }
 }

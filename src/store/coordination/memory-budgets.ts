@@ -427,9 +427,8 @@ class Accounts {
 
   /** Whether accounts of a call that do not exist yet can be made. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
-    const isMissing = ({ account }: ReservedEntry) => this.get(account, nowUs) === undefined;
-    if (!entries.some(isMissing)) return true;
-    const missing = entries.filter(isMissing);
+    const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
+    if (missing.length === 0) return true;
     this.forgetExpired(nowUs);
     const counts = new Map<string, number>();
     for (const { account } of missing) {

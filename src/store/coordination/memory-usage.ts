@@ -8,9 +8,16 @@ import {
   usageRowsMax,
 } from "./budget-store.js";
 
+/** Sums of a row, which grow with each report. */
+interface Sums extends UsageRow {
+  callCount: number;
+  readonly counts: Partial<Record<UsageCount, number>>;
+  cost: number;
+}
+
 interface Day {
   /** By the JSON of their names. */
-  readonly rows: Map<string, UsageRow>;
+  readonly rows: Map<string, Sums>;
   /** The last report of each holder. */
   readonly numbers: Map<string, number>;
   untilMs: number;
@@ -38,8 +45,9 @@ export class MemoryUsage {
       const isOwn = day.rows.has(own) || day.rows.size < usageRowsMax;
       const kept = isOwn ? row : { ...row, account: "", model: "" };
       const key = isOwn ? own : usageRowKey(kept);
-      const known = day.rows.get(key) ?? { ...kept, callCount: 0, counts: {}, cost: 0 };
-      day.rows.set(key, sumOf(known, kept));
+      const sums = day.rows.get(key) ?? { ...kept, callCount: 0, counts: {}, cost: 0 };
+      day.rows.set(key, sums);
+      addTo(sums, kept);
     }
   }
 
@@ -51,7 +59,8 @@ export class MemoryUsage {
     const found = this.#days.get(day);
     if (found === undefined || found.untilMs <= nowMs) return { rows: [], cursor: "" };
     const from = Number(cursor);
-    const rows = [...found.rows.values()].slice(from, from + pageRowsMax);
+    const some = [...found.rows.values()].slice(from, from + pageRowsMax);
+    const rows = some.map((row) => ({ ...row, counts: { ...row.counts } }));
     const end = from + rows.length;
     return { rows, cursor: end < found.rows.size ? String(end) : "" };
   }
@@ -62,14 +71,13 @@ export function usageRowKey({ service, account, model }: UsageRow): string {
   return JSON.stringify([service, account, model]);
 }
 
-function sumOf(one: UsageRow, other: UsageRow): UsageRow {
-  const counts: Partial<Record<UsageCount, number>> = {};
+function addTo(sums: Sums, { callCount, counts, cost }: UsageRow): void {
   for (const name of usageCounts) {
-    const [a, b] = [one.counts[name], other.counts[name]];
-    if (a !== undefined || b !== undefined) counts[name] = added(a ?? 0, b ?? 0);
+    const value = counts[name];
+    if (value !== undefined) sums.counts[name] = added(sums.counts[name] ?? 0, value);
   }
-  const callCount = added(one.callCount, other.callCount);
-  return { ...one, callCount, counts, cost: added(one.cost, other.cost) };
+  sums.callCount = added(sums.callCount, callCount);
+  sums.cost = added(sums.cost, cost);
 }
 
 /** Sums of a day end at 2^52, so that all are exact. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Config, loadConfig, secretFileBytesMax } from "../../../../src/app/config/config.js";
 import { optionFlag } from "../../../../src/app/options/option.js";
 import { optionNames, optionRow } from "../../../../src/app/options/options.js";
+import { leaseMsMax } from "../../../../src/store/coordination/budget-store.js";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -104,6 +105,11 @@ describe("loadConfig()", () => {
     ["HEADGATE_QQQQQQQQQQQQQQQQQ", "see `headgate serve --help`"],
   ])("refuses the unknown name %s: %s", (name, hint) => {
     expect(problemsOf({ [name]: "1" })).toEqual([`${name} is not a setting; ${hint}`]);
+  });
+
+  it("refuses a lease of budgets that no store takes", () => {
+    expect(problemsOf({ HEADGATE_BUDGET_LEASE_MS: String(leaseMsMax) })).toEqual([]);
+    expect(problemsOf({ HEADGATE_BUDGET_LEASE_MS: String(leaseMsMax + 1) })).toHaveLength(1);
   });
 
   it.each([

@@ -108,7 +108,7 @@ describe("Budgets", () => {
   });
 
   it.each([
-    { what: "one that left before a response", status: undefined, spent: 0 },
+    { what: "one that left before a response", status: undefined, spent: 100 },
     { what: "an error that reports nothing", status: 500, spent: 0 },
     { what: "a response that reports nothing", status: 200, spent: 100 },
   ])("charges $what", async ({ status, spent }) => {

@@ -20,8 +20,9 @@ spec:
 
 function open() {
   const rig = new BudgetRig(text);
+  const learned = new LearnedUsage();
   const explainer = new BudgetExplainer({
-    learned: new LearnedUsage(),
+    learned,
     topUps: rig.topUps,
     digest: (one) => `d${one.length}`,
     read: (accounts) => rig.store.read(accounts),
@@ -41,7 +42,7 @@ function open() {
       epochUs: rig.clock.epochUs(),
     });
   };
-  return { rig, explain };
+  return { rig, learned, explain };
 }
 
 describe("BudgetExplainer", () => {
@@ -70,6 +71,18 @@ describe("BudgetExplainer", () => {
     expect(hidden).toMatchObject({ isDenied: true, isDeniedByHidden: true });
     // A candidate's amounts are of the caller's choice: its verdict would tell what is spent.
     expect(await explain("llm", ["other"], "none")).toMatchObject({ isDenied: false });
+    rig.close();
+  });
+
+  it("estimates by what calls of the account and the model have used", async () => {
+    const { rig, learned, explain } = open();
+    const known = learned.of({ caller: "llm\nm\nown/a", model: "llm\nm" });
+    const wanted = new Set(["outputTokens"] as const);
+    for (let i = 0; i < 10; i += 1) {
+      known.learn({ usage: { outputTokens: 200 }, requestBytes: undefined, wanted });
+    }
+    const [own] = (await explain("llm"))?.budgets ?? [];
+    expect(own?.estimate).toEqual({ amount: 216, source: "learned" });
     rig.close();
   });
 
