@@ -448,7 +448,7 @@ class RegionRun {
     const seconds = (phaseMs - settleMs) / 1_000;
     const cycleSeconds = 0.15 + (2 * latencyMs) / 1_000;
     const isRoomy =
-      limit.burst >= regionCount * hz * cycleSeconds && limit.burst >= 4 * regionCount;
+      limit.burst >= regionCount * hz * cycleSeconds && limit.burst >= 10 * regionCount;
     const index = this.#keys.indexOf(key);
     return key.asked.map((askedHits, phase): PhaseUse => {
       const isFair = faults.length === 0 || phase === phaseCount - 1;
