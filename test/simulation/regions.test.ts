@@ -14,7 +14,7 @@ const leastUse = 0.95;
 function shortfalls({ phases }: RegionReport): readonly string[] {
   return phases
     .filter(({ isPromised, admittedHits, restoredHits, dueHits }) => {
-      return isPromised && admittedHits + Math.max(0, restoredHits) < leastUse * dueHits - 5;
+      return isPromised && admittedHits + Math.max(0, restoredHits) < leastUse * dueHits - 10;
     })
     .map(({ admittedHits, dueHits }) => `admitted ${admittedHits} of ${Math.round(dueHits)}`);
 }

@@ -123,7 +123,7 @@ export interface KeyDemand {
  */
 export function wantedHits(demand: KeyDemand, replicaCount: number, nowUs: number): number {
   const { charge, bucket, refusedHits, inTransitHits } = demand;
-  const levelHits = Math.floor(levelAt(charge, bucket, nowUs) / unitsPerHit);
+  const levelHits = Math.round(levelAt(charge, bucket, nowUs) / unitsPerHit);
   if (refusedHits === 0 && levelHits <= lendingLevel(charge.burst)) return 0;
   const wanted = Math.ceil(levelHits / replicaCount) + refusedHits;
   return Math.max(0, Math.min(wanted, levelHits, charge.burst) - inTransitHits);
