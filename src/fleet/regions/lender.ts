@@ -70,13 +70,13 @@ export interface LenderParts {
 }
 
 /** The shortest time between two rounds, in milliseconds; the longest one is half as much more. */
-export const lendingIntervalMs = 100;
+const lendingIntervalMs = 100;
 
 /** How long a call to another region may take, in milliseconds. */
-export const askMsMax = 500;
+const lendingCallMsMax = 500;
 
 /** How long a credit to this region's store may take, in milliseconds. */
-export const creditMsMax = 250;
+const creditMsMax = 250;
 
 /** How long nothing is borrowed after a credit was lost, in milliseconds. */
 const restMsAfterLoss = 1_000;
@@ -255,7 +255,7 @@ export class Lender implements RegionalLimits {
     let outcomes: readonly StoreOutcome[];
     try {
       const batch = asks.map(({ request }) => request);
-      outcomes = await peer.store.take(batch, sentMs + askMsMax);
+      outcomes = await peer.store.take(batch, sentMs + lendingCallMsMax);
     } catch (thrown) {
       for (const { key, hits } of asks) key.inTransitHits -= hits;
       peer.noteLostCall(askedHits);
@@ -303,7 +303,7 @@ export class Lender implements RegionalLimits {
   /** A probe charges a key of its own, so that a lost reply loses no hits. */
   async #probe(peer: PeerRegion): Promise<void> {
     try {
-      await peer.store.ping(this.#parts.clock.monotonicMs() + askMsMax);
+      await peer.store.ping(this.#parts.clock.monotonicMs() + lendingCallMsMax);
       if (peer.breaker.succeeded()) {
         this.#parts.onEvent?.({ kind: "regionFound", region: peer.name });
       }
