@@ -183,16 +183,17 @@ export function isWithin({ startUs, endUs }: Window, timeUs: number): boolean {
 }
 
 /**
- * Divides hits among regions in proportion to what each can lend. The parts add up to `hits`, or to
- * 0 if none can lend. Example: 10 over 3, 0 and 1: 7, 0 and 3.
+ * Divides hits among regions in proportion to what each can lend, and never asks one for more: what
+ * is in transit from one region is not asked of another. Example: 2 over 3, 0 and 1: 1, 0 and 1.
  */
 export function apportion(hits: number, lendable: readonly number[]): readonly number[] {
   const sum = lendable.reduce((total, one) => total + one, 0);
+  const askedHits = Math.min(hits, sum);
   let before = 0;
   let given = 0;
   return lendable.map((one) => {
     before += one;
-    const upTo = sum === 0 ? 0 : Math.floor((hits * before) / sum);
+    const upTo = sum === 0 ? 0 : Math.floor((askedHits * before) / sum);
     const part = upTo - given;
     given = upTo;
     return part;

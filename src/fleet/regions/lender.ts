@@ -234,10 +234,9 @@ export class Lender implements RegionalLimits {
         asks[i]?.push({ key, request: once(lending, 0), hits: 0, window });
         continue;
       }
-      // A window grants all or nothing.
-      const part = parts[i] ?? 0;
-      const hits = window === undefined ? part : Math.min(part, lendable[i] ?? 0);
+      const hits = parts[i] ?? 0;
       if (hits === 0) continue;
+      // A window grants all or nothing.
       const request = window === undefined ? times(lending, hits) : once(lending, hits);
       asks[i]?.push({ key, request, hits, window });
       askedHits += hits;

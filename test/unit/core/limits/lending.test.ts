@@ -162,7 +162,8 @@ describe("lendableHits()", () => {
 
 describe("apportion()", () => {
   it.each([
-    { hits: 10, lendable: [3, 0, 1], parts: [7, 0, 3] },
+    { hits: 10, lendable: [3, 0, 1], parts: [3, 0, 1] },
+    { hits: 2, lendable: [3, 0, 1], parts: [1, 0, 1] },
     { hits: 2, lendable: [5, 5, 5], parts: [0, 1, 1] },
     { hits: 5, lendable: [0, 0], parts: [0, 0] },
     { hits: 0, lendable: [1], parts: [0] },
