@@ -32,6 +32,8 @@ export interface PhaseUse {
   readonly dueHits: number;
   /** By how much buckets more than half full became emptier: regions first restore that half. */
   readonly restoredHits: number;
+  /** What a cycle of lending moves: it may come before or after the phase is measured. */
+  readonly cycleHits: number;
   /** Whether the promise of 95 % applies. */
   readonly isPromised: boolean;
 }
@@ -422,7 +424,7 @@ class RegionRun {
     const shareHz = limit.hits / (limit.periodUs / 1_000_000) / regionCount;
     const share = { index: region.index, count: regionCount };
     const isRoomy = regionalBurst(limit.burst, share) > 3 * ((shareHz * tickMs) / 1_000) + 3;
-    if (this.#isWindowed || !isRoomy || untilMs - this.time.nowMs < 1_500) return;
+    if (this.#isWindowed || !isRoomy || untilMs - this.time.nowMs < 600) return;
     for (const [i, key] of this.#keys.entries()) {
       const hz = demandHz[phase]?.[i]?.[region.index] ?? 0;
       if (hz < 1.5 * shareHz || dutyRatios[phase]?.[i] !== 1) continue;
@@ -448,7 +450,7 @@ class RegionRun {
     const seconds = (phaseMs - settleMs) / 1_000;
     const cycleSeconds = 0.15 + (2 * latencyMs) / 1_000;
     const isRoomy =
-      limit.burst >= regionCount * hz * cycleSeconds && limit.burst >= 4 * regionCount;
+      limit.burst >= regionCount * hz * cycleSeconds && limit.burst >= 10 * regionCount;
     const index = this.#keys.indexOf(key);
     return key.asked.map((askedHits, phase): PhaseUse => {
       const isFair = faults.length === 0 || phase === phaseCount - 1;
@@ -458,6 +460,7 @@ class RegionRun {
         admittedHits: key.admitted[phase] ?? 0,
         dueHits: Math.min(askedHits, hz * seconds),
         restoredHits: key.restored[phase] ?? 0,
+        cycleHits: hz * cycleSeconds,
         isPromised: isFair && isSteady && isRoomy && !this.#isWindowed,
       };
     });

@@ -98,7 +98,7 @@ function drawFaults(dice: Dice): readonly RegionFault[] {
     const atMs = dice.between(faultsBeginMs, faultsEndMs - 100);
     const region = dice.below(regionCount);
     return {
-      kind: dice.pick(faultKinds),
+      kind: dice.chance(0.2) ? "isolation" : dice.pick(faultKinds),
       atMs,
       forMs: Math.min(dice.between(50, 4_000), faultsEndMs - atMs),
       region,

@@ -20,7 +20,7 @@ import { decisionMetrics, storeMetrics } from "../metrics/decision-metrics.js";
 import { policyOperationsMetrics } from "../metrics/policy-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import { openLocalStore } from "../store/store.js";
-import { PolicyShadow } from "./policy-shadow.js";
+import { PolicyShadow, type PolicyShadowParts } from "./policy-shadow.js";
 import { openLending } from "./regions.js";
 
 /** What decides rate limits, and what looks at its decisions. */
@@ -53,11 +53,11 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   const pressure = createPressure(runtime, parts);
   const seen = new DecisionSampler({ ...runtime, ...cacheBounds(config) });
   const isBusy = (): boolean => decider.isDegraded || decider.overloadCause !== undefined;
-  const shadow = stack.keep(createShadow(runtime, parts, isBusy));
   const refusalLog = createRefusalLog(config, logger);
   const cpu = stack.keep(new CpuWatch(runtime));
   const lender = openLending(runtime, parts);
   if (lender !== undefined) stack.keep(lender);
+  const shadow = stack.keep(createShadow(runtime, parts, { isBusy, region: lender?.share }));
   const decider: Decider = new Decider({
     policies: policies.feed,
     overrides: operator.overrides,
@@ -127,7 +127,7 @@ function createPressure({ config }: Runtime, { opened }: DecisionsParts): Pressu
 function createShadow(
   runtime: Runtime,
   { policies, opened, operator }: DecisionsParts,
-  isBusy: () => boolean,
+  own: Pick<PolicyShadowParts, "isBusy" | "region">,
 ): PolicyShadow {
   const { config, random } = runtime;
   return new PolicyShadow({
@@ -143,6 +143,6 @@ function createShadow(
     newKeysPerSecondMax: config.newKeysPerSecondMax,
     switches: switchesOf(config),
     digest: sha256,
-    isBusy,
+    ...own,
   });
 }

@@ -1,4 +1,5 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { LimitSwitches } from "../../decide/rate-limit/switches.js";
@@ -17,7 +18,8 @@ import type { PolicyFeed } from "../policy/active-policy.js";
 import { readShadow, type StoredShadow, shadowId } from "../policy/policy-admin-records.js";
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 
-interface PolicyShadowParts {
+/** The dependencies of a `PolicyShadow`. */
+export interface PolicyShadowParts {
   readonly records: SharedRecords;
   readonly ledger: Pick<ShadowLedger, "add">;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
@@ -35,6 +37,8 @@ interface PolicyShadowParts {
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
   readonly switches: LimitSwitches;
+  /** This region among those that share global limits. A candidate's limits borrow nothing. */
+  readonly region?: RegionShare | undefined;
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
   readonly isBusy: () => boolean;

@@ -112,21 +112,20 @@ export interface KeyDemand {
 }
 
 /**
- * Returns how many hits to ask all other regions for. It is this replica's part of what the bucket
- * holds above the lending level. If it refused some, it is its part of all that the bucket holds,
- * and what it refused. Never more than a credit could take from the bucket, and never more than the
- * region's burst.
+ * Returns how many hits to ask all other regions for. If the bucket is more than half full, it is
+ * this replica's part of what the bucket holds, and what this replica refused. So regions in demand
+ * have room for a whole burst, and the buckets of the others stay in use. Never more than a credit
+ * could take from the bucket, and never more than the region's burst.
  *
- * Example: burst 20, level 16, two replicas: 3. With 5 hits refused: 8 + 5.
+ * Example: burst 20, level 16, two replicas, 5 hits refused: 8 + 5.
  *
  * @param replicaCount replicas of this region, which all see the same bucket
  */
 export function wantedHits(demand: KeyDemand, replicaCount: number, nowUs: number): number {
   const { charge, bucket, refusedHits, inTransitHits } = demand;
-  const levelHits = Math.floor(levelAt(charge, bucket, nowUs) / unitsPerHit);
-  const keptHits = refusedHits > 0 ? 0 : lendingLevel(charge.burst);
-  const excessHits = Math.max(0, levelHits - keptHits);
-  const wanted = Math.round(excessHits / replicaCount) + refusedHits;
+  const levelHits = Math.round(levelAt(charge, bucket, nowUs) / unitsPerHit);
+  if (refusedHits === 0 && levelHits <= lendingLevel(charge.burst)) return 0;
+  const wanted = Math.ceil(levelHits / replicaCount) + refusedHits;
   return Math.max(0, Math.min(wanted, levelHits, charge.burst) - inTransitHits);
 }
 
@@ -184,16 +183,17 @@ export function isWithin({ startUs, endUs }: Window, timeUs: number): boolean {
 }
 
 /**
- * Divides hits among regions in proportion to what each can lend. The parts add up to `hits`, or to
- * 0 if none can lend. Example: 10 over 3, 0 and 1: 7, 0 and 3.
+ * Divides hits among regions in proportion to what each can lend, and never asks one for more: what
+ * is in transit from one region is not asked of another. Example: 2 over 3, 0 and 1: 1, 0 and 1.
  */
 export function apportion(hits: number, lendable: readonly number[]): readonly number[] {
   const sum = lendable.reduce((total, one) => total + one, 0);
+  const askedHits = Math.min(hits, sum);
   let before = 0;
   let given = 0;
   return lendable.map((one) => {
     before += one;
-    const upTo = sum === 0 ? 0 : Math.floor((hits * before) / sum);
+    const upTo = sum === 0 ? 0 : Math.floor((askedHits * before) / sum);
     const part = upTo - given;
     given = upTo;
     return part;

@@ -1,5 +1,6 @@
 import type { Charge } from "../../core/limits/bucket.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import { denialOf, type FailureMode, type Limit, type LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
@@ -16,6 +17,8 @@ interface ReachParts {
   readonly switches: LimitSwitches;
   /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
+  /** This region among those that share global limits. Absent: limits are not divided. */
+  readonly region?: RegionShare | undefined;
   readonly nowMs: number;
   readonly epochUs: number;
   readonly windowSource: WindowSource;
@@ -111,7 +114,7 @@ function settling({ limit, charge }: LimitCheck): ReachedLimit {
   return { limit, charge: { ...charge, role: "settle" } };
 }
 
-function plain({ limit: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
+function plain({ charge: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
   return { hits, periodUs, burst };
 }
 

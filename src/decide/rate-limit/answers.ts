@@ -1,6 +1,7 @@
 import { ServiceError } from "../../core/base/errors.js";
 import { type Charge, delayOf, unitsPerHit } from "../../core/limits/bucket.js";
 import type { ChargeResult } from "../../core/limits/gcra.js";
+import type { RegionalLimits } from "../../core/limits/lending.js";
 import {
   type DecidedLimit,
   type DescriptorVerdict,
@@ -93,6 +94,21 @@ function decidedLimit(
     throw new ServiceError("STORE_PROTOCOL");
   }
   return result === undefined ? undefined : { limit: ask.limit, charge, result };
+}
+
+/** Shows the lender what was decided of global limits. Failure modes say nothing of the store. */
+export function noteGlobal(
+  { asks }: PreparedQuery,
+  { charges, results, nowUs, isFallback }: DecidedRequest,
+  regions: Pick<RegionalLimits, "note"> | undefined,
+): void {
+  if (isFallback === true) return;
+  for (const [i, { limit }] of asks.entries()) {
+    const charge = charges[i];
+    const result = results[i];
+    if (limit.spread === undefined || charge === undefined || result === undefined) continue;
+    regions?.note({ limit, charge, result, nowUs });
+  }
 }
 
 /**

@@ -8,16 +8,18 @@ import { noOverrides, type OverrideTable } from "../../core/limits/override-tabl
 import type { Verdict } from "../../core/limits/verdict.js";
 import type { Policy } from "../../policy/policy.js";
 import type { LimitStore, StoreResult } from "../../store/limit-store.js";
-import { decidedByStore, present } from "./answers.js";
+import { decidedByStore, noteGlobal, present } from "./answers.js";
 import { Batcher, type BatcherEvent, type BatchOutcome } from "./batcher.js";
 import { CallCounter } from "./call-counter.js";
 import type { DecisionCounters } from "./counters.js";
 import { chargesFor, Decision, type DecisionCall, type ResolveDecision } from "./decision.js";
 import type { DecidedRequest, DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { decideWithoutStore, type FallbackAsk } from "./fallback.js";
-import { KeyRecords, refusalMsMax } from "./key-records.js";
+import { KeyRecords } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import {
+  type Believed,
+  believedSince,
   findRecords,
   forgetRefunded,
   refuseFromMemory,
@@ -103,7 +105,7 @@ export class Decider {
   /** The last store result that was recorded. */
   #remembered: StoreResult | undefined;
   /** Which records of store calls are used. */
-  #believed: ReturnType<typeof believedSince>;
+  #believed: Believed;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
@@ -408,21 +410,10 @@ export class Decider {
       return;
     }
     this.#end(decision);
-    if (prepared.isGlobal) this.#noteGlobal(prepared, request);
+    if (prepared.isGlobal) noteGlobal(prepared, request, this.#parts.regions);
     call.decided(verdict);
     if (verdict.isDenied) this.#parts.refusalLog?.noteRule(prepared, verdict, decision.startMs);
     if (decision.observed.length > 0) this.#show(decision, request, verdict);
-  }
-
-  /** What failure modes decided says nothing about the store. */
-  #noteGlobal({ asks }: PreparedQuery, { charges, results, nowUs, isFallback }: DecidedRequest) {
-    if (isFallback === true) return;
-    for (const [i, { limit }] of asks.entries()) {
-      const charge = charges[i];
-      const result = results[i];
-      if (limit.spread === undefined || charge === undefined || result === undefined) continue;
-      this.#parts.regions?.note({ limit, charge, result, nowUs });
-    }
   }
 
   #observe(nowMs: number): readonly ObservedCall[] {
@@ -479,10 +470,6 @@ export class Decider {
     if (isStoreBack) this.#localStore = this.#parts.createLocalStore();
     this.#parts.onEvent(event);
   }
-}
-
-function believedSince(sinceMs: number, regions: RegionalLimits | undefined) {
-  return { sinceMs, globalMsMax: regions?.denialMsMax ?? refusalMsMax };
 }
 
 const unobserved: readonly ObservedCall[] = [];

@@ -1,5 +1,6 @@
 import { type Charge, retryAfterUs } from "../../core/limits/bucket.js";
 import type { ChargeResult } from "../../core/limits/gcra.js";
+import type { RegionalLimits } from "../../core/limits/lending.js";
 import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js";
 import type { LimitCheck, PreparedQuery } from "./prepared-query.js";
 
@@ -49,6 +50,14 @@ export function findRecords(asks: readonly LimitCheck[], records: KeyRecords): v
   for (const ask of asks) ask.record ??= records.find(ask.charge.key);
 }
 
+/** What is believed from now on: states of store calls that are sent later. */
+export function believedSince(
+  sinceMs: number,
+  regions: Pick<RegionalLimits, "denialMsMax"> | undefined,
+): Believed {
+  return { sinceMs, globalMsMax: regions?.denialMsMax ?? refusalMsMax };
+}
+
 /** A denial from the cache. */
 interface RememberedRefusal {
   /** One per check. Undefined if the key may not be over: others may have charged it since. */
@@ -65,7 +74,7 @@ interface OverLimitCacheCall {
 }
 
 /** How long states of buckets are used. */
-interface Believed {
+export interface Believed {
   /** States of store calls sent up to this monotonic time are not used. */
   readonly sinceMs: number;
   /** Their maximum age where a limit of the request is divided among regions. */

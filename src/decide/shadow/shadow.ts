@@ -2,6 +2,7 @@ import { Breaker } from "../../core/base/breaker.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { costHitsMax } from "../../core/limits/bucket.js";
 import { charCountOf } from "../../core/limits/key.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import { isPattern, type LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { Verdict } from "../../core/limits/verdict.js";
@@ -41,6 +42,8 @@ interface ShadowRunParts {
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
   readonly switches: LimitSwitches;
+  /** This region among those that share global limits. Absent: limits are not divided. */
+  readonly region?: RegionShare | undefined;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Whether this process has no time, or no store, for what nobody waits for. */
@@ -261,7 +264,7 @@ export class ShadowRun implements ObservedCall {
 
   #prepare(query: RateLimitQuery, liveNames: Map<LimitKey, LimitKey>): PreparedQuery {
     const { liveNameOf } = this.#parts;
-    const { policy, overrides, switches, digest, clock, store } = this.#parts;
+    const { policy, overrides, switches, region, digest, clock, store } = this.#parts;
     return prepareQuery(query, {
       policy,
       overrides: overrides.current(),
@@ -279,6 +282,7 @@ export class ShadowRun implements ObservedCall {
       digest,
       nowMs: clock.monotonicMs(),
       windowSource: this.#windows,
+      region,
       epochUs: clock.epochUs(),
     });
   }

@@ -70,13 +70,13 @@ export interface LenderParts {
 }
 
 /** The shortest time between two rounds, in milliseconds; the longest one is half as much more. */
-export const lendingIntervalMs = 100;
+const lendingIntervalMs = 100;
 
 /** How long a call to another region may take, in milliseconds. */
-export const askMsMax = 500;
+const lendingCallMsMax = 500;
 
 /** How long a credit to this region's store may take, in milliseconds. */
-export const creditMsMax = 250;
+const creditMsMax = 250;
 
 /** How long nothing is borrowed after a credit was lost, in milliseconds. */
 const restMsAfterLoss = 1_000;
@@ -234,10 +234,9 @@ export class Lender implements RegionalLimits {
         asks[i]?.push({ key, request: once(lending, 0), hits: 0, window });
         continue;
       }
-      // A window grants all or nothing.
-      const part = parts[i] ?? 0;
-      const hits = window === undefined ? part : Math.min(part, lendable[i] ?? 0);
+      const hits = parts[i] ?? 0;
       if (hits === 0) continue;
+      // A window grants all or nothing.
       const request = window === undefined ? times(lending, hits) : once(lending, hits);
       asks[i]?.push({ key, request, hits, window });
       askedHits += hits;
@@ -255,7 +254,7 @@ export class Lender implements RegionalLimits {
     let outcomes: readonly StoreOutcome[];
     try {
       const batch = asks.map(({ request }) => request);
-      outcomes = await peer.store.take(batch, sentMs + askMsMax);
+      outcomes = await peer.store.take(batch, sentMs + lendingCallMsMax);
     } catch (thrown) {
       for (const { key, hits } of asks) key.inTransitHits -= hits;
       peer.noteLostCall(askedHits);
@@ -303,7 +302,7 @@ export class Lender implements RegionalLimits {
   /** A probe charges a key of its own, so that a lost reply loses no hits. */
   async #probe(peer: PeerRegion): Promise<void> {
     try {
-      await peer.store.ping(this.#parts.clock.monotonicMs() + askMsMax);
+      await peer.store.ping(this.#parts.clock.monotonicMs() + lendingCallMsMax);
       if (peer.breaker.succeeded()) {
         this.#parts.onEvent?.({ kind: "regionFound", region: peer.name });
       }
