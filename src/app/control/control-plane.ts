@@ -81,6 +81,7 @@ function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegi
     leases: new QuotaLeases({ store: opened.coordination.quotas, random }),
     counters: decisions.counters,
     replicaCount: fleet.replicaCount,
+    region: decisions.lender?.share,
     switches: switchesOf(config),
     digest: sha256,
     identityPercentMax: config.identityPercentMax,

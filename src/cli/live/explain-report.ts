@@ -14,7 +14,7 @@ import { drawBar, drawSplitBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/print.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
-import { burstOf, overrideText, whenText } from "./keys-report.js";
+import { overrideText, whenText } from "./keys-report.js";
 import { limitText } from "./rules.js";
 
 const barColumns = 10;
@@ -231,7 +231,7 @@ function effectWords(descriptor: DescriptorExplanation): string {
 function stateBranch(state: KeyState, { style }: Drawing): Branch {
   const { limit, override, usedHits, remainingHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : `${safeText(limit.name)}: `;
-  const burst = burstOf(state);
+  const burst = Number(limit?.burst ?? 0n);
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const used = (Math.round(usedHits * 10) / 10).toLocaleString("en");
   const below: Branch[] = [

@@ -24,7 +24,7 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   const { ruleLabel, limit, override, usedHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : ` ${safeText(limit.name)}`;
   const title = `${safeText(ruleLabel)}${name}`;
-  const burst = burstOf(state);
+  const burst = Number(limit?.burst ?? 0n);
   const isFull = state.remainingHits === 0n;
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const lines = [
@@ -39,11 +39,6 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   if (key !== "")
     lines.push(`  ${style.dim(truncateText(`key ${safeText(key)}`, columnsMax - 2))}`);
   return lines;
-}
-
-/** The burst of a bucket; a replica of an earlier version does not tell it apart. */
-export function burstOf({ burst, limit }: KeyState): number {
-  return Number(burst === 0n ? (limit?.burst ?? 0n) : burst);
 }
 
 function indented(text: string, columnsMax: number): readonly string[] {

@@ -1,5 +1,6 @@
 import type { Charge } from "../../core/limits/bucket.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import { denialOf, type FailureMode, type Limit, type LimitKey } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import type { QuotaLimit, QuotaPoolSettings } from "../../core/quota/quota.js";
@@ -19,6 +20,8 @@ interface ReachParts {
   readonly nowMs: number;
   readonly epochUs: number;
   readonly windowSource: WindowSource;
+  /** This region among those that share global limits. Undefined: limits are not divided. */
+  readonly region: RegionShare | undefined;
 }
 
 /** A descriptor that buckets represent. */
@@ -111,7 +114,8 @@ function settling({ limit, charge }: LimitCheck): ReachedLimit {
   return { limit, charge: { ...charge, role: "settle" } };
 }
 
-function plain({ limit: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
+/** Of a global limit, this region's part. Pools do not borrow. */
+function plain({ charge: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
   return { hits, periodUs, burst };
 }
 

@@ -3,6 +3,7 @@ import { isServiceError } from "../../core/base/errors.js";
 import { LogInterval } from "../../core/base/log-interval.js";
 import { Tally } from "../../core/collections/tally.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import {
   type LeasesQuotas,
@@ -53,6 +54,8 @@ export interface QuotaRegistryParts {
   readonly digest: (text: string) => string;
   /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
+  /** This region among those that share global limits. Absent: limits are not divided. */
+  readonly region?: RegionShare | undefined;
   /** The percentage of all buckets that one identity may have, 1 to 100. Default 100. */
   readonly identityPercentMax?: number;
   /** Approximate maximum size of all buckets, in bytes. Default: unlimited. */
@@ -289,12 +292,12 @@ export class QuotaRegistry implements DividesQuotas {
   }
 
   #reachOf(descriptor: ReachDescriptor): QuotaReach | undefined {
-    const { clock, counters, switches, digest } = this.#parts;
+    const { clock, counters, switches, digest, region } = this.#parts;
     const windowSource = this.#windowSource;
     const policy = this.#policy;
     const overrides = this.#overrides;
     if (policy === undefined || overrides === undefined) return undefined;
-    const found = { counters, switches, digest, windowSource };
+    const found = { counters, switches, digest, windowSource, region };
     const times = { nowMs: clock.monotonicMs(), epochUs: clock.epochUs() };
     try {
       return findReach(descriptor, { policy, overrides, ...found, ...times });
