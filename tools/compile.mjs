@@ -22,6 +22,7 @@ import { context } from "esbuild";
 import { buildConsole } from "./console.mjs";
 import { joinChunks } from "./join-chunks.mjs";
 import { buildLibrary } from "./library.mjs";
+import { loadLaterPlugin } from "./load-later.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -64,6 +65,7 @@ const bundler = await context({
   bundle: true,
   splitting: true,
   metafile: true,
+  plugins: [loadLaterPlugin],
   // Packages that are no ES modules ask for Node's own by `require`.
   banner: {
     js: [

@@ -1,5 +1,7 @@
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
+import { decodeReport, encodeReport } from "../../src/fleet/loop/report-codec.js";
+import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
@@ -7,21 +9,28 @@ import { lawOf } from "../simulation/law-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { layOut } from "./report.js";
 
-/** What the arithmetic of the loop costs whoever leads. */
+/** What the loop of a fleet costs, told each second: CPU, bytes, and the longest turn. */
 export interface FleetLoopCost {
   readonly nodeCount: number;
   readonly serviceCount: number;
-  /** Of one update, which there is each second: so a thousand is a whole core. */
-  readonly cpuMsPerUpdate: number;
-  readonly cpuUsPerReport: number;
+  /** Of whoever leads, in a second: reading reports, limits and shares, writing the snapshot. */
+  readonly leaderMs: number;
+  /** Of it, limits and shares. */
+  readonly arithmeticMs: number;
+  /** Of each replica, in a second: writing its own report, reading the snapshot. */
+  readonly replicaMs: number;
+  /** Of all replicas together. */
+  readonly reportBytes: number;
+  readonly snapshotBytes: number;
+  /** The longest turn of a second, in CPU of this thread: the median and the largest of all. */
+  readonly turnMs: readonly [number, number];
 }
 
-/** The fleet that the cost is told of. */
-const namedFleet = { nodeCount: 1_000, serviceCount: 20 } as const;
+const replicaCount = 3;
 
 /** Updates until everything is compiled, and those that are measured. */
-const warmUpCount = 20;
-const measuredCount = 60;
+const warmUpCount = 10;
+const measuredCount = 20;
 
 /** How far limits and goodput may come from their mean, or from the capacity, but for probes. */
 const swingMax = 0.2;
@@ -29,12 +38,29 @@ const swingMax = 0.2;
 /** Small fleets for each big one. */
 const smallPerBig = 500;
 
-/** Measures updates of a fleet that is never the same for two seconds. */
-export function measureFleetLoop({ nodeCount, serviceCount } = namedFleet): FleetLoopCost {
+/** Does what is done in turns, and notes the CPU of all of them and of the longest one. */
+class Turns {
+  usedUs = 0;
+  longestUs = 0;
+
+  run<T>(turns: Generator<undefined, T>): T {
+    for (;;) {
+      const before = process.cpuUsage();
+      const turn = turns.next();
+      const { user, system } = process.cpuUsage(before);
+      this.usedUs += user + system;
+      this.longestUs = Math.max(this.longestUs, user + system);
+      if (turn.done === true) return turn.value;
+    }
+  }
+}
+
+/** Measures a fleet that is never the same for two seconds, over three replicas. */
+export function measureFleetLoop(nodeCount: number, serviceCount: number): FleetLoopCost {
   const random = new FakeRandom(1);
   const services = Array.from({ length: serviceCount }, (_, i) => ({
     service: `service-${i}`,
-    law: lawOf("gradient", { initial: 2_000, max: 10_000 }),
+    law: lawOf("gradient", { initial: 2 * nodeCount, max: 10 * nodeCount }),
     maxInFlight: undefined,
     configuredShare: 20,
     highRatio: 0.1,
@@ -42,37 +68,111 @@ export function measureFleetLoop({ nodeCount, serviceCount } = namedFleet): Flee
     gate: undefined,
   }));
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
+  const names = services.map(({ service }) => service);
   let snapshot: ShareSnapshot | undefined;
-  let usedUs = 0;
+  const seconds: SecondCost[] = [];
   for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
     const nowMs = second * 1_000;
-    const reports = services.flatMap(({ service }) =>
-      Array.from({ length: nodeCount }, (_, i) =>
-        reportOf({ nodeId: `edge-${i}`, service, nowMs, snapshot, random }),
-      ),
+    const reports = Array.from({ length: replicaCount }, (_, replica) =>
+      reportsOf({ replica, nodeCount, names, nowMs, snapshot, random }),
     );
-    const before = process.cpuUsage();
-    snapshot = loop.update(reports, nowMs);
-    const { user, system } = process.cpuUsage(before);
-    if (second > warmUpCount) usedUs += user + system;
+    const [next, cost] = measureSecond(loop, reports, nowMs);
+    snapshot = next;
+    if (second > warmUpCount) seconds.push(cost);
   }
-  const updateUs = usedUs / measuredCount;
+  const of = (read: (cost: SecondCost) => number): number => mean(seconds.map(read));
+  const longest = seconds.map(({ turnMs }) => turnMs).toSorted((one, other) => one - other);
   return {
     nodeCount,
     serviceCount,
-    cpuMsPerUpdate: updateUs / 1_000,
-    cpuUsPerReport: updateUs / (nodeCount * serviceCount),
+    leaderMs: of(({ leaderMs }) => leaderMs),
+    arithmeticMs: of(({ arithmeticMs }) => arithmeticMs),
+    replicaMs: of(({ replicaMs }) => replicaMs),
+    reportBytes: of(({ reportBytes }) => reportBytes),
+    snapshotBytes: of(({ snapshotBytes }) => snapshotBytes),
+    turnMs: [longest[Math.floor(longest.length / 2)] ?? 0, longest.at(-1) ?? 0],
   };
 }
 
-/** The cost as a line. */
-export function tellFleetLoopCost(cost: FleetLoopCost): string {
-  const { nodeCount, serviceCount, cpuMsPerUpdate, cpuUsPerReport } = cost;
-  const fleet = `${nodeCount} Envoys with ${serviceCount} services each`;
-  const perCent = (cpuMsPerUpdate / 10).toFixed(1);
-  const perReport = `${cpuUsPerReport.toFixed(2)} us an Envoy and service`;
-  const perSecond = `${cpuMsPerUpdate.toFixed(0)} ms of CPU a second (${perCent} % of a core)`;
-  return `The loop, ${fleet}: ${perSecond}, ${perReport}.`;
+interface SecondCost extends Pick<FleetLoopCost, "leaderMs" | "arithmeticMs" | "replicaMs"> {
+  readonly reportBytes: number;
+  readonly snapshotBytes: number;
+  readonly turnMs: number;
+}
+
+/** What replicas tell, what the leader makes of it, and what they read of that. */
+function measureSecond(
+  loop: FleetLoop,
+  reports: readonly (readonly NodeReport[])[],
+  nowMs: number,
+): readonly [ShareSnapshot, SecondCost] {
+  const [telling, gathering, deciding, writing, reading] = [1, 2, 3, 4, 5].map(() => new Turns());
+  if (!telling || !gathering || !deciding || !writing || !reading) throw new Error("there are");
+  const told = reports.map((nodes) =>
+    telling.run(encodeReport({ nodes, services: [] }, { now: () => nowMs })),
+  );
+  const gathered = told.flatMap(
+    ({ bytes }) => gathering.run(decodeReport(bytes, nowMs))?.nodes ?? [],
+  );
+  const snapshot = deciding.run(loop.update(gathered, nowMs));
+  const { bytes } = writing.run(encodeSnapshot({ snapshot, verdicts: new Map() }));
+  reading.run(decodeSnapshot(bytes, snapshot));
+  const all = [telling, gathering, deciding, writing, reading];
+  return [
+    snapshot,
+    {
+      leaderMs: (gathering.usedUs + deciding.usedUs + writing.usedUs) / 1_000,
+      arithmeticMs: deciding.usedUs / 1_000,
+      replicaMs: (telling.usedUs / replicaCount + reading.usedUs) / 1_000,
+      reportBytes: told.reduce((sum, one) => sum + one.bytes.length, 0),
+      snapshotBytes: bytes.length,
+      turnMs: Math.max(...all.map(({ longestUs }) => longestUs)) / 1_000,
+    },
+  ];
+}
+
+/** Fleets of which the cost is told: Envoys, and services of each. */
+const toldFleets = [
+  [1_000, 20],
+  [3_333, 20],
+  [10_000, 20],
+  [10_000, 50],
+] as const;
+
+/**
+ * The cost as a table. The leader is a replica, too, but reads no snapshot, since it has made it.
+ */
+export function tellFleetLoopCosts(fleets: readonly (readonly [number, number])[]): string {
+  const head = [
+    "Envoys x services",
+    "leader, % of a core",
+    "us an Envoy and service",
+    "of it, arithmetic",
+    "replica, % of a core",
+    "us an Envoy and service of its own",
+    "MB/s to the store",
+    "MB/s from it",
+    "longest turn, ms (median, most)",
+  ];
+  const rows = fleets.map(([nodeCount, serviceCount]) => {
+    const cost = measureFleetLoop(nodeCount, serviceCount);
+    const { leaderMs, arithmeticMs, replicaMs, reportBytes, snapshotBytes, turnMs } = cost;
+    const us = (ms: number, count: number): string => ((1_000 * ms) / count).toFixed(2);
+    const rowCount = nodeCount * serviceCount;
+    const mb = (bytes: number): string => (bytes / 1e6).toFixed(2);
+    return [
+      `${nodeCount} x ${serviceCount}`,
+      (leaderMs / 10).toFixed(1),
+      us(leaderMs, rowCount),
+      us(arithmeticMs, rowCount),
+      (replicaMs / 10).toFixed(1),
+      us(replicaMs, rowCount / replicaCount),
+      mb(reportBytes + snapshotBytes),
+      mb(reportBytes + (replicaCount - 1) * snapshotBytes),
+      turnMs.map((ms) => ms.toFixed(1)).join(", "),
+    ];
+  });
+  return layOut([head, ...rows]);
 }
 
 /** What so many seeds of small fleets showed, a big one for each 500, and what it costs. */
@@ -102,7 +202,7 @@ export function tellFleets({ first, count }: { first: number; count: number }): 
     `${count} small fleets, ${failures.length} failed.`,
     ...failures.slice(0, 3),
     layOut([head, ...rows]),
-    tellFleetLoopCost(measureFleetLoop()),
+    tellFleetLoopCosts(toldFleets),
   ].join("\n");
   return { text, isSound: failures.length === 0 && big.every(({ isSound }) => isSound) };
 }
@@ -138,29 +238,42 @@ function percent(ratio: number): string {
 }
 
 interface ReportOrder {
-  readonly nodeId: string;
-  readonly service: string;
+  /** From 0. */
+  readonly replica: number;
+  readonly nodeCount: number;
+  readonly names: readonly string[];
   readonly nowMs: number;
   readonly snapshot: ShareSnapshot | undefined;
   readonly random: FakeRandom;
 }
 
-function reportOf({ nodeId, service, nowMs, snapshot, random }: ReportOrder): NodeReport {
-  const share = snapshot?.services.get(service)?.shares.get(nodeId);
-  const held = share === undefined ? 0 : share.default + share.high;
-  const inFlight = Math.floor(held * random.next());
-  const overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
-  return {
-    nodeId,
-    service,
-    atMs: nowMs - random.next() * 500,
-    inFlight,
-    rps: inFlight * 20,
-    latency: { count: inFlight * 20, sumMs: inFlight * 20 * (50 + 20 * random.next()) },
-    errorCount: 0,
-    dropCount: overflowCount,
-    overflowCount,
-    held,
-    heldAtMs: nowMs,
-  };
+/** What a replica is told by its third of the Envoys. */
+function reportsOf(order: ReportOrder): readonly NodeReport[] {
+  const { replica, nodeCount, names, nowMs, snapshot, random } = order;
+  const reports: NodeReport[] = [];
+  for (let i = replica; i < nodeCount; i += replicaCount) {
+    const nodeId = `sidecar~10.0.${i >> 8}.${i & 255}~shop-${i}.shop~shop.svc.cluster.local`;
+    const atMs = nowMs - random.next() * 500;
+    for (const service of names) {
+      const share = snapshot?.services.get(service)?.shares.get(nodeId);
+      const held = share === undefined ? 0 : share.default + share.high;
+      const inFlight = Math.floor(held * random.next());
+      const overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
+      reports.push({
+        nodeId,
+        owner: undefined,
+        service,
+        atMs,
+        inFlight,
+        rps: inFlight * 20,
+        latency: { count: inFlight * 20, sumMs: inFlight * 20 * (50 + 20 * random.next()) },
+        errorCount: 0,
+        dropCount: overflowCount,
+        overflowCount,
+        held,
+        heldAtMs: nowMs,
+      });
+    }
+  }
+  return reports;
 }

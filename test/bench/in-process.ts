@@ -19,7 +19,7 @@ import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { noSwitches } from "../support/switches.js";
-import { type CallShape, decideMany, inFlight } from "./calls.js";
+import { type CallShape, decideMany, inFlight, sharedKeys } from "./calls.js";
 import { processCpuUs } from "./process-cpu.js";
 
 /** One row: what a decision costs from a request's bytes to an answer's, without a transport. */
@@ -272,7 +272,7 @@ export function createPolicy({
     { length: ruleCount - 1 },
     (_, i) => `  - { key: rule-${i}, ${limit} }`,
   );
-  const own = ["user", "group"].map((key) => `  - { key: ${key}, ${limit} }`);
+  const own = ["user", "group", ...sharedKeys].map((key) => `  - { key: ${key}, ${limit} }`);
   const text = ["domain: bench", "descriptors:", ...others, ...own].join("\n");
   const parsed = parsePolicy([{ file: "bench.yaml", text }]);
   if (parsed.kind === "problems") throw new Error("the bench's policy is wrong");

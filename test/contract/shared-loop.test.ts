@@ -3,6 +3,7 @@ import { defaultGateSettings } from "../../src/core/admission/gate.js";
 import type { ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { snapshotAgeMsMax } from "../../src/fleet/loop/snapshot-holder.js";
+import { allTurns } from "../support/all-turns.js";
 import { enginesFor } from "../support/engines.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { testFleetSnapshot, testPressure, testReport } from "../support/fleet-reports.js";
@@ -227,7 +228,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
       await store.control.set(key("sheet"), Buffer.concat([head, bytes]));
       await store.control.set(key("rank"), rank);
     };
-    const { bytes } = encodeSnapshot(testFleetSnapshot());
+    const { bytes } = allTurns(encodeSnapshot(testFleetSnapshot()));
     await place(Buffer.concat([Buffer.from([200]), bytes.subarray(1)]));
     await other.pass(250);
     expect(other.loop.counts.unreadable).toBe(1);

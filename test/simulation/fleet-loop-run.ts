@@ -10,6 +10,7 @@ import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
+import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
 import {
   type NodeTraffic,
@@ -244,7 +245,7 @@ export class FleetRun {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const snapshot = loop.update(this.#pending, nowMs);
+    const snapshot = allTurns(loop.update(this.#pending, nowMs));
     this.#pending = [];
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;

@@ -61,7 +61,7 @@ export class TestMaker implements Allocator {
     this.queues.set(service, waitingCount);
   }
 
-  update(reports: readonly NodeReport[]): ShareSnapshot {
+  *update(reports: readonly NodeReport[]): Generator<undefined, ShareSnapshot> {
     this.reports.push(...reports);
     this.#version += 1;
     this.onUpdate();

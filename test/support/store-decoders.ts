@@ -61,7 +61,7 @@ const replyDecoders: readonly PeerDecoder[] = [
     bytesMax: snapshotBytesMax,
     worst: worstSnapshots,
     valid: [
-      encodeSnapshot(testFleetSnapshot()).bytes,
+      allTurns(encodeSnapshot(testFleetSnapshot())).bytes,
       worstSnapshots(400)[4]?.bytes ?? Buffer.alloc(0),
     ],
     turns: (bytes) => decodeSnapshot(bytes, rank),
@@ -74,8 +74,8 @@ const replyDecoders: readonly PeerDecoder[] = [
     bytesMax: reportBytesMax,
     worst: worstReports,
     valid: [
-      encodeReport(report(1), { nowMs: 0 }).bytes,
-      encodeReport(report(0), { nowMs: 0 }).bytes,
+      allTurns(encodeReport(report(1), { now: () => 0 })).bytes,
+      allTurns(encodeReport(report(0), { now: () => 0 })).bytes,
     ],
     turns: (bytes) => decodeReport(bytes, 0),
     decode: (bytes) => allTurns(decodeReport(bytes, 0)),
@@ -353,7 +353,7 @@ function worstSnapshots(byteCount: number): readonly WorstMessage[] {
   const snapshot = (
     services: FleetSnapshot["snapshot"]["services"],
     verdicts: FleetSnapshot["verdicts"],
-  ) => encodeSnapshot({ snapshot: { ...rank, services }, verdicts }).bytes;
+  ) => allTurns(encodeSnapshot({ snapshot: { ...rank, services }, verdicts })).bytes;
   const verdict = { rejectRatio: 0, state: "open" as const };
   const verdicts = new Map(
     names(Math.min(snapshotServicesMax, byteCount / 15)).map((name) => [name, verdict]),
@@ -382,8 +382,14 @@ function worstReports(byteCount: number): readonly WorstMessage[] {
   const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
   return [
     { what: "texts", bytes: texts(2, byteCount) },
-    { what: "rows", bytes: encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes },
-    { what: "pressures", bytes: encodeReport({ nodes: [], services }, { nowMs: 0 }).bytes },
+    {
+      what: "rows",
+      bytes: allTurns(encodeReport({ nodes, services: [] }, { now: () => 0 })).bytes,
+    },
+    {
+      what: "pressures",
+      bytes: allTurns(encodeReport({ nodes: [], services }, { now: () => 0 })).bytes,
+    },
   ];
 }
 

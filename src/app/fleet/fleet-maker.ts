@@ -59,7 +59,7 @@ export class PolicyMaker implements Allocator {
     this.#loop.noteQueue(service, queue, nowMs);
   }
 
-  update(reports: readonly NodeReport[], nowMs: number): ShareSnapshot {
+  *update(reports: readonly NodeReport[], nowMs: number): Generator<undefined, ShareSnapshot> {
     const { policies, gates, readings } = this.#parts;
     const policy = policies.current();
     if (policy !== this.#policy || gates?.version !== this.#gatesVersion) {
@@ -74,7 +74,7 @@ export class PolicyMaker implements Allocator {
       this.#taken.set(service, known);
       this.#loop.read(service, { reading: known.reading, nowMs });
     }
-    return this.#loop.update(reports, nowMs);
+    return yield* this.#loop.update(reports, nowMs);
   }
 
   #settings(): readonly ServiceLoopSettings[] {

@@ -1,6 +1,7 @@
 import { Tally } from "../collections/tally.js";
-import type { NodeReport } from "./feedback.js";
+import type { NodeReport, NodeShare } from "./feedback.js";
 import { type LoopTimes, loopNodesMax, loopSparePlaces } from "./feedback-settings.js";
+import type { ShareEntry } from "./share-ledger.js";
 
 /** Reports whose times lie nearer together than this are one that came twice, in milliseconds. */
 export const reportGapMsMin = 100;
@@ -17,25 +18,29 @@ const highDemandKeptPerSecond = 0.85;
 /** The most by which refusals count as demand, next to what was served. */
 const refusedRatioMax = 100;
 
-/** What one Envoy said last of one service. */
-interface NodeNumbers {
-  /** When that was true; minus infinity where it has said nothing since this leader began. */
-  readonly atMs: number;
-  readonly inFlight: number;
-  readonly rps: number;
+/** One Envoy of one service: what it said last, and what it was given. */
+export interface FeedbackNode {
+  readonly nodeId: string;
+  /** As in `NodeReport`; undefined: nobody has said so. */
+  owner: string | undefined;
+  /** When its lease began anew. */
+  heardMs: number;
+  /** When it first had requests for the service; undefined: it never had any. */
+  askedMs: number | undefined;
+  /** When its numbers were true; minus infinity: it has said nothing since this leader began. */
+  atMs: number;
+  inFlight: number;
+  rps: number;
   /** Requests that it refused for its share, a second: where there are any, it was full. */
-  readonly overflowPerSecond: number;
+  overflowPerSecond: number;
   /** Requests that it would have in work at once if it might: from 0, with fractions. */
-  readonly demand: number;
+  demand: number;
   /** Of them, those at HIGH; undefined where it does not say. */
-  readonly highDemand: number | undefined;
-}
-
-/** A report that is news. */
-interface NodeNews {
-  readonly report: NodeReport;
-  /** When what it counts begins; minus infinity for an Envoy's first, of which nobody knows. */
-  readonly fromMs: number;
+  highDemand: number | undefined;
+  /** What it may hold; undefined before its first share. */
+  entry: ShareEntry | undefined;
+  /** In the newest snapshot; undefined before its first share. */
+  share: NodeShare | undefined;
 }
 
 /**
@@ -55,7 +60,7 @@ interface NodeNews {
  */
 export class FeedbackNodes {
   readonly #times: Pick<LoopTimes, "numbersMsMax" | "nodeLeaseMs">;
-  readonly #nodes = new Map<string, Node>();
+  readonly #nodes = new Map<string, FeedbackNode>();
   readonly #countByOwner = new Tally<string | undefined>();
   #crowdedOutCount = 0;
 
@@ -64,8 +69,8 @@ export class FeedbackNodes {
   }
 
   /** In the order in which they were first heard of. */
-  get ids(): Iterable<string> {
-    return this.#nodes.keys();
+  get all(): Iterable<FeedbackNode> {
+    return this.#nodes.values();
   }
 
   /** Envoys that have a part of the limit: heard of within their lease. */
@@ -78,83 +83,76 @@ export class FeedbackNodes {
     return this.#crowdedOutCount;
   }
 
-  has(nodeId: string): boolean {
-    return this.#nodes.has(nodeId);
+  /** One that is heard of within its lease. */
+  find(nodeId: string): FeedbackNode | undefined {
+    return this.#nodes.get(nodeId);
   }
 
   /** An Envoy that a snapshot speaks of: it has its lease from now on, and has asked before. */
-  restore(nodeId: string, nowMs: number): void {
-    const askedMs = Number.NEGATIVE_INFINITY;
-    this.#keep(nodeId, { owner: undefined, heardMs: nowMs, askedMs, numbers: silence });
-  }
-
-  /** Whose it is; undefined: nobody has said so. */
-  owner(nodeId: string): string | undefined {
-    return this.#nodes.get(nodeId)?.owner;
-  }
-
-  /** When it first had requests for the service; undefined: it never had any. */
-  askedMs(nodeId: string): number | undefined {
-    return this.#nodes.get(nodeId)?.askedMs;
-  }
-
-  /** What it said last. */
-  numbers(nodeId: string): NodeNumbers {
-    return this.#nodes.get(nodeId)?.numbers ?? silence;
+  restore(nodeId: string, nowMs: number): FeedbackNode {
+    const node = this.#meet(nodeId, undefined, nowMs);
+    node.askedMs = Number.NEGATIVE_INFINITY;
+    return node;
   }
 
   /** Whether its last numbers still say something of now. */
-  isFresh(nodeId: string, nowMs: number): boolean {
-    return nowMs - this.numbers(nodeId).atMs <= this.#times.numbersMsMax;
+  isFresh({ atMs }: FeedbackNode, nowMs: number): boolean {
+    return nowMs - atMs <= this.#times.numbersMsMax;
   }
 
   /** Whether anybody has heard of it lately, be it by its numbers or by what it holds. */
-  isHeard(nodeId: string, nowMs: number): boolean {
-    const heardMs = this.#nodes.get(nodeId)?.heardMs ?? Number.NEGATIVE_INFINITY;
+  isHeard({ heardMs }: FeedbackNode, nowMs: number): boolean {
     return nowMs - heardMs <= this.#times.numbersMsMax;
   }
 
-  /** Whether it speaks of an Envoy that is another identity's, to some other replica. */
-  isAnothers({ nodeId, owner }: NodeReport): boolean {
-    const known = this.owner(nodeId);
-    return known !== undefined && known !== owner;
-  }
-
-  /** Takes a report in. @returns what it teaches; undefined for one that is no news */
-  take(report: NodeReport, nowMs: number): NodeNews | undefined {
+  /**
+   * Takes a report in.
+   *
+   * @param known as `find` has it: who calls has looked for it already
+   * @returns when what it counts begins, minus infinity for an Envoy's first, of which nobody
+   *   knows; undefined for a report that is no news
+   */
+  take(
+    report: NodeReport,
+    nowMs: number,
+    known: FeedbackNode | undefined = this.find(report.nodeId),
+  ): number | undefined {
     const { nodeId, owner } = report;
     const atMs = Math.min(report.atMs, nowMs);
-    const known = this.#nodes.get(nodeId);
     if (nowMs - atMs > this.#times.numbersMsMax) return undefined;
-    if (known !== undefined && atMs - known.numbers.atMs < reportGapMsMin) return undefined;
+    if (known !== undefined && atMs - known.atMs < reportGapMsMin) return undefined;
     if (known === undefined && !this.#hasPlace(owner)) {
       this.#crowdedOutCount += 1;
       return undefined;
     }
-    const before = known?.numbers ?? silence;
-    const heardMs = Math.max(atMs, known?.heardMs ?? atMs);
-    const numbers = numbersOf(report, before, atMs);
+    const node = known ?? this.#meet(nodeId, owner, atMs);
+    if (node.owner !== owner) {
+      this.#countByOwner.add(node.owner, -1);
+      this.#countByOwner.add(owner, 1);
+      node.owner = owner;
+    }
+    const fromMs = node.atMs;
+    noteNumbers(node, report, atMs);
+    this.noteHeard(node, atMs);
     // Answers within less than a millisecond are no demand, and those of a first report have no
     // rate, since nobody knows the time that it covers; and yet somebody asked.
-    const hasAsked = report.rps > 0 || report.latency.count > 0 || numbers.demand > 0;
-    const askedMs = known?.askedMs ?? (hasAsked ? atMs : undefined);
-    this.#keep(nodeId, { owner, heardMs, askedMs, numbers });
-    return { report, fromMs: before.atMs };
+    const hasAsked = report.rps > 0 || report.latency.count > 0 || node.demand > 0;
+    if (hasAsked) node.askedMs ??= atMs;
+    return fromMs;
   }
 
   /** It was heard of, though not by its numbers: its lease begins anew. */
-  noteHeard(nodeId: string, atMs: number): void {
-    const known = this.#nodes.get(nodeId);
-    if (known !== undefined) known.heardMs = Math.max(known.heardMs, atMs);
+  noteHeard(node: FeedbackNode, atMs: number): void {
+    if (atMs > node.heardMs) node.heardMs = atMs;
   }
 
-  /** Those whose lease is over, and whose they are; they are forgotten. */
-  takeGone(nowMs: number): ReadonlyMap<string, string | undefined> {
-    const gone = new Map<string, string | undefined>();
-    for (const [nodeId, { heardMs, owner }] of this.#nodes) {
-      if (nowMs - heardMs >= this.#times.nodeLeaseMs) gone.set(nodeId, owner);
+  /** Those whose lease is over; they are forgotten. */
+  takeGone(nowMs: number): readonly FeedbackNode[] {
+    const gone: FeedbackNode[] = [];
+    for (const node of this.#nodes.values()) {
+      if (nowMs - node.heardMs >= this.#times.nodeLeaseMs) gone.push(node);
     }
-    for (const [nodeId, owner] of gone) {
+    for (const { nodeId, owner } of gone) {
       this.#countByOwner.add(owner, -1);
       this.#nodes.delete(nodeId);
     }
@@ -169,45 +167,48 @@ export class FeedbackNodes {
     return isFew && size < loopNodesMax + loopSparePlaces;
   }
 
-  #keep(nodeId: string, node: Node): void {
-    if (this.#nodes.has(nodeId)) this.#countByOwner.add(this.owner(nodeId), -1);
-    this.#countByOwner.add(node.owner, 1);
+  #meet(nodeId: string, owner: string | undefined, heardMs: number): FeedbackNode {
+    const node: FeedbackNode = {
+      nodeId,
+      owner,
+      heardMs,
+      askedMs: undefined,
+      atMs: Number.NEGATIVE_INFINITY,
+      inFlight: 0,
+      rps: 0,
+      overflowPerSecond: 0,
+      demand: 0,
+      highDemand: undefined,
+      entry: undefined,
+      share: undefined,
+    };
+    this.#countByOwner.add(owner, 1);
     this.#nodes.set(nodeId, node);
+    return node;
   }
 }
 
-interface Node {
-  /** As in `NodeReport`. */
-  readonly owner: string | undefined;
-  /** When its lease began anew. */
-  heardMs: number;
-  readonly askedMs: number | undefined;
-  readonly numbers: NodeNumbers;
+/** Whether a report is of an Envoy that is another identity's, to some other replica. */
+export function isOfAnother(known: FeedbackNode | undefined, { owner }: NodeReport): boolean {
+  return known?.owner !== undefined && known.owner !== owner;
 }
 
-const silence: NodeNumbers = {
-  atMs: Number.NEGATIVE_INFINITY,
-  inFlight: 0,
-  rps: 0,
-  overflowPerSecond: 0,
-  demand: 0,
-  highDemand: undefined,
-};
-
-function numbersOf(report: NodeReport, before: NodeNumbers, atMs: number): NodeNumbers {
+function noteNumbers(node: FeedbackNode, report: NodeReport, atMs: number): void {
   const { inFlight, rps, highInFlight } = report;
-  const kept = demandKeptPerSecond ** ((atMs - before.atMs) / 1_000);
-  const highKept = highDemandKeptPerSecond ** ((atMs - before.atMs) / 1_000);
-  const demand = Math.max(demandOf(report), before.demand * kept);
-  const highDemand =
-    highInFlight === undefined
-      ? undefined
-      : Math.max(highInFlight, (before.highDemand ?? 0) * highKept);
-  const sinceMs = atMs - before.atMs;
+  const sinceMs = atMs - node.atMs;
+  const kept = demandKeptPerSecond ** (sinceMs / 1_000);
+  node.demand = Math.max(demandOf(report), node.demand * kept);
+  if (highInFlight === undefined) node.highDemand = undefined;
+  else {
+    const highKept = highDemandKeptPerSecond ** (sinceMs / 1_000);
+    node.highDemand = Math.max(highInFlight, (node.highDemand ?? 0) * highKept);
+  }
   // Of an Envoy's first report nobody knows the time: it is taken to be one second's.
   const seconds = Number.isFinite(sinceMs) ? sinceMs / 1_000 : 1;
-  const overflowPerSecond = report.overflowCount / seconds;
-  return { atMs, inFlight, rps, overflowPerSecond, demand, highDemand };
+  node.overflowPerSecond = report.overflowCount / seconds;
+  node.atMs = atMs;
+  node.inFlight = inFlight;
+  node.rps = rps;
 }
 
 function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {

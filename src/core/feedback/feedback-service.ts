@@ -2,7 +2,7 @@ import { Tally } from "../collections/tally.js";
 import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
 import type { NodeReport, NodeShare, ServiceFacts, ServiceShares } from "./feedback.js";
-import { FeedbackNodes } from "./feedback-nodes.js";
+import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
@@ -10,7 +10,7 @@ import { type NodeClaim, type ShareTarget, shareTargets, splitShare } from "./fe
 import { FeedbackSteps } from "./feedback-steps.js";
 import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
-import { ShareLedger } from "./share-ledger.js";
+import { type ShareEntry, ShareLedger, type ShareWant } from "./share-ledger.js";
 
 interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
@@ -38,6 +38,17 @@ const highDemandMin = 0.5;
 
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
 const unrulyRatioMax = 0.5;
+
+/** Envoys from which on a decision is taken in turns: fewer take about a millisecond. */
+const turnNodes = 1_000;
+
+/** What an Envoy could use, and who it is. */
+interface Claim extends NodeClaim {
+  readonly node: FeedbackNode;
+  readonly entry: ShareEntry;
+  /** Whether what is reserved is set aside since it does not follow. */
+  readonly isUnruly: boolean;
+}
 
 /** One service's loop: what its Envoys report, one limit, and a share for each of them. */
 export class ServiceLoop {
@@ -83,8 +94,8 @@ export class ServiceLoop {
     this.#ledger = new ShareLedger({ times, configuredShare });
     this.#pressure = new FeedbackPressure(settings, from?.gate);
     for (const [nodeId, share] of from?.shares ?? []) {
-      this.#nodes.restore(nodeId, nowMs);
-      this.#ledger.restore(nodeId, share.default + share.high, nowMs);
+      const node = this.#nodes.restore(nodeId, nowMs);
+      node.entry = this.#ledger.restore(nodeId, share.default + share.high, nowMs);
     }
   }
 
@@ -119,34 +130,39 @@ export class ServiceLoop {
 
   /** Takes a report in; reports come in the order of their times, as far as it is known. */
   take(report: NodeReport, nowMs: number): void {
-    if (this.#nodes.isAnothers(report)) return;
+    const { nodeId } = report;
+    const known = this.#nodes.find(nodeId);
+    if (isOfAnother(known, report)) return;
     const isFirst = this.#nodes.count === 0;
-    const news = this.#nodes.take(report, nowMs);
-    if (isFirst && news !== undefined) {
+    const fromMs = this.#nodes.take(report, nowMs, known);
+    if (isFirst && fromMs !== undefined) {
       // Until now Envoys went by their configured defaults, and what that let in is still there.
       this.#metMs = nowMs;
       this.#steps.begin(nowMs);
       this.#window.restart();
     }
-    if (news !== undefined && Number.isFinite(news.fromMs) && this.#steps.isClean(news.fromMs)) {
-      this.#window.add(report, news.fromMs);
+    if (fromMs !== undefined && Number.isFinite(fromMs) && this.#steps.isClean(fromMs)) {
+      this.#window.add(report, fromMs);
     }
-    const { nodeId, held, heldAtMs = report.atMs } = report;
-    if (held < 1 || !this.#nodes.has(nodeId)) return;
+    const { held, heldAtMs = report.atMs } = report;
+    const node = known ?? this.#nodes.find(nodeId);
+    if (node === undefined) return;
+    // One that comes back may still hold what it left with.
+    if (known === undefined) node.entry = this.#ledger.find(nodeId);
+    if (held < 1) return;
     const atMs = Math.min(heldAtMs, nowMs);
-    this.#nodes.noteHeard(nodeId, atMs);
-    this.#ledger.noteHeld(nodeId, { held, atMs });
+    this.#nodes.noteHeard(node, atMs);
+    if (node.entry !== undefined) this.#ledger.noteHeld(node.entry, held, atMs);
   }
 
-  /** Decides once more. @returns undefined where no Envoy was heard of within its lease */
-  update(nowMs: number): ServiceShares | undefined {
+  /**
+   * Decides once more, in turns: with 10,000 Envoys each takes a few milliseconds at most.
+   *
+   * @returns undefined where no Envoy was heard of within its lease
+   */
+  *update(nowMs: number): Generator<undefined, ServiceShares | undefined> {
     this.#forget(nowMs);
-    const totals = fleetTotals({
-      nodes: this.#nodes,
-      ledger: this.#ledger,
-      limit: this.#limit,
-      nowMs,
-    });
+    const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
     this.#awaitSteps(totals, nowMs);
     this.#learn(totals, nowMs);
     this.#moveLimit(nowMs);
@@ -154,7 +170,8 @@ export class ServiceLoop {
       this.#last = undefined;
       return undefined;
     }
-    this.#share(nowMs);
+    if (this.#nodes.count > turnNodes) yield;
+    yield* this.#share(nowMs);
     this.#last = {
       limit: this.#limit,
       shares: this.#shares,
@@ -168,13 +185,13 @@ export class ServiceLoop {
   /** Who has left the snapshot may be given its share once more, by who has not seen that yet. */
   #forget(nowMs: number): void {
     const { snapshotSpreadMs } = this.#parts.times;
-    for (const [nodeId, owner] of this.#nodes.takeGone(nowMs)) {
+    for (const { nodeId, owner, entry } of this.#nodes.takeGone(nowMs)) {
       this.#leaving.set(nodeId, { sinceMs: nowMs, owner });
       if (this.#isUnruly(owner, nowMs)) this.#ledger.forget(nodeId);
-      else this.#ledger.leaveOut(nodeId, nowMs);
+      else if (entry !== undefined) this.#ledger.leaveOut(entry, nowMs);
     }
     for (const [nodeId, { sinceMs }] of this.#leaving) {
-      const isBack = this.#nodes.has(nodeId);
+      const isBack = this.#nodes.find(nodeId) !== undefined;
       if (!isBack && nowMs - sinceMs < snapshotSpreadMs) continue;
       this.#leaving.delete(nodeId);
       if (!isBack) this.#ledger.forget(nodeId);
@@ -182,6 +199,7 @@ export class ServiceLoop {
   }
 
   #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {
+    if (!this.#steps.isAwaiting) return;
     this.#steps.update({
       nowMs,
       inFlight,
@@ -217,8 +235,8 @@ export class ServiceLoop {
    */
   #highCount(nowMs: number): number {
     let highCount = 0;
-    for (const nodeId of this.#nodes.ids) {
-      if (this.#nodes.isFresh(nodeId, nowMs)) highCount += this.#highDemand(nodeId) ?? 0;
+    for (const node of this.#nodes.all) {
+      if (this.#nodes.isFresh(node, nowMs)) highCount += this.#highDemand(node) ?? 0;
     }
     if (highCount === 0) return 0;
     const rttMs = this.#rttMs ?? 0;
@@ -227,8 +245,7 @@ export class ServiceLoop {
     return highCount * unqueuedRatio + this.#nodes.count;
   }
 
-  #highDemand(nodeId: string): number | undefined {
-    const { demand, highDemand } = this.#nodes.numbers(nodeId);
+  #highDemand({ demand, highDemand }: FeedbackNode): number | undefined {
     const { highRatio } = this.settings;
     const reported =
       highDemand !== undefined && highDemand >= highDemandMin ? highDemand : undefined;
@@ -254,59 +271,52 @@ export class ServiceLoop {
     return Math.max(1, Math.min(limit, this.settings.maxInFlight ?? limit));
   }
 
-  #share(nowMs: number): void {
+  *#share(nowMs: number): Generator<undefined, void> {
     // One at each of Envoy's priorities that has routes: nobody can be told 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
-    const askers = this.#askers();
-    const reserved = this.#reserves(nowMs);
-    const newcomerDemand = this.#newcomerDemands(askers, nowMs);
-    const claims = askers.map((nodeId): NodeClaim => {
-      const claim = this.#claim(nodeId, reserved, nowMs);
-      if (!this.#isNewcomer(nodeId, nowMs)) return claim;
-      return { ...claim, demand: Math.max(claim.demand, newcomerDemand(claim.owner)) };
-    });
+    const claims = this.#claims(nowMs);
+    const isMany = claims.length > turnNodes;
+    if (isMany) yield;
     const targets = shareTargets(this.#limit, claims, least);
-    const totals = new Map<string, number>();
-    const setAside = new Map<string, number>();
+    if (isMany) yield;
     this.#noteHolders(targets, nowMs);
-    let sum = 0;
-    for (const [nodeId, { total }] of targets) {
-      sum += total;
-      // What is set aside for it is not its share: when it follows again, it begins with that.
-      const share = Math.max(1, this.#ledger.share(nodeId));
-      totals.set(nodeId, reserved.has(nodeId) ? Math.min(total, share) : total);
-      const isUnruly = reserved.has(nodeId) || this.#isUnruly(this.#nodes.owner(nodeId), nowMs);
-      if (isUnruly) setAside.set(nodeId, total);
-    }
-    const byDefaultMost = this.#byDefaultMost(nowMs);
+    const wants = this.#wants(targets, nowMs);
+    const sum = targets.reduce((all, { total }) => all + total, 0);
     const bound = Math.max(this.#limit, sum);
-    const order = { targets: totals, bound, reserved: setAside, byDefaultMost, least } as const;
-    const granted = this.#ledger.grant(order, nowMs);
-    const before = this.#shares;
-    this.#shares = new Map(
-      [...targets].map(([nodeId, target]) => {
-        const known = before.get(nodeId);
-        return [nodeId, keptShare(known, splitShare(granted.get(nodeId) ?? 1, target))];
-      }),
-    );
+    const byDefaultMost = this.#byDefaultMost(nowMs);
+    if (isMany) yield;
+    this.#ledger.grant({ wants, bound, byDefaultMost, least }, nowMs);
+    if (isMany) yield;
+    this.#shares = sharesOf(targets, this.#shares);
+  }
+
+  #wants(targets: readonly ShareTarget<Claim>[], nowMs: number): readonly ShareWant[] {
+    const isCalm = this.#holdersSinceMs.size === 0;
+    return targets.map(({ claim: { entry, owner, isUnruly }, total }): ShareWant => {
+      const isAside = isUnruly || (!isCalm && this.#isUnruly(owner, nowMs));
+      // What is set aside for it is not its share: when it follows again, it begins with that.
+      const target = isUnruly ? Math.min(total, Math.max(1, entry.share)) : total;
+      return { entry, target, reserved: isAside ? total : undefined };
+    });
   }
 
   /**
    * Which identities may hold more than their part: one that does for long keeps nobody else from
    * theirs, by whatever names. What a leader before this one gave is not told against them.
    */
-  #noteHolders(targets: ReadonlyMap<string, ShareTarget>, nowMs: number): void {
+  #noteHolders(targets: readonly ShareTarget<Claim>[], nowMs: number): void {
+    const before = new Map(this.#holdersSinceMs);
+    this.#holdersSinceMs.clear();
+    const isOne = targets[0]?.claim.owner === targets.at(-1)?.claim.owner;
+    if (isOne && this.#leaving.size === 0) return;
     const held = new Tally<string | undefined>();
     const parts = new Tally<string | undefined>();
-    for (const [nodeId, { total }] of targets) {
-      const owner = this.#nodes.owner(nodeId);
-      held.add(owner, this.#ledger.mayHold(nodeId, nowMs));
-      parts.add(owner, total);
+    for (const { claim, total } of targets) {
+      held.add(claim.owner, this.#ledger.mayHold(claim.entry, nowMs));
+      parts.add(claim.owner, total);
     }
     const { configuredShare } = this.settings;
     for (const { owner } of this.#leaving.values()) held.add(owner, configuredShare);
-    const before = new Map(this.#holdersSinceMs);
-    this.#holdersSinceMs.clear();
     if (held.size < 2) return;
     for (const owner of held.keys()) {
       const heldCount = held.get(owner);
@@ -324,13 +334,26 @@ export class ServiceLoop {
    * Those who have a share: who never had a request goes by its configured default until it has
    * one, and a thousand of them take nothing from the others.
    */
-  #askers(): readonly string[] {
-    return [...this.#nodes.ids].filter((nodeId) => this.#nodes.askedMs(nodeId) !== undefined);
+  #askers(): readonly FeedbackNode[] {
+    return [...this.#nodes.all].filter(({ askedMs }) => askedMs !== undefined);
   }
 
   /** Its numbers are of a part of a second, or of callers of whom most are still on their way. */
-  #isNewcomer(nodeId: string, nowMs: number): boolean {
-    return nowMs - (this.#nodes.askedMs(nodeId) ?? nowMs) < newcomerMsMax;
+  #isNewcomer({ askedMs }: FeedbackNode, nowMs: number): boolean {
+    return nowMs - (askedMs ?? nowMs) < newcomerMsMax;
+  }
+
+  #claims(nowMs: number): readonly Claim[] {
+    const askers = this.#askers();
+    const reserved = this.#reserves(nowMs);
+    const newcomers = new Set(askers.filter((node) => this.#isNewcomer(node, nowMs)));
+    const claims = askers.map((node) => this.#claim(node, reserved, nowMs));
+    if (newcomers.size === 0) return claims;
+    const demandOf = this.#newcomerDemands(askers, nowMs);
+    return claims.map((claim) => {
+      if (!newcomers.has(claim.node)) return claim;
+      return { ...claim, demand: Math.max(claim.demand, demandOf(claim.owner)) };
+    });
   }
 
   /**
@@ -338,29 +361,32 @@ export class ServiceLoop {
    * it are in the mean.
    */
   #newcomerDemands(
-    askers: readonly string[],
+    askers: readonly FeedbackNode[],
     nowMs: number,
   ): (owner: string | undefined) => number {
     const sums = new Tally<string | undefined>();
     const counts = new Tally<string | undefined>();
-    for (const nodeId of askers) {
-      if (this.#isNewcomer(nodeId, nowMs) || !this.#nodes.isFresh(nodeId, nowMs)) continue;
-      const owner = this.#nodes.owner(nodeId);
-      sums.add(owner, this.#nodes.numbers(nodeId).demand);
-      counts.add(owner, 1);
+    for (const node of askers) {
+      if (this.#isNewcomer(node, nowMs) || !this.#nodes.isFresh(node, nowMs)) continue;
+      sums.add(node.owner, node.demand);
+      counts.add(node.owner, 1);
     }
     return (owner) => sums.get(owner) / Math.max(1, counts.get(owner));
   }
 
-  #claim(nodeId: string, reserved: ReadonlyMap<string, number>, nowMs: number): NodeClaim {
-    const isSilent = !this.#nodes.isFresh(nodeId, nowMs);
-    const share = this.#ledger.share(nodeId);
+  #claim(node: FeedbackNode, unruly: ReadonlyMap<FeedbackNode, number>, nowMs: number): Claim {
+    const { nodeId, owner, demand } = node;
+    node.entry ??= this.#ledger.open(nodeId, nowMs);
+    const aside = unruly.get(node);
+    const isSilent = !this.#nodes.isFresh(node, nowMs);
     return {
-      nodeId,
-      owner: this.#nodes.owner(nodeId),
-      demand: this.#nodes.numbers(nodeId).demand,
-      highDemand: this.#highDemand(nodeId),
-      reserved: reserved.get(nodeId) ?? (isSilent ? share : undefined),
+      node,
+      entry: node.entry,
+      owner,
+      demand,
+      highDemand: this.#highDemand(node),
+      reserved: aside ?? (isSilent ? node.entry.share : undefined),
+      isUnruly: aside !== undefined,
     };
   }
 
@@ -369,17 +395,18 @@ export class ServiceLoop {
    * but more than half of the limit only as far as they use it. Otherwise one of them, with Envoy's
    * default of 1,024, would leave nothing to all others.
    */
-  #reserves(nowMs: number): ReadonlyMap<string, number> {
-    const unruly = [...this.#nodes.ids].filter(
-      (nodeId) => this.#ledger.isUnruly(nodeId, nowMs) && this.#nodes.isFresh(nodeId, nowMs),
-    );
-    const most = Math.floor((unrulyRatioMax * this.#limit) / Math.max(1, unruly.length));
-    return new Map(
-      unruly.map((nodeId) => {
-        const inUse = Math.ceil(this.#nodes.numbers(nodeId).demand);
-        return [nodeId, Math.min(this.#ledger.mayHold(nodeId, nowMs), Math.max(most, inUse))];
-      }),
-    );
+  #reserves(nowMs: number): ReadonlyMap<FeedbackNode, number> {
+    const unruly = new Map<FeedbackNode, number>();
+    for (const node of this.#nodes.all) {
+      if (node.entry === undefined || !this.#ledger.isUnruly(node.entry, nowMs)) continue;
+      if (this.#nodes.isFresh(node, nowMs))
+        unruly.set(node, this.#ledger.mayHold(node.entry, nowMs));
+    }
+    const most = Math.floor((unrulyRatioMax * this.#limit) / Math.max(1, unruly.size));
+    for (const [node, mayHold] of unruly) {
+      unruly.set(node, Math.min(mayHold, Math.max(most, Math.ceil(node.demand))));
+    }
+    return unruly;
   }
 
   /**
@@ -387,8 +414,10 @@ export class ServiceLoop {
    * may have it back when a probe or a signal took it, though a default of 1,024 is more than all.
    */
   #byDefaultMost(nowMs: number): number {
-    const ids = [...this.#nodes.ids];
-    const count = ids.filter((nodeId) => this.#ledger.mayHaveExpired(nodeId, nowMs)).length;
+    let count = 0;
+    for (const { entry } of this.#nodes.all) {
+      if (entry !== undefined && this.#ledger.mayHaveExpired(entry, nowMs)) count += 1;
+    }
     return Math.floor((unrulyRatioMax * this.#limit) / Math.max(1, count));
   }
 
@@ -411,8 +440,28 @@ export class ServiceLoop {
   }
 }
 
-/** The same object where it says the same: whoever compares snapshots is spared the numbers. */
-function keptShare(known: NodeShare | undefined, share: NodeShare): NodeShare {
-  const isSame = known?.default === share.default && known.high === share.high;
-  return isSame ? known : share;
+/**
+ * What all were granted. The same objects where they say the same: whoever compares snapshots is
+ * spared the numbers.
+ */
+function sharesOf(
+  targets: readonly ShareTarget<Claim>[],
+  before: ReadonlyMap<string, NodeShare>,
+): ReadonlyMap<string, NodeShare> {
+  let isSame = targets.length === before.size;
+  for (const target of targets) {
+    const { node, entry } = target.claim;
+    const share = splitShare(entry.share, target);
+    const { share: known } = node;
+    if (known?.default === share.default && known.high === share.high) continue;
+    node.share = share;
+    isSame = false;
+  }
+  if (isSame) return before;
+  const shares = new Map<string, NodeShare>();
+  for (const { claim } of targets) {
+    const { nodeId, share } = claim.node;
+    if (share !== undefined) shares.set(nodeId, share);
+  }
+  return shares;
 }

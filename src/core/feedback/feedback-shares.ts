@@ -3,7 +3,6 @@ import type { NodeShare } from "./feedback.js";
 
 /** What one Envoy could use of a service's limit. */
 export interface NodeClaim {
-  readonly nodeId: string;
   /** As in `NodeReport`. */
   readonly owner?: string | undefined;
   /** Requests that it would have in work at once: from 0, with fractions. */
@@ -21,7 +20,8 @@ export interface NodeClaim {
 const highRatioMax = 2 / 3;
 
 /** What one Envoy is to have, in whole numbers. */
-export interface ShareTarget {
+export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
+  readonly claim: Claim;
   /** At both priorities together: from 1. */
   readonly total: number;
   /** Of it, at HIGH at least; less than `total`. */
@@ -49,23 +49,31 @@ export interface ShareTarget {
  * @param limit a whole number from 1
  * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
  *   priority, since what nobody says of HIGH is what is configured there
- * @returns totals that add up to the limit, or less where nobody is there whose need counts; more
+ * @returns one for each claim, those of an identity one behind the other: totals that add up to the limit, or less where nobody is there whose need counts; more
  *   only where an identity's part is less than its Envoys have at least, and by no more than that
  */
-export function shareTargets(
+export function shareTargets<Claim extends NodeClaim>(
   limit: number,
-  claims: readonly NodeClaim[],
+  claims: readonly Claim[],
   least: 1 | 2 = 1,
-): ReadonlyMap<string, ShareTarget> {
-  const byOwner = new Map<string | undefined, NodeClaim[]>();
-  for (const claim of claims) {
-    const known = byOwner.get(claim.owner);
-    if (known === undefined) byOwner.set(claim.owner, [claim]);
-    else known.push(claim);
-  }
-  const parties = [...byOwner.values()];
+): readonly ShareTarget<Claim>[] {
+  const parties = byOwner(claims);
   const parts = partyShares(limit, parties, least);
-  return new Map(parties.flatMap((party, i) => partyTargets(parts[i] ?? 0, party, least)));
+  return parties.flatMap((party, i) => partyTargets(parts[i] ?? 0, party, least));
+}
+
+function byOwner<Claim extends NodeClaim>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
+  const parties = new Map<string | undefined, Claim[]>();
+  let last: Claim[] = [];
+  for (const claim of claims) {
+    if (last[0]?.owner !== claim.owner || last.length === 0) {
+      const known = parties.get(claim.owner);
+      last = known ?? [];
+      if (known === undefined) parties.set(claim.owner, last);
+    }
+    last.push(claim);
+  }
+  return [...parties.values()];
 }
 
 /** The part of each identity: what its Envoys need, and of what is left by what may grow of it. */
@@ -96,11 +104,11 @@ function partyShares(
   return parts.map((part, i) => part + (extras[i] ?? 0));
 }
 
-function partyTargets(
+function partyTargets<Claim extends NodeClaim>(
   limit: number,
-  claims: readonly NodeClaim[],
+  claims: readonly Claim[],
   least: 1 | 2,
-): readonly (readonly [string, ShareTarget])[] {
+): readonly ShareTarget<Claim>[] {
   const bound = Math.max(limit, least * claims.length);
   const aside = claims.reduce((sum, { reserved = 0 }) => sum + Math.max(1, reserved), 0);
   const highMost = Math.max(
@@ -129,7 +137,7 @@ function partyTargets(
   return claims.map((claim, i) => {
     const total = (totals[i] ?? 1) + (extras[i] ?? 0);
     const high = Math.min(Math.max(least - 1, highs[i] ?? 0), total - 1);
-    return [claim.nodeId, { total, high, highRatio: highRatioOf(claim) }];
+    return { claim, total, high, highRatio: highRatioOf(claim) };
   });
 }
 
@@ -139,7 +147,10 @@ function partyTargets(
  * Example: 10, of which HIGH needs 3 and is a quarter of the demand: 7 and 3. 20: 15 and 5. 1: 1
  * and 0, which says nothing of HIGH.
  */
-export function splitShare(share: number, { high, highRatio }: ShareTarget): NodeShare {
+export function splitShare(
+  share: number,
+  { high, highRatio }: Pick<ShareTarget, "high" | "highRatio">,
+): NodeShare {
   const most = share - 1;
   const part = Math.min(most, Math.max(high, Math.floor(share * highRatio)));
   return { default: share - part, high: part };

@@ -1,10 +1,8 @@
 import type { FeedbackNodes } from "./feedback-nodes.js";
-import type { ShareLedger } from "./share-ledger.js";
 
 /** Envoys of one service and what they were given, at one time. */
 interface TotalsView {
   readonly nodes: FeedbackNodes;
-  readonly ledger: Pick<ShareLedger, "share">;
   /** Of the service: a whole number from 1. */
   readonly limit: number;
   readonly nowMs: number;
@@ -40,7 +38,7 @@ const unheardRatioMax = 0.1;
  * Example: a limit of 40, and four Envoys with 10 each, all in use, 9 of them just now at each. The
  * fourth is silent: 27 in flight, 40 in use, and partial unless its layers are acknowledged.
  */
-export function fleetTotals({ nodes, ledger, limit, nowMs }: TotalsView): FleetTotals {
+export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
   let inFlight = 0;
   let inUse = 0;
   let rps = 0;
@@ -49,21 +47,20 @@ export function fleetTotals({ nodes, ledger, limit, nowMs }: TotalsView): FleetT
   let silentUse = 0;
   let unheardUse = 0;
   let fromMs = nowMs;
-  for (const nodeId of nodes.ids) {
-    const numbers = nodes.numbers(nodeId);
-    const share = ledger.share(nodeId);
-    if (!nodes.isFresh(nodeId, nowMs)) {
+  for (const node of nodes.all) {
+    const share = node.entry?.share ?? 0;
+    if (!nodes.isFresh(node, nowMs)) {
       silentUse += share;
-      silentRps += numbers.rps;
-      if (!nodes.isHeard(nodeId, nowMs)) unheardUse += share;
+      silentRps += node.rps;
+      if (!nodes.isHeard(node, nowMs)) unheardUse += share;
       continue;
     }
-    inFlight += numbers.inFlight;
-    rps += numbers.rps;
-    overflowPerSecond += numbers.overflowPerSecond;
-    fromMs = Math.min(fromMs, numbers.atMs);
+    inFlight += node.inFlight;
+    rps += node.rps;
+    overflowPerSecond += node.overflowPerSecond;
+    fromMs = Math.min(fromMs, node.atMs);
     // One look a second need not have met the moment at which its share was all in use.
-    inUse += Math.max(numbers.inFlight, numbers.overflowPerSecond > 0 ? share : 0);
+    inUse += Math.max(node.inFlight, node.overflowPerSecond > 0 ? share : 0);
   }
   return {
     inFlight,

@@ -8,22 +8,21 @@ interface ShareLedgerParts {
   readonly configuredShare: number;
 }
 
-/** What somebody knows of one Envoy. */
-interface HeldNews {
-  /** The most that it may let into work: a whole number from 1. */
-  readonly held: number;
-  /** When that was so. */
-  readonly atMs: number;
+/** What one Envoy is to have in the end. */
+export interface ShareWant {
+  readonly entry: ShareEntry;
+  /** A whole number from 1. */
+  readonly target: number;
+  /** What counts for one that does not follow, instead of what it may hold. */
+  readonly reserved: number | undefined;
 }
 
 /** What one step is to come to. */
 interface GrantOrder {
-  /** What each Envoy is to have in the end: whole numbers from 1, together at most `bound`. */
-  readonly targets: ReadonlyMap<string, number>;
+  /** One for each Envoy that has a share; their targets are together at most `bound`. */
+  readonly wants: readonly ShareWant[];
   /** The most that all together may hold. */
   readonly bound: number;
-  /** What counts for Envoys that do not follow, instead of what they may hold. */
-  readonly reserved: ReadonlyMap<string, number>;
   /** The most that counts of the default of an Envoy which may have expired. Default: all of it. */
   readonly byDefaultMost?: number;
   /** What nobody falls below. Default 1. */
@@ -64,15 +63,10 @@ const keepRatio = 0.1;
  */
 export class ShareLedger {
   readonly #parts: ShareLedgerParts;
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, ShareEntry>();
 
   constructor(parts: ShareLedgerParts) {
     this.#parts = parts;
-  }
-
-  /** The share of an Envoy; 0 where it never had one. */
-  share(nodeId: string): number {
-    return this.#entries.get(nodeId)?.share ?? 0;
   }
 
   /**
@@ -80,29 +74,41 @@ export class ShareLedger {
    * until this Envoy has told what it holds, or its time is up. All of one snapshot are restored
    * before anything is granted.
    */
-  restore(nodeId: string, share: number, nowMs: number): void {
-    this.#entries.set(nodeId, {
+  restore(nodeId: string, share: number, nowMs: number): ShareEntry {
+    const entry: ShareEntry = {
+      ...noShare(nowMs),
       share,
       inherited: share,
       isUnknown: true,
       held: share,
-      heldAtMs: nowMs,
       isControlled: true,
-      metAtMs: nowMs,
-      loweredAtMs: nowMs,
-      obeyedAtMs: undefined,
-      disobeyedAtMs: undefined,
-      isUnruly: false,
-    });
+    };
+    this.#entries.set(nodeId, entry);
+    return entry;
+  }
+
+  /** What there is of an Envoy; a new one has no share before it is granted one. */
+  open(nodeId: string, nowMs: number): ShareEntry {
+    const known = this.#entries.get(nodeId);
+    if (known !== undefined) return known;
+    const entry = noShare(nowMs);
+    this.#entries.set(nodeId, entry);
+    return entry;
+  }
+
+  /** What there is of an Envoy; undefined: it never had a share. */
+  find(nodeId: string): ShareEntry | undefined {
+    return this.#entries.get(nodeId);
   }
 
   /**
    * Takes in what an Envoy may hold; what is older than what is known already says nothing. Of who
    * has no share yet it is its configured default, which is not ours to count.
+   *
+   * @param held the most that it may let into work: a whole number from 1
+   * @param atMs when that was so
    */
-  noteHeld(nodeId: string, { held, atMs }: HeldNews): void {
-    const entry = this.#entries.get(nodeId);
-    if (entry === undefined) return;
+  noteHeld(entry: ShareEntry, held: number, atMs: number): void {
     if (entry.isControlled && atMs <= entry.heldAtMs) return;
     const { obeyMsMax, snapshotSpreadMs } = this.#parts.times;
     const isKnown = atMs >= entry.loweredAtMs + snapshotSpreadMs;
@@ -121,16 +127,19 @@ export class ShareLedger {
     entry.isUnruly = atMs - (entry.disobeyedAtMs ?? atMs) >= obeyMsMax;
   }
 
-  /** The most that an Envoy may let into work now; 0 where it never had a share. */
-  mayHold(nodeId: string, nowMs: number): number {
-    const entry = this.#entries.get(nodeId);
-    return entry === undefined ? 0 : this.#most(entry, nowMs);
+  /**
+   * The most that an Envoy may let into work now; without end where somebody else has given it what
+   * nobody here knows of.
+   */
+  mayHold(entry: ShareEntry, nowMs: number): number {
+    const isUnknown = entry.isUnknown && !this.#isOver(entry, nowMs);
+    return isUnknown ? Number.POSITIVE_INFINITY : this.#mayHold(entry, nowMs);
   }
 
   /** The sum of what all of them may hold. */
   total(nowMs: number): number {
     let sum = 0;
-    for (const entry of this.#entries.values()) sum += this.#most(entry, nowMs);
+    for (const entry of this.#entries.values()) sum += this.mayHold(entry, nowMs);
     return sum;
   }
 
@@ -138,18 +147,19 @@ export class ShareLedger {
    * Whether it does not follow: it holds more than it was given, and has for long; or nobody has
    * heard of what it holds for so long that it goes by its configured default, which is more.
    */
-  isUnruly(nodeId: string, nowMs: number): boolean {
-    const entry = this.#entries.get(nodeId);
-    if (entry === undefined || !entry.isControlled) return false;
+  isUnruly(entry: ShareEntry, nowMs: number): boolean {
+    if (!entry.isControlled) return false;
     const knownMs = Math.max(entry.heldAtMs, entry.metAtMs);
     const isExpired = nowMs >= knownMs + this.#parts.times.ttlMs;
     return entry.isUnruly || (isExpired && this.#parts.configuredShare > entry.share);
   }
 
-  /** Whether it may go by its configured default, since nobody is known to have renewed it. */
-  mayHaveExpired(nodeId: string, nowMs: number): boolean {
-    const entry = this.#entries.get(nodeId);
-    return entry !== undefined && this.#mayHaveExpired(entry, nowMs);
+  /**
+   * Whether it may go by its configured default, since nobody is known to have renewed what it has.
+   * Renewals come each third of the time: by half of it one may be due that never came.
+   */
+  mayHaveExpired({ isControlled, heldAtMs }: ShareEntry, nowMs: number): boolean {
+    return isControlled && nowMs >= heldAtMs + this.#parts.times.ttlMs / 2;
   }
 
   /**
@@ -161,7 +171,7 @@ export class ShareLedger {
     for (const { isControlled, isUnruly, heldAtMs, obeyedAtMs } of this.#entries.values()) {
       if (!isControlled || isUnruly || nowMs - heldAtMs > silentMs) continue;
       if (obeyedAtMs === undefined) return undefined;
-      sinceMs = Math.max(sinceMs, obeyedAtMs);
+      if (obeyedAtMs > sinceMs) sinceMs = obeyedAtMs;
     }
     return sinceMs;
   }
@@ -171,9 +181,7 @@ export class ShareLedger {
    * configured default as soon as it is told; and may be given its share once more by who has not
    * read the newest snapshot yet.
    */
-  leaveOut(nodeId: string, nowMs: number): void {
-    const entry = this.#entries.get(nodeId);
-    if (entry === undefined) return;
+  leaveOut(entry: ShareEntry, nowMs: number): void {
     lower(entry, entry.share, nowMs);
     entry.held = Math.max(entry.held, this.#parts.configuredShare);
   }
@@ -184,128 +192,59 @@ export class ShareLedger {
   }
 
   /**
-   * Moves all shares towards their targets as far as may be now. Who has no target keeps what it
-   * may hold, and gets nothing.
-   *
-   * @returns the shares of those with a target: together at most `bound`
+   * Moves all shares towards their targets as far as may be now: together to at most `bound`. Who
+   * has no target keeps what it may hold, and gets nothing.
    */
-  grant(order: GrantOrder, nowMs: number): ReadonlyMap<string, number> {
-    const wanted = this.#wanted(order);
-    for (const [nodeId, share] of wanted) {
-      const entry = this.#entryOf(nodeId, nowMs);
-      if (entry.share === 0) {
-        entry.share = Math.max(order.least ?? 1, Math.min(share, this.#parts.configuredShare));
-      }
+  grant(order: GrantOrder, nowMs: number): void {
+    const { wants, least = 1 } = order;
+    const { configuredShare } = this.#parts;
+    const wanted = wantedShares(order);
+    wants.forEach(({ entry }, i) => {
+      const share = wanted[i] ?? 0;
+      if (entry.share === 0) entry.share = Math.max(least, Math.min(share, configuredShare));
       if (share < entry.share) lower(entry, share, nowMs);
-    }
-    this.#grow(wanted, this.#room(order, nowMs));
-    return new Map([...wanted.keys()].map((nodeId) => [nodeId, this.share(nodeId)]));
+    });
+    grow(wants, wanted, this.#room(order, nowMs));
   }
 
-  /** Targets, but the present share where that is about the same and all fit together even so. */
-  #wanted({ targets, bound, reserved }: GrantOrder): ReadonlyMap<string, number> {
-    const kept = new Map<string, number>();
-    let sum = 0;
-    let targetSum = 0;
-    for (const [nodeId, target] of targets) {
-      assert(Number.isInteger(target) && target >= 1, "a target that is no share");
-      const share = this.share(nodeId);
-      const isNear = Math.abs(target - share) <= keepRatio * share;
-      const wanted = share > 0 && isNear ? share : target;
-      kept.set(nodeId, wanted);
-      sum += Math.max(wanted, reserved.get(nodeId) ?? 0);
-      targetSum += target;
-    }
-    assert(targetSum <= bound, "targets above their bound");
-    if (sum <= bound) return kept;
-    for (const [nodeId, target] of targets) {
-      kept.set(nodeId, Math.min(target, kept.get(nodeId) ?? target));
-    }
-    return kept;
-  }
-
-  #room({ bound, reserved, byDefaultMost }: GrantOrder, nowMs: number): number {
+  #room({ wants, bound, byDefaultMost }: GrantOrder, nowMs: number): number {
+    for (const { entry, reserved } of wants) entry.reserved = reserved;
     let room = bound;
     let inheritedRoom = 0;
     let isAllKnown = true;
-    for (const [nodeId, entry] of this.#entries) {
-      const mayHold = this.#mayHold(entry, nowMs, byDefaultMost);
-      const counted = Math.max(entry.share, reserved.get(nodeId) ?? mayHold);
-      const isKnown = !entry.isUnknown || this.#isOver(entry, nowMs) || reserved.has(nodeId);
+    for (const entry of this.#entries.values()) {
+      const { reserved, inherited } = entry;
+      entry.reserved = undefined;
+      const mayHold = reserved ?? this.#mayHold(entry, nowMs, byDefaultMost);
+      const counted = Math.max(entry.share, mayHold);
+      const isKnown = !entry.isUnknown || reserved !== undefined || this.#isOver(entry, nowMs);
       room -= counted;
       isAllKnown &&= isKnown;
       // Who is not known to hold less has been counted with what it inherited.
-      inheritedRoom += isKnown ? entry.inherited - counted : Math.min(0, entry.inherited - counted);
+      inheritedRoom += isKnown ? inherited - counted : Math.min(0, inherited - counted);
     }
     return isAllKnown ? room : Math.min(room, inheritedRoom);
   }
 
-  #grow(wanted: ReadonlyMap<string, number>, room: number): void {
-    if (!(room > 0)) return;
-    const growing: Entry[] = [];
-    const claims: ShareClaim[] = [];
-    for (const [nodeId, share] of wanted) {
-      const entry = this.#entries.get(nodeId);
-      if (entry === undefined || share <= entry.share) continue;
-      growing.push(entry);
-      claims.push({ demand: share - entry.share, floor: 0, weight: 1 });
-    }
-    if (claims.length === 0) return;
-    const grown = fairShares(room, claims);
-    growing.forEach((entry, i) => {
-      entry.share += grown[i] ?? 0;
-    });
-  }
-
-  /** Without end where somebody else has given it what nobody here knows of. */
-  #most(entry: Entry, nowMs: number): number {
-    const isUnknown = entry.isUnknown && !this.#isOver(entry, nowMs);
-    return isUnknown ? Number.POSITIVE_INFINITY : this.#mayHold(entry, nowMs);
-  }
-
   /** As far as anybody here knows: of an unknown one, without what it had before. */
-  #mayHold(entry: Entry, nowMs: number, byDefaultMost = Number.POSITIVE_INFINITY): number {
+  #mayHold(entry: ShareEntry, nowMs: number, byDefaultMost = Number.POSITIVE_INFINITY): number {
     const { configuredShare } = this.#parts;
-    const byDefault = this.#mayHaveExpired(entry, nowMs)
+    const byDefault = this.mayHaveExpired(entry, nowMs)
       ? Math.min(configuredShare, byDefaultMost)
       : 0;
     return Math.max(entry.share, this.#isOver(entry, nowMs) ? 0 : entry.held, byDefault);
   }
 
   /** Whether all that it had before its share was taken back has run out, though nobody told. */
-  #isOver({ heldAtMs, loweredAtMs }: Entry, nowMs: number): boolean {
+  #isOver({ heldAtMs, loweredAtMs }: ShareEntry, nowMs: number): boolean {
     const { ttlMs, snapshotSpreadMs } = this.#parts.times;
     const knownMs = loweredAtMs + snapshotSpreadMs;
     return heldAtMs < knownMs && nowMs >= knownMs + ttlMs;
   }
-
-  /** Renewals come each third of the time: by half of it one may be due that never came. */
-  #mayHaveExpired({ isControlled, heldAtMs }: Entry, nowMs: number): boolean {
-    return isControlled && nowMs >= heldAtMs + this.#parts.times.ttlMs / 2;
-  }
-
-  #entryOf(nodeId: string, nowMs: number): Entry {
-    const known = this.#entries.get(nodeId);
-    if (known !== undefined) return known;
-    const entry: Entry = {
-      share: 0,
-      inherited: 0,
-      isUnknown: false,
-      held: 0,
-      heldAtMs: nowMs,
-      isControlled: false,
-      metAtMs: nowMs,
-      loweredAtMs: nowMs,
-      obeyedAtMs: undefined,
-      disobeyedAtMs: undefined,
-      isUnruly: false,
-    };
-    this.#entries.set(nodeId, entry);
-    return entry;
-  }
 }
 
-interface Entry {
+/** What one Envoy has been given, and what is known of what it holds. */
+export interface ShareEntry {
   /** In the newest snapshot; 0 before the first one. */
   share: number;
   /** What it had in the snapshot that was begun with; 0: it was not in it. */
@@ -325,9 +264,66 @@ interface Entry {
   /** The same for having held more ever since. */
   disobeyedAtMs: number | undefined;
   isUnruly: boolean;
+  /** As in `ShareWant`, while a step is taken. */
+  reserved: number | undefined;
 }
 
-function lower(entry: Entry, share: number, nowMs: number): void {
+function noShare(nowMs: number): ShareEntry {
+  return {
+    share: 0,
+    inherited: 0,
+    isUnknown: false,
+    held: 0,
+    heldAtMs: nowMs,
+    isControlled: false,
+    metAtMs: nowMs,
+    loweredAtMs: nowMs,
+    obeyedAtMs: undefined,
+    disobeyedAtMs: undefined,
+    isUnruly: false,
+    reserved: undefined,
+  };
+}
+
+/** Targets, but the present share where that is about the same and all fit together even so. */
+function wantedShares({ wants, bound }: GrantOrder): Float64Array {
+  const wanted = new Float64Array(wants.length);
+  let sum = 0;
+  let targetSum = 0;
+  wants.forEach(({ entry: { share }, target, reserved = 0 }, i) => {
+    assert(Number.isInteger(target) && target >= 1, "a target that is no share");
+    const isNear = Math.abs(target - share) <= keepRatio * share;
+    const kept = share > 0 && isNear ? share : target;
+    wanted[i] = kept;
+    sum += Math.max(kept, reserved);
+    targetSum += target;
+  });
+  assert(targetSum <= bound, "targets above their bound");
+  if (sum <= bound) return wanted;
+  wants.forEach(({ target }, i) => {
+    wanted[i] = Math.min(target, wanted[i] ?? target);
+  });
+  return wanted;
+}
+
+function grow(wants: readonly ShareWant[], wanted: Float64Array, room: number): void {
+  if (!(room > 0)) return;
+  const growing: ShareEntry[] = [];
+  const claims: ShareClaim[] = [];
+  wants.forEach(({ entry }, i) => {
+    const demand = (wanted[i] ?? 0) - entry.share;
+    if (demand <= 0) return;
+    growing.push(entry);
+    claims.push({ demand, floor: 0, weight: 1 });
+  });
+  if (claims.length === 0) return;
+  const grown = fairShares(room, claims);
+  growing.forEach((entry, i) => {
+    entry.share += grown[i] ?? 0;
+  });
+}
+
+function lower(entry: ShareEntry, share: number, nowMs: number): void {
   entry.held = Math.max(entry.held, entry.share);
   entry.share = share;
   entry.loweredAtMs = nowMs;

@@ -313,7 +313,7 @@ export class QuotaRegistry implements DividesQuotas {
     if (change.kind === "abandon") this.#members[change.holder] = undefined;
     if (member === undefined) return;
     if (change.kind === "assign") {
-      member.session.tell(member, { kind: "assign", assignment: change.assignment });
+      member.session.tell(member.id, { kind: "assign", assignment: change.assignment });
     } else member.session.abandon(member);
   }
 }

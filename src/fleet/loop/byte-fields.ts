@@ -9,7 +9,7 @@ const measureMax = 3.4e38;
 
 const firstBytes = 4_096;
 
-/** Bytes that are read before others have their turn: less than a millisecond. */
+/** Bytes that are read or written before others have their turn: less than a millisecond. */
 export const turnBytes = 16_384;
 
 /**
@@ -26,6 +26,17 @@ export class ByteWriter {
   /** All that was written. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#at);
+  }
+
+  /** Where the next field will be. */
+  get position(): number {
+    return this.#at;
+  }
+
+  /** Adds to a measure that was written at this position, and is there. */
+  addToMeasure(position: number, more: number): void {
+    const sum = this.#bytes.readFloatLE(position) + more;
+    this.#bytes.writeFloatLE(Math.min(measureMax, Math.max(0, sum)), position);
   }
 
   /** @param value a whole number from 0 to 255 */
@@ -197,7 +208,12 @@ export class TextTable {
   /** What the texts take, with their lengths. */
   sizeBytes = 0;
 
-  /** What texts would add to `sizeBytes`; infinite for what is too long, or too many. */
+  /** What a text would add to `sizeBytes`; infinite for one that is too long, or too many. */
+  costOf(text: string): number {
+    return this.#positions.has(text) ? 0 : this.costBytes([text]);
+  }
+
+  /** The same of several. */
   costBytes(texts: Iterable<string>): number {
     let costBytes = 0;
     let count = this.#positions.size;

@@ -10,12 +10,12 @@ export interface Allocator {
   /** Requests that wait before a service now. */
   noteQueue(service: string, queue: ServiceQueue, nowMs: number): void;
   /**
-   * Once a second.
+   * Once a second, in turns: nothing else is called before it ends.
    *
    * @param reports of the nodes that have told something since the last call
    * @returns a snapshot of the term, with a version above that of the one before
    */
-  update(reports: readonly NodeReport[], nowMs: number): ShareSnapshot;
+  update(reports: readonly NodeReport[], nowMs: number): Generator<undefined, ShareSnapshot>;
 }
 
 /** What one who begins to lead begins with. */
@@ -53,18 +53,18 @@ export class LeaderTerm {
   }
 
   /**
-   * Once a second.
+   * Once a second, in turns.
    *
    * @param pressures of all replicas, as each told them last
    */
-  decide(
+  *decide(
     reports: readonly NodeReport[],
     pressures: readonly ServicePressure[],
     nowMs: number,
-  ): FleetSnapshot {
+  ): Generator<undefined, FleetSnapshot> {
     const fleet = addPressures(pressures);
     for (const [service, queue] of fleet) this.#maker.noteQueue(service, queue, nowMs);
-    const snapshot = this.#maker.update(reports, nowMs);
+    const snapshot = yield* this.#maker.update(reports, nowMs);
     return { snapshot, verdicts: this.#verdicts(snapshot, fleet) };
   }
 

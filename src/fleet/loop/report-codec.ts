@@ -1,5 +1,5 @@
 import type { NodeReport } from "../../core/feedback/feedback.js";
-import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
+import { ByteReader, ByteWriter, readTexts, TextTable, turnBytes } from "./byte-fields.js";
 
 /** What one replica tells of the last second. */
 export interface ReplicaReport {
@@ -45,61 +45,90 @@ const gradientBytes = 20;
 const pressureBytes = 24;
 const headBytes = 1 + 5 * 4;
 
+interface EncodeTerms {
+  /** The monotonic clock of all times of the report. */
+  readonly now: () => number;
+  /** Default `reportBytesMax`. */
+  readonly bytesMax?: number;
+}
+
 /**
- * A report as bytes, with times as ages at `nowMs`: clocks of two machines are never compared.
- * Pressures come first, since they are few; rows beyond `bytesMax` are left out, the last ones.
+ * A report as bytes, in turns, with times as ages when it is done: clocks of two machines are never
+ * compared. Pressures come first, since they are few; rows beyond `bytesMax` are left out, the last
+ * ones.
  */
-export function encodeReport(
+export function* encodeReport(
   { nodes, services }: ReplicaReport,
-  { nowMs, bytesMax = reportBytesMax }: { readonly nowMs: number; readonly bytesMax?: number },
-): EncodedReport {
+  { now, bytesMax = reportBytesMax }: EncodeTerms,
+): Generator<undefined, EncodedReport> {
+  const beganMs = now();
   const names = new TextTable();
   const nodeIds = new TextTable();
   const owners = new TextTable();
-  let rowsBytes = headBytes;
-  const fits = (moreBytes: number, texts: readonly [TextTable, string][]): boolean => {
-    let bytes = rowsBytes + moreBytes + names.sizeBytes + nodeIds.sizeBytes + owners.sizeBytes;
-    for (const [table, text] of texts) bytes += table.costBytes([text]);
-    if (bytes > bytesMax) return false;
-    for (const [table, text] of texts) table.add(text);
-    rowsBytes += moreBytes;
-    return true;
+  const rows = new ByteWriter();
+  const pressures = new ByteWriter();
+  const agesAt: number[] = [];
+  const fits = (textsBytes: number, moreBytes: number): boolean => {
+    const used = rows.position + pressures.position;
+    const tables = names.sizeBytes + nodeIds.sizeBytes + owners.sizeBytes;
+    return headBytes + used + tables + textsBytes + moreBytes <= bytesMax;
   };
-  const pressures = services.filter(({ service }) => fits(pressureBytes, [[names, service]]));
-  const rows = nodes.filter(({ service, nodeId, owner = noOwner, gradientFacts }) => {
+  let pressureCount = 0;
+  for (const pressure of services) {
+    if (!fits(names.costOf(pressure.service), pressureBytes)) continue;
+    writePressure(pressures, pressure, names);
+    pressureCount += 1;
+  }
+  let rowCount = 0;
+  let turnEnd = turnBytes;
+  for (const row of nodes) {
+    const { service, nodeId, owner = noOwner, gradientFacts } = row;
+    const textsBytes = names.costOf(service) + nodeIds.costOf(nodeId) + owners.costOf(owner);
     const moreBytes = rowBytes + (gradientFacts === undefined ? 0 : gradientBytes);
-    return fits(moreBytes, [
-      [names, service],
-      [nodeIds, nodeId],
-      [owners, owner],
-    ]);
-  });
+    if (!fits(textsBytes, moreBytes)) continue;
+    rows.whole(names.add(service));
+    rows.whole(nodeIds.add(nodeId));
+    rows.whole(owners.add(owner));
+    writeRow(rows, row, { nowMs: beganMs, agesAt });
+    rowCount += 1;
+    if (rows.position < turnEnd) continue;
+    turnEnd = rows.position + turnBytes;
+    yield;
+  }
+  const tookMs = now() - beganMs;
+  if (tookMs > 0) for (const position of agesAt) rows.addToMeasure(position, tookMs);
   const writer = new ByteWriter();
   writer.byte(format);
-  names.write(writer);
-  nodeIds.write(writer);
-  owners.write(writer);
-  writer.whole(pressures.length);
-  for (const { service, rejectRatio, weight, waitingCount, serviceMs } of pressures) {
-    writer.whole(names.add(service));
-    writer.ratio(rejectRatio);
-    writer.measure(weight);
-    writer.whole(waitingCount);
-    writer.optionalMeasure(serviceMs);
-  }
-  writer.whole(rows.length);
-  for (const row of rows) {
-    writer.whole(names.add(row.service));
-    writer.whole(nodeIds.add(row.nodeId));
-    writer.whole(owners.add(row.owner ?? noOwner));
-    writeRow(writer, row, nowMs);
-  }
-  const leftOutCount = nodes.length + services.length - rows.length - pressures.length;
-  return { bytes: writer.finish(), leftOutCount };
+  for (const table of [names, nodeIds, owners]) table.write(writer);
+  writer.whole(pressureCount);
+  const head = [writer.finish(), pressures.finish()];
+  const count = new ByteWriter();
+  count.whole(rowCount);
+  const leftOutCount = nodes.length + services.length - rowCount - pressureCount;
+  return { bytes: Buffer.concat([...head, count.finish(), rows.finish()]), leftOutCount };
 }
 
-function writeRow(writer: ByteWriter, row: NodeReport, nowMs: number): void {
+function writePressure(
+  writer: ByteWriter,
+  { service, rejectRatio, weight, waitingCount, serviceMs }: ServicePressure,
+  names: TextTable,
+): void {
+  writer.whole(names.add(service));
+  writer.ratio(rejectRatio);
+  writer.measure(weight);
+  writer.whole(waitingCount);
+  writer.optionalMeasure(serviceMs);
+}
+
+interface RowTerms {
+  readonly nowMs: number;
+  /** Where ages are. */
+  readonly agesAt: number[];
+}
+
+function writeRow(writer: ByteWriter, row: NodeReport, { nowMs, agesAt }: RowTerms): void {
   const { latency, gradientFacts } = row;
+  agesAt.push(writer.position);
   writer.measure(Math.max(0, nowMs - row.atMs));
   writer.whole(row.inFlight);
   writer.optionalMeasure(row.highInFlight);
@@ -112,6 +141,7 @@ function writeRow(writer: ByteWriter, row: NodeReport, nowMs: number): void {
   writer.whole(row.dropCount);
   writer.whole(row.overflowCount);
   writer.whole(row.held);
+  if (row.heldAtMs !== undefined) agesAt.push(writer.position);
   writer.optionalMeasure(row.heldAtMs === undefined ? undefined : nowMs - row.heldAtMs);
   writer.byte(gradientFacts === undefined ? 0 : 1);
   if (gradientFacts === undefined) return;
@@ -125,7 +155,7 @@ function writeRow(writer: ByteWriter, row: NodeReport, nowMs: number): void {
 /**
  * Reads a report back, in turns. Undefined for bytes that are none, or another version's.
  *
- * @param nowMs when it was `encodeReport`'s `nowMs` there, on the clock of who reads
+ * @param nowMs when `encodeReport` was done there, on the clock of who reads
  */
 export function* decodeReport(
   bytes: Buffer,

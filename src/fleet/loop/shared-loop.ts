@@ -167,8 +167,9 @@ export class SharedLoop {
       this.#waiting = undefined;
       this.#reportNumber += 1;
       const services = this.#options.pressures();
-      const nowMs = this.#options.clock.monotonicMs();
-      const { bytes, leftOutCount } = encodeReport({ nodes, services }, { nowMs });
+      const now = (): number => this.#options.clock.monotonicMs();
+      const turns = encodeReport({ nodes, services }, { now });
+      const { bytes, leftOutCount } = await this.#inTurns(turns);
       this.#counts.leftOut += leftOutCount;
       const { store, id: replicaId } = this.#options;
       await store.tell({ replicaId, number: this.#reportNumber, bytes });
@@ -212,7 +213,8 @@ export class SharedLoop {
       const reports = await this.#gather();
       const pressures = [...this.#replicas.values()].flatMap(({ services }) => services);
       const nowMs = this.#options.clock.monotonicMs();
-      await this.#publish(this.#leaderTerm.decide(reports, pressures, nowMs));
+      const fleet = await this.#inTurns(this.#leaderTerm.decide(reports, pressures, nowMs));
+      await this.#publish(fleet);
     });
   }
 
@@ -276,7 +278,7 @@ export class SharedLoop {
   async #publish(fleet: FleetSnapshot): Promise<void> {
     const { snapshot } = fleet;
     const { term } = snapshot;
-    const { bytes, leftOutCount } = encodeSnapshot(fleet);
+    const { bytes, leftOutCount } = await this.#inTurns(encodeSnapshot(fleet));
     this.#counts.leftOut += leftOutCount;
     // The last thing before it is sent: what came before may have taken longer than the lease.
     const { untilMs } = this.#leader;

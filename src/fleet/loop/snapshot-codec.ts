@@ -6,7 +6,7 @@ import type {
   ShareSnapshot,
 } from "../../core/feedback/feedback.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
-import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
+import { ByteReader, ByteWriter, readTexts, TextTable, turnBytes } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";
 
 /** What a leader decides in one second. */
@@ -38,50 +38,55 @@ const serviceBytes = 43;
 const verdictBytes = 11;
 const headBytes = 1 + 3 * 4;
 
-/** A snapshot as bytes, verdicts first; services beyond `bytesMax` are left out, the last ones. */
-export function encodeSnapshot(
+/**
+ * A snapshot as bytes, in turns, verdicts first; services beyond `bytesMax` are left out, the last
+ * ones.
+ */
+export function* encodeSnapshot(
   { snapshot, verdicts }: FleetSnapshot,
   bytesMax = snapshotBytesMax,
-): EncodedSnapshot {
+): Generator<undefined, EncodedSnapshot> {
   const nodeIds = new TextTable();
-  let usedBytes = headBytes;
-  const fitting = (name: string, bytes: number): boolean => {
-    const cost = bytes + Buffer.byteLength(name);
-    if (usedBytes + nodeIds.sizeBytes + cost > bytesMax) return false;
-    usedBytes += cost;
-    return true;
+  const fits = (name: string, moreBytes: number): boolean => {
+    const used = headBytes + reported.position + services.position + nodeIds.sizeBytes;
+    return used + moreBytes + Buffer.byteLength(name) <= bytesMax;
   };
-  const reported = [...verdicts]
-    .slice(0, snapshotServicesMax)
-    .filter(([name]) => fitting(name, verdictBytes));
-  const services = [...snapshot.services]
-    .slice(0, snapshotServicesMax)
-    .filter(([name, { shares }]) => {
-      const nodesBytes = nodeIds.costBytes(shares.keys());
-      if (!fitting(name, serviceBytes + shares.size * shareBytes + nodesBytes)) return false;
-      usedBytes -= nodesBytes;
-      for (const id of shares.keys()) nodeIds.add(id);
-      return true;
-    });
+  const reported = new ByteWriter();
+  const services = new ByteWriter();
+  let verdictCount = 0;
+  for (const [name, { rejectRatio, state }] of [...verdicts].slice(0, snapshotServicesMax)) {
+    if (!fits(name, verdictBytes)) continue;
+    reported.text(name);
+    reported.ratio(rejectRatio);
+    reported.byte(gateStates.indexOf(state));
+    verdictCount += 1;
+  }
+  let serviceCount = 0;
+  for (const [name, service] of [...snapshot.services].slice(0, snapshotServicesMax)) {
+    const { shares } = service;
+    const nodesBytes = nodeIds.costBytes(shares.keys());
+    if (!fits(name, serviceBytes + shares.size * shareBytes + nodesBytes)) continue;
+    services.text(name);
+    yield* writeService(services, service, nodeIds);
+    serviceCount += 1;
+    yield;
+  }
   const writer = new ByteWriter();
   writer.byte(format);
   nodeIds.write(writer);
-  writer.whole(reported.length);
-  for (const [name, { rejectRatio, state }] of reported) {
-    writer.text(name);
-    writer.ratio(rejectRatio);
-    writer.byte(gateStates.indexOf(state));
-  }
-  writer.whole(services.length);
-  for (const [name, service] of services) {
-    writer.text(name);
-    writeService(writer, service, nodeIds);
-  }
-  const leftOutCount = verdicts.size + snapshot.services.size - reported.length - services.length;
-  return { bytes: writer.finish(), leftOutCount };
+  writer.whole(verdictCount);
+  const count = new ByteWriter();
+  count.whole(serviceCount);
+  const parts = [writer, reported, count, services].map((part) => part.finish());
+  const leftOutCount = verdicts.size + snapshot.services.size - verdictCount - serviceCount;
+  return { bytes: Buffer.concat(parts), leftOutCount };
 }
 
-function writeService(writer: ByteWriter, service: ServiceShares, nodeIds: TextTable): void {
+function* writeService(
+  writer: ByteWriter,
+  service: ServiceShares,
+  nodeIds: TextTable,
+): Generator<undefined, void> {
   const { limit, shares, rejectRatio, gate, facts } = service;
   writer.whole(limit);
   writer.ratio(rejectRatio);
@@ -93,10 +98,14 @@ function writeService(writer: ByteWriter, service: ServiceShares, nodeIds: TextT
   writer.optionalMeasure(facts.minRttMs);
   writer.optionalMeasure(facts.gradient);
   writer.whole(shares.size);
+  let turnEnd = writer.position + turnBytes;
   for (const [nodeId, share] of shares) {
     writer.whole(nodeIds.add(nodeId));
     writer.whole(share.default);
     writer.whole(share.high);
+    if (writer.position < turnEnd) continue;
+    turnEnd = writer.position + turnBytes;
+    yield;
   }
 }
 

@@ -11,14 +11,13 @@ import type { RegionLending } from "../../fleet/regions/lender.js";
 import { FleetService, type ServiceSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { GateAdministration, GateThresholds, ServiceState } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";
-import { actorOf, callerOf, demandPart, demandRole, notFound, serviceFilter } from "./call.js";
-import { AdminFailure } from "./failures.js";
+import { actorOf, callerOf, demandPart, demandRole, serviceFilter } from "./call.js";
+import { AdminFailure, notFound } from "./failures.js";
 import { historyMethod } from "./history-method.js";
-import { keyNameBounds } from "./key-methods.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** Entries of the audit log that one call looks at, where most are none that is asked for. */

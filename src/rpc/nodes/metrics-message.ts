@@ -99,12 +99,23 @@ export const bucketsMax = 256;
 /** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
 type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
 
+/** Owners whose texts are kept once, for all names and Envoys. Above, they are kept anew. */
+export const keptOwnersMax = 10_000;
+
 /** Reads messages of any number of streams. */
 export class MetricsDecoder {
   readonly #names = new NameTable(
     rows.map(({ after }) => after),
-    meaningOf,
+    (name) => this.#meaningOf(name),
   );
+  readonly #owners = new Map<string, string>();
+  readonly #passUnread = (bytes: Buffer, start: number, end: number): true | undefined => {
+    if (bytes[start] !== familyTags.name) return undefined;
+    const nameBytes = bytes[start + 1] ?? 0;
+    const nameEnd = start + 2 + nameBytes;
+    if (nameBytes > 127 || nameBytes < 8 || nameEnd > end) return undefined;
+    return this.#names.isWantedEnd(bytes, nameEnd) ? undefined : true;
+  };
 
   /**
    * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
@@ -120,6 +131,7 @@ export class MetricsDecoder {
     const reading: Reading = { isWanted, samples: [], metricsLeft: metricsMax, node: undefined };
     while (reader.next()) {
       if (reader.tag === familyTags.family) {
+        if (reader.tryPart(this.#passUnread) !== undefined) continue;
         const outerEnd = reader.enter();
         this.#readFamily(reader, reading);
         reader.leave(outerEnd);
@@ -128,6 +140,17 @@ export class MetricsDecoder {
       } else reader.skip();
     }
     return { node: reading.node, samples: reading.samples };
+  }
+
+  #meaningOf(name: string): NameMeaning | undefined {
+    const meaning = meaningOf(name);
+    if (meaning === undefined) return undefined;
+    const { row, owner } = meaning;
+    const kept = this.#owners.get(owner);
+    if (kept !== undefined) return { row, owner: kept };
+    if (this.#owners.size >= keptOwnersMax) this.#owners.clear();
+    this.#owners.set(owner, owner);
+    return meaning;
   }
 
   /** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */

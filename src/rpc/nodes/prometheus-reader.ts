@@ -62,6 +62,44 @@ const bucketTags = { count: fieldTag(1, Varint), upTo: fieldTag(2, Bit64) } as c
  * @throws Error for bytes that are no such message
  */
 export function readMetric(reader: FieldReader): RawMetric {
+  return reader.tryPart(readPlain) ?? readAny(reader);
+}
+
+/** A number and a time, as nearly all metrics are; undefined for any other metric. */
+function readPlain(bytes: Buffer, start: number, end: number): RawMetric | undefined {
+  const tag = bytes[start];
+  const valueEnd = start + 2 + valueBytes;
+  if (valueEnd > end || bytes[start + 1] !== valueBytes || bytes[start + 2] !== valueTag) {
+    return undefined;
+  }
+  const timestampMs = valueEnd === end ? 0 : plainTimeOf(bytes, valueEnd, end);
+  if (timestampMs === undefined) return undefined;
+  if (tag !== metric.gauge && tag !== metric.counter) return undefined;
+  const value = bytes.readDoubleLE(start + 3);
+  const gauge = tag === metric.gauge ? value : undefined;
+  const counter = tag === metric.counter ? value : undefined;
+  const labels = noLabels;
+  return { labels, gauge, counter, summary: undefined, histogram: undefined, timestampMs };
+}
+
+/** Bytes of a number with its field. */
+const valueBytes = 9;
+
+/** Undefined: there is more, or something else. */
+function plainTimeOf(bytes: Buffer, start: number, end: number): number | undefined {
+  if (bytes[start] !== metric.timestamp || end - start > 8) return undefined;
+  let timeMs = 0;
+  let scale = 1;
+  for (let at = start + 1; at < end; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte > 127 === (at === end - 1)) return undefined;
+    timeMs += (byte & 127) * scale;
+    scale *= 128;
+  }
+  return timeMs;
+}
+
+function readAny(reader: FieldReader): RawMetric {
   let labels: RawLabel[] | undefined;
   let gauge: number | undefined;
   let counter: number | undefined;
@@ -123,6 +161,21 @@ function readSummary(reader: FieldReader): RawSummary {
 }
 
 function readQuantile(reader: FieldReader): RawSummary["quantiles"][number] {
+  return reader.tryPart(readPlainQuantile) ?? readAnyQuantile(reader);
+}
+
+/** Both of its numbers, in their order. */
+function readPlainQuantile(bytes: Buffer, start: number, end: number) {
+  const middle = start + valueBytes;
+  const isPlain =
+    end - middle === valueBytes &&
+    bytes[start] === quantileTags.at &&
+    bytes[middle] === quantileTags.value;
+  if (!isPlain) return undefined;
+  return { at: bytes.readDoubleLE(start + 1), value: bytes.readDoubleLE(middle + 1) };
+}
+
+function readAnyQuantile(reader: FieldReader): RawSummary["quantiles"][number] {
   let at = 0;
   let value = 0;
   const outerEnd = reader.enter();

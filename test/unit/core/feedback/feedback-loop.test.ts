@@ -14,6 +14,7 @@ import {
   type ServiceLoopSettings,
 } from "../../../../src/core/feedback/feedback-settings.js";
 import { lawOf } from "../../../simulation/law-scenarios.js";
+import { allTurns } from "../../../support/all-turns.js";
 import { nodeReportOf } from "../../../support/node-reports.js";
 
 function settingsOf(given: Partial<ServiceLoopSettings> = {}): ServiceLoopSettings {
@@ -47,7 +48,7 @@ class Rig {
     const reported = reports.map((given) =>
       nodeReportOf({ atMs: this.nowMs, held: this.#held(given.nodeId ?? "edge-1"), ...given }),
     );
-    this.snapshot = this.loop.update(reported, this.nowMs);
+    this.snapshot = allTurns(this.loop.update(reported, this.nowMs));
     return this.snapshot.services.get("orders");
   }
 
@@ -335,7 +336,7 @@ describe("FleetLoop", () => {
     );
     const loop = new FleetLoop({ term: 1, leaderId: "one", services, nowMs: 0 });
     expect(loop.leftOutCount).toBe(2);
-    loop.update([nodeReportOf({ service: `service-${loopServicesMax}` })], 0);
+    allTurns(loop.update([nodeReportOf({ service: `service-${loopServicesMax}` })], 0));
     expect([loop.strayCount, loop.crowdedOutCount]).toEqual([1, 0]);
   });
 

@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { FeedbackNodes, reportGapMsMin } from "../../../../src/core/feedback/feedback-nodes.js";
+import type { NodeReport } from "../../../../src/core/feedback/feedback.js";
+import {
+  FeedbackNodes,
+  isOfAnother,
+  reportGapMsMin,
+} from "../../../../src/core/feedback/feedback-nodes.js";
 import { loopNodesMax, loopSparePlaces } from "../../../../src/core/feedback/feedback-settings.js";
 import { nodeReportOf } from "../../../support/node-reports.js";
 
@@ -15,8 +20,8 @@ describe("FeedbackNodes", () => {
   it("says when what a report counts began: at the report before it", () => {
     const nodes = new FeedbackNodes(times);
     const first = nodes.take(nodeReportOf({ atMs: 1_000 }), 1_200);
-    expect(first?.fromMs).toBe(Number.NEGATIVE_INFINITY);
-    expect(nodes.take(nodeReportOf({ atMs: 2_100 }), 2_200)?.fromMs).toBe(1_000);
+    expect(first).toBe(Number.NEGATIVE_INFINITY);
+    expect(nodes.take(nodeReportOf({ atMs: 2_100 }), 2_200)).toBe(1_000);
   });
 
   it.each([
@@ -26,13 +31,13 @@ describe("FeedbackNodes", () => {
   ])("takes no notice of a report that $title", ({ atMs, nowMs }) => {
     const nodes = known();
     expect(nodes.take(nodeReportOf({ atMs, inFlight: 99 }), nowMs)).toBeUndefined();
-    expect(nodes.numbers("edge-1").inFlight).toBe(5);
+    expect(nodes.find("edge-1")?.inFlight).toBe(5);
   });
 
   it("takes a report from the future for one of now", () => {
     const nodes = known();
     nodes.take(nodeReportOf({ atMs: 9_000 }), 2_000);
-    expect(nodes.numbers("edge-1").atMs).toBe(2_000);
+    expect(nodes.find("edge-1")?.atMs).toBe(2_000);
   });
 
   it.each([
@@ -48,7 +53,7 @@ describe("FeedbackNodes", () => {
   ])("takes for demand $title", ({ report, demand }) => {
     const nodes = new FeedbackNodes(times);
     nodes.take(nodeReportOf({ atMs: 1_000, ...report }), 1_000);
-    expect(nodes.numbers("edge-1").demand).toBeCloseTo(demand, 9);
+    expect(nodes.find("edge-1")?.demand).toBeCloseTo(demand, 9);
   });
 
   it.each([
@@ -57,7 +62,7 @@ describe("FeedbackNodes", () => {
   ])("knows by a first report of $title whether it had requests", ({ latency, askedMs }) => {
     const nodes = new FeedbackNodes(times);
     nodes.take(nodeReportOf({ atMs: 1_000, inFlight: 0, rps: 0, latency }), 1_000);
-    expect(nodes.askedMs("edge-1")).toBe(askedMs);
+    expect(nodes.find("edge-1")?.askedMs).toBe(askedMs);
   });
 
   it("believes less demand step by step, at both priorities", () => {
@@ -65,27 +70,27 @@ describe("FeedbackNodes", () => {
     const idle = { rps: 0, latency: { count: 0, sumMs: 0 } };
     nodes.take(nodeReportOf({ ...idle, atMs: 0, inFlight: 100, highInFlight: 10 }), 0);
     nodes.take(nodeReportOf({ ...idle, atMs: 1_000, inFlight: 10, highInFlight: 0 }), 1_000);
-    const { demand, highDemand } = nodes.numbers("edge-1");
-    expect([demand, highDemand]).toEqual([60, 8.5]);
+    expect(nodes.find("edge-1")).toMatchObject({ demand: 60, highDemand: 8.5 });
   });
 
   it("forgets an Envoy when its lease is over, and begins it anew whenever it is heard of", () => {
     const nodes = known();
-    expect(nodes.isFresh("edge-1", 4_500)).toBe(true);
-    expect(nodes.isFresh("edge-1", 4_501)).toBe(false);
-    nodes.noteHeard("edge-1", 2_000);
-    nodes.noteHeard("edge-1", 1_500);
-    nodes.noteHeard("nobody", 2_000);
-    expect([...nodes.takeGone(16_999)]).toEqual([]);
-    expect([...nodes.takeGone(17_000)]).toEqual([["edge-1", undefined]]);
-    expect([nodes.count, nodes.has("edge-1")]).toEqual([0, false]);
+    const [node] = nodes.all;
+    if (node === undefined) throw new Error("it has told something");
+    expect(nodes.isFresh(node, 4_500)).toBe(true);
+    expect(nodes.isFresh(node, 4_501)).toBe(false);
+    nodes.noteHeard(node, 2_000);
+    nodes.noteHeard(node, 1_500);
+    expect(nodes.takeGone(16_999)).toEqual([]);
+    expect(nodes.takeGone(17_000)).toEqual([node]);
+    expect([nodes.count, nodes.find("edge-1")]).toEqual([0, undefined]);
   });
 
   it("gives one of a snapshot its lease, though it has said nothing", () => {
     const nodes = new FeedbackNodes(times);
-    nodes.restore("edge-1", 500);
-    expect([nodes.isFresh("edge-1", 500), nodes.count]).toEqual([false, 1]);
-    expect([...nodes.takeGone(15_500).keys()]).toEqual(["edge-1"]);
+    const node = nodes.restore("edge-1", 500);
+    expect([nodes.isFresh(node, 500), nodes.count]).toEqual([false, 1]);
+    expect(nodes.takeGone(15_500)).toEqual([node]);
   });
 
   it("has places for so many, and counts who found none", () => {
@@ -117,12 +122,14 @@ describe("FeedbackNodes", () => {
   it("knows whose an Envoy is until it is forgotten, and whom a report of it is from", () => {
     const nodes = new FeedbackNodes(times);
     const mine = nodeReportOf({ owner: "honest", atMs: 0 });
+    const liars = { ...mine, owner: "liar" };
+    const isAnothers = (report: NodeReport) => isOfAnother(nodes.find("edge-1"), report);
     nodes.restore("edge-1", 0);
-    expect(nodes.isAnothers(mine)).toBe(false);
+    expect(isAnothers(mine)).toBe(false);
     nodes.take(mine, 0);
-    expect([nodes.owner("edge-1"), nodes.isAnothers(mine)]).toEqual(["honest", false]);
-    expect(nodes.isAnothers({ ...mine, owner: "liar" })).toBe(true);
-    expect([...nodes.takeGone(times.nodeLeaseMs)]).toEqual([["edge-1", "honest"]]);
-    expect(nodes.isAnothers({ ...mine, owner: "liar" })).toBe(false);
+    expect([nodes.find("edge-1")?.owner, isAnothers(mine)]).toEqual(["honest", false]);
+    expect(isAnothers(liars)).toBe(true);
+    expect(nodes.takeGone(times.nodeLeaseMs).map(({ owner }) => owner)).toEqual(["honest"]);
+    expect(isAnothers(liars)).toBe(false);
   });
 });

@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { FeedbackNodes } from "../../../../src/core/feedback/feedback-nodes.js";
+import { defaultLoopTimes } from "../../../../src/core/feedback/feedback-settings.js";
 import { fleetTotals } from "../../../../src/core/feedback/feedback-totals.js";
+import { ShareLedger } from "../../../../src/core/feedback/share-ledger.js";
 import { nodeReportOf } from "../../../support/node-reports.js";
 
 const times = { numbersMsMax: 3_500, nodeLeaseMs: 15_000 };
+
+const ledger = new ShareLedger({ times: defaultLoopTimes, configuredShare: 10 });
 
 /** Four Envoys with a share of ten each, of which the last one told its numbers ten seconds ago. */
 function totals({ inFlight = 9, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
@@ -14,8 +18,11 @@ function totals({ inFlight = 9, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
   for (const nodeId of ["edge-1", "edge-2", "edge-3"]) {
     nodes.take(nodeReportOf({ nodeId, ...reported, atMs: nowMs - 500 }), nowMs);
   }
-  nodes.noteHeard("edge-4", nowMs - heardAgoMs);
-  return fleetTotals({ nodes, ledger: { share: () => 10 }, limit: 40, nowMs });
+  for (const node of nodes.all) {
+    node.entry = ledger.restore(node.nodeId, 10, nowMs);
+    if (node.nodeId === "edge-4") nodes.noteHeard(node, nowMs - heardAgoMs);
+  }
+  return fleetTotals({ nodes, limit: 40, nowMs });
 }
 
 describe("fleetTotals()", () => {
@@ -50,9 +57,11 @@ describe("fleetTotals()", () => {
 
   it("is whole without more than a tenth of the limit out of reach", () => {
     const nodes = new FeedbackNodes(times);
-    nodes.restore("edge-1", 0);
-    const partial = (share: number) =>
-      fleetTotals({ nodes, ledger: { share: () => share }, limit: 40, nowMs: 10_000 }).isPartial;
+    const node = nodes.restore("edge-1", 0);
+    const partial = (share: number) => {
+      node.entry = ledger.restore("edge-1", share, 0);
+      return fleetTotals({ nodes, limit: 40, nowMs: 10_000 }).isPartial;
+    };
     expect([partial(4), partial(5)]).toEqual([false, true]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ShareLedger } from "../../../../src/core/feedback/share-ledger.js";
+import { type ShareEntry, ShareLedger } from "../../../../src/core/feedback/share-ledger.js";
 
 const times = { ttlMs: 15_000, snapshotSpreadMs: 2_000, obeyMsMax: 5_000 };
 
@@ -10,15 +10,33 @@ class Rig {
   readonly ledger = new ShareLedger({ times, configuredShare });
   nowMs = 0;
 
-  grant(targets: Readonly<Record<string, number>>, bound = 100): Readonly<Record<string, number>> {
-    const order = { targets: new Map(Object.entries(targets)), bound, reserved: new Map() };
-    return Object.fromEntries(this.ledger.grant(order, this.nowMs));
+  /** @returns what those have who have a target */
+  grant(
+    targets: Readonly<Record<string, number>>,
+    bound = 100,
+    more: { readonly byDefaultMost?: number; readonly reserved?: Record<string, number> } = {},
+  ): Readonly<Record<string, number>> {
+    const { reserved = {}, ...rest } = more;
+    const wants = Object.entries(targets).map(([nodeId, target]) => {
+      const entry = this.ledger.open(nodeId, this.nowMs);
+      return { entry, target, reserved: reserved[nodeId] };
+    });
+    this.ledger.grant({ wants, bound, ...rest }, this.nowMs);
+    return Object.fromEntries(Object.keys(targets).map((id) => [id, this.at(id).share]));
+  }
+
+  /** One that has a share. */
+  at(nodeId: string): ShareEntry {
+    const entry = this.ledger.find(nodeId);
+    if (entry === undefined) throw new Error(`${nodeId} never had a share`);
+    return entry;
   }
 
   /** All of them say that they hold so much. */
   hold(held: Readonly<Record<string, number>>, atMs = this.nowMs): void {
     for (const [nodeId, count] of Object.entries(held)) {
-      this.ledger.noteHeld(nodeId, { held: count, atMs });
+      const entry = this.ledger.find(nodeId);
+      if (entry !== undefined) this.ledger.noteHeld(entry, count, atMs);
     }
   }
 
@@ -75,31 +93,31 @@ describe("ShareLedger", () => {
     rig.grant({ a: 10, b: 50 });
     rig.pass(3_000);
     rig.hold({ a: 10 }, rig.nowMs - 1_001);
-    expect(rig.ledger.mayHold("a", rig.nowMs)).toBe(50);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs)).toBe(50);
     rig.hold({ a: 10 }, rig.nowMs - 1_000);
-    expect(rig.ledger.mayHold("a", rig.nowMs)).toBe(10);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs)).toBe(10);
     rig.hold({ a: 99 }, rig.nowMs - 1_002);
-    expect(rig.ledger.mayHold("a", rig.nowMs)).toBe(10);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs)).toBe(10);
   });
 
   it("counts the configured default where nothing may have been renewed", () => {
     const rig = new Rig();
     rig.grant({ a: 10 });
-    expect(rig.ledger.mayHold("a", 60_000)).toBe(10);
+    expect(rig.ledger.mayHold(rig.at("a"), 60_000)).toBe(10);
     rig.pass(2_000);
     rig.hold({ a: 10 });
-    expect(rig.ledger.mayHold("a", 9_499)).toBe(10);
-    expect(rig.ledger.mayHold("a", 9_500)).toBe(configuredShare);
+    expect(rig.ledger.mayHold(rig.at("a"), 9_499)).toBe(10);
+    expect(rig.ledger.mayHold(rig.at("a"), 9_500)).toBe(configuredShare);
     rig.pass(8_000);
     rig.hold({ a: 10 });
-    expect(rig.ledger.mayHold("a", rig.nowMs)).toBe(10);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs)).toBe(10);
   });
 
   it("counts what was taken back until its time is up, where nobody says a word", () => {
     const rig = halves();
     rig.grant({ a: 10, b: 50 });
-    expect(rig.ledger.mayHold("a", rig.nowMs + 16_999)).toBe(50);
-    expect(rig.ledger.mayHold("a", rig.nowMs + 17_000)).toBe(configuredShare);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs + 16_999)).toBe(50);
+    expect(rig.ledger.mayHold(rig.at("a"), rig.nowMs + 17_000)).toBe(configuredShare);
   });
 
   it("has no room after a change of leaders before everybody has told, or has run out", () => {
@@ -161,16 +179,12 @@ describe("ShareLedger", () => {
     rig.hold({ a: 20 });
     rig.pass(7_500);
     rig.hold({ a: 20 });
-    const regrow = (byDefaultMost?: number) => {
-      const targets = new Map(Object.entries({ a: 45, b: 15 }));
-      const most = byDefaultMost === undefined ? {} : { byDefaultMost };
-      const order = { targets, bound: 60, reserved: new Map(), ...most };
-      return Object.fromEntries(rig.ledger.grant(order, rig.nowMs));
-    };
+    const regrow = (byDefaultMost?: number) =>
+      rig.grant({ a: 45, b: 15 }, 60, byDefaultMost === undefined ? {} : { byDefaultMost });
     rig.grant({ a: 20, b: 15 }, 60);
     rig.pass(17_000);
     rig.hold({ a: 20 });
-    expect(rig.ledger.mayHold("b", rig.nowMs)).toBe(configuredShare);
+    expect(rig.ledger.mayHold(rig.at("b"), rig.nowMs)).toBe(configuredShare);
     expect(regrow()).toEqual({ a: 30, b: 15 });
     expect(regrow(20)).toEqual({ a: 40, b: 15 });
     expect(regrow(1)).toEqual({ a: 45, b: 15 });
@@ -189,31 +203,25 @@ describe("ShareLedger", () => {
     rig.hold({ a: 50 });
     rig.pass(4_999);
     rig.hold({ a: 50 });
-    expect(rig.ledger.isUnruly("a", rig.nowMs)).toBe(false);
+    expect(rig.ledger.isUnruly(rig.at("a"), rig.nowMs)).toBe(false);
     rig.pass(1);
     rig.hold({ a: 50 });
-    expect(rig.ledger.isUnruly("a", rig.nowMs)).toBe(true);
+    expect(rig.ledger.isUnruly(rig.at("a"), rig.nowMs)).toBe(true);
     rig.pass(1);
     rig.hold({ a: 10 });
-    expect(rig.ledger.isUnruly("a", rig.nowMs)).toBe(false);
-    expect(rig.ledger.isUnruly("a", rig.nowMs + 14_999)).toBe(false);
-    expect(rig.ledger.isUnruly("a", rig.nowMs + 15_000)).toBe(true);
+    expect(rig.ledger.isUnruly(rig.at("a"), rig.nowMs)).toBe(false);
+    expect(rig.ledger.isUnruly(rig.at("a"), rig.nowMs + 14_999)).toBe(false);
+    expect(rig.ledger.isUnruly(rig.at("a"), rig.nowMs + 15_000)).toBe(true);
     // The other one's default is less than its share: that is what counts.
-    expect(rig.ledger.isUnruly("b", rig.nowMs + 60_000)).toBe(false);
+    expect(rig.ledger.isUnruly(rig.at("b"), rig.nowMs + 60_000)).toBe(false);
   });
 
   it("gives what is set aside for the unruly to nobody", () => {
     const rig = halves();
     rig.hold({ b: 1_000 }, rig.nowMs + 1);
-    const targets = new Map([
-      ["a", 70],
-      ["b", 30],
-    ]);
-    const reserved = new Map([["b", 40]]);
     rig.pass(5_000);
     rig.hold({ a: 50, b: 1_000 });
-    rig.ledger.grant({ targets, bound: 100, reserved }, rig.nowMs);
-    expect(rig.ledger.share("a")).toBe(60);
+    expect(rig.grant({ a: 70, b: 30 }, 100, { reserved: { b: 40 } })).toEqual({ a: 60, b: 30 });
   });
 
   it("says since when all have taken what they were given", () => {
@@ -236,11 +244,10 @@ describe("ShareLedger", () => {
   it("counts who is left out by its default, and not at all once it is forgotten", () => {
     const rig = new Rig();
     rig.grant({ a: 10 });
-    rig.ledger.leaveOut("a", 0);
-    rig.ledger.leaveOut("nobody", 0);
+    rig.ledger.leaveOut(rig.at("a"), 0);
     expect(rig.ledger.total(0)).toBe(configuredShare);
     rig.ledger.forget("a");
-    expect([rig.ledger.total(0), rig.ledger.share("a")]).toEqual([0, 0]);
+    expect([rig.ledger.total(0), rig.ledger.find("a")]).toEqual([0, undefined]);
   });
 
   it("refuses targets that are no shares, or more than there is", () => {

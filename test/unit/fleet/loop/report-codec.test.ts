@@ -32,7 +32,7 @@ const full: ReplicaReport = {
 
 describe("encodeReport()", () => {
   it("is read back as it was, with times by the clock of who reads", () => {
-    const { bytes, leftOutCount } = encodeReport(full, { nowMs: 2_000 });
+    const { bytes, leftOutCount } = allTurns(encodeReport(full, { now: () => 2_000 }));
     expect(leftOutCount).toBe(0);
     const shifted = full.nodes.map(({ heldAtMs, ...node }) => ({
       ...node,
@@ -46,7 +46,9 @@ describe("encodeReport()", () => {
   });
 
   it("keeps a ratio exactly: one that is at a threshold is not above it afterwards", () => {
-    const { bytes } = encodeReport({ nodes: [], services: full.services }, { nowMs: 0 });
+    const { bytes } = allTurns(
+      encodeReport({ nodes: [], services: full.services }, { now: () => 0 }),
+    );
     expect(allTurns(decodeReport(bytes, 0))?.services[0]?.rejectRatio).toBe(0.8);
   });
 
@@ -56,7 +58,7 @@ describe("encodeReport()", () => {
       testReport({ inFlight: value, rps: value, held: value, latency: { count: 1, sumMs: value } }),
     );
     const services = wrong.map((value) => testPressure({ rejectRatio: value, weight: value }));
-    const { bytes } = encodeReport({ nodes, services }, { nowMs: 1_000 });
+    const { bytes } = allTurns(encodeReport({ nodes, services }, { now: () => 1_000 }));
     const read = allTurns(decodeReport(bytes, 1_000));
     expect(read?.nodes.map(({ inFlight }) => inFlight)).toEqual([0, 0, 0, 2 ** 32 - 1]);
     expect(read?.services.map(({ rejectRatio }) => rejectRatio)).toEqual([0, 0, 0, 1]);
@@ -67,19 +69,23 @@ describe("encodeReport()", () => {
   it("leaves out the last rows beyond its bound, and a name that is too long", () => {
     const nodes = Array.from({ length: 100 }, (_, i) => testReport({ nodeId: `node-${i}` }));
     const bytesMax = 3_000;
-    const { bytes, leftOutCount } = encodeReport({ ...full, nodes }, { nowMs: 1_000, bytesMax });
+    const { bytes, leftOutCount } = allTurns(
+      encodeReport({ ...full, nodes }, { now: () => 1_000, bytesMax }),
+    );
     expect(bytes.length).toBeLessThanOrEqual(bytesMax);
     expect(bytes.length).toBeGreaterThan(bytesMax - 100);
     const read = allTurns(decodeReport(bytes, 1_000));
     expect(read?.nodes).toEqual(nodes.slice(0, 100 - leftOutCount));
     expect(read?.services).toEqual(full.services);
     const long = testReport({ nodeId: "x".repeat(70_000) });
-    expect(encodeReport({ nodes: [long], services: [] }, { nowMs: 0 }).leftOutCount).toBe(1);
+    expect(
+      allTurns(encodeReport({ nodes: [long], services: [] }, { now: () => 0 })).leftOutCount,
+    ).toBe(1);
   });
 });
 
 describe("decodeReport()", () => {
-  const { bytes } = encodeReport(full, { nowMs: 2_000 });
+  const { bytes } = allTurns(encodeReport(full, { now: () => 2_000 }));
 
   it("reads nothing of another format", () => {
     expect(

@@ -13,6 +13,7 @@ import type {
   ScriptReply,
   StoreConnection,
 } from "../../../../src/store/redis/scripts/connection.js";
+import { allTurns } from "../../../support/all-turns.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import {
   TestMaker,
@@ -182,7 +183,9 @@ describe("SharedLoop", () => {
   it("counts a report or snapshot that is none, and goes on with the others", async () => {
     const { clock, events, makers, loop, says } = createLoop();
     says("fleet-lease", lead);
-    const { bytes } = encodeReport({ nodes: [testReport()], services: [] }, { nowMs: 0 });
+    const { bytes } = allTurns(
+      encodeReport({ nodes: [testReport()], services: [] }, { now: () => 0 }),
+    );
     says("fleet-gather", () =>
       Buffer.concat([
         Buffer.from("b2 1 10 3\nxyz"),
@@ -213,7 +216,7 @@ describe("SharedLoop", () => {
       Array.from({ length: 20_000 }, (_, i) => [`node-${i}`, { default: 1, high: 0 }]),
     );
     const large = testFleetSnapshot({ services: new Map([["orders", testShares({ shares })]]) });
-    const { bytes } = encodeSnapshot(large);
+    const { bytes } = allTurns(encodeSnapshot(large));
     says("fleet-lease", () => Buffer.from("0 9 b2 1"));
     says("fleet-fetch", () => Buffer.concat([Buffer.from("10 9 b2 1\n"), bytes]));
     const turnCount = Math.floor(bytes.length / 16_500);
@@ -231,7 +234,7 @@ describe("SharedLoop", () => {
     expect(loop.current()?.services.get("orders")?.shares.size).toBe(20_000);
     says("fleet-lease", () => Buffer.from("10 9 b2 1"));
     const nodes = Array.from({ length: 200 }, () => testReport());
-    const report = encodeReport({ nodes, services: [] }, { nowMs: 0 }).bytes;
+    const report = allTurns(encodeReport({ nodes, services: [] }, { now: () => 0 })).bytes;
     // Each is shorter than a turn.
     const small = Array.from({ length: 20 }, (_, i) =>
       Buffer.concat([Buffer.from(`c${i} 1 10 ${report.length}\n`), report]),
@@ -262,11 +265,14 @@ describe("SharedLoop", () => {
       Array.from({ length: snapshotBytesMax / 12 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),
     );
     const large = testFleetSnapshot({ services: new Map([["orders", testShares({ shares })]]) });
-    expect(encodeSnapshot(large).leftOutCount).toBe(1);
+    expect(allTurns(encodeSnapshot(large)).leftOutCount).toBe(1);
     await clock.advanceAsync(1_000, 250);
     const [maker] = makers;
     if (maker === undefined) throw new Error("it leads");
-    maker.update = () => ({ ...large.snapshot, term: 7, leaderId: "a1", version: 100 });
+    maker.update = function* () {
+      yield;
+      return { ...large.snapshot, term: 7, leaderId: "a1", version: 100 };
+    };
     await clock.advanceAsync(1_000, 250);
     expect(loop.counts.leftOut).toBe(leftOut + 1);
     await loop.stop();

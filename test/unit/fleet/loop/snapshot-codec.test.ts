@@ -29,7 +29,7 @@ function fleetSnapshot(serviceCount = 2): FleetSnapshot {
 describe("encodeSnapshot()", () => {
   it("is read back as it was, under the rank that travels beside it", () => {
     const fleet = fleetSnapshot();
-    const { bytes, leftOutCount } = encodeSnapshot(fleet);
+    const { bytes, leftOutCount } = allTurns(encodeSnapshot(fleet));
     expect(leftOutCount).toBe(0);
     expect(allTurns(decodeSnapshot(bytes, rank))).toEqual(fleet);
     expect(allTurns(decodeSnapshot(bytes, { ...rank, term: 8 }))?.snapshot.term).toBe(8);
@@ -37,10 +37,10 @@ describe("encodeSnapshot()", () => {
 
   it("writes each name once, and leaves the last services out beyond its bound", () => {
     const fleet = fleetSnapshot(50);
-    const whole = encodeSnapshot(fleet);
+    const whole = allTurns(encodeSnapshot(fleet));
     expect(whole.bytes.toString("latin1").split("node-1")).toHaveLength(2);
     const bytesMax = 1_500;
-    const { bytes, leftOutCount } = encodeSnapshot(fleet, bytesMax);
+    const { bytes, leftOutCount } = allTurns(encodeSnapshot(fleet, bytesMax));
     expect(bytes.length).toBeLessThanOrEqual(bytesMax);
     expect(bytes.length).toBeGreaterThan(bytesMax - 100);
     const read = allTurns(decodeSnapshot(bytes, rank));
@@ -62,7 +62,7 @@ describe("the bounds of a snapshot", () => {
         { rejectRatio: 0, state: "open" as const },
       ]),
     );
-    const many = encodeSnapshot({ snapshot: { ...rank, services }, verdicts });
+    const many = allTurns(encodeSnapshot({ snapshot: { ...rank, services }, verdicts }));
     expect(many.leftOutCount).toBe(2);
     const read = allTurns(decodeSnapshot(many.bytes, rank));
     expect([read?.snapshot.services.size, read?.verdicts.size]).toEqual([
@@ -76,19 +76,23 @@ describe("the bounds of a snapshot", () => {
       ["large", testShares({ shares })],
       ["small", testShares({ shares: new Map([...shares].slice(0, textsMax)) })],
     ]);
-    const { bytes } = encodeSnapshot({
-      snapshot: { ...rank, services: large },
-      verdicts: new Map(),
-    });
+    const { bytes } = allTurns(
+      encodeSnapshot({
+        snapshot: { ...rank, services: large },
+        verdicts: new Map(),
+      }),
+    );
     const known = allTurns(decodeSnapshot(bytes, rank))?.snapshot.services;
     expect([...(known?.keys() ?? [])]).toEqual(["small"]);
   });
 
   it("refuse one that says to have more", () => {
-    const { bytes } = encodeSnapshot({
-      snapshot: { ...rank, services: new Map() },
-      verdicts: new Map(),
-    });
+    const { bytes } = allTurns(
+      encodeSnapshot({
+        snapshot: { ...rank, services: new Map() },
+        verdicts: new Map(),
+      }),
+    );
     const claim = (at: number, count: number, rowBytes: number) => {
       const claiming = Buffer.concat([bytes, Buffer.alloc(count * rowBytes)]);
       claiming.writeUInt32LE(count, at);
@@ -103,7 +107,7 @@ describe("the bounds of a snapshot", () => {
 
 describe("decodeSnapshot()", () => {
   it("reads nothing of a part, of another format, and with something behind it", () => {
-    const { bytes } = encodeSnapshot(fleetSnapshot());
+    const { bytes } = allTurns(encodeSnapshot(fleetSnapshot()));
     for (let length = 0; length < bytes.length; length += 1) {
       expect(
         allTurns(decodeSnapshot(bytes.subarray(0, length), rank)),
@@ -119,7 +123,7 @@ describe("decodeSnapshot()", () => {
   });
 
   it("reads nothing where a ratio, a gate or a name's position is none", () => {
-    const { bytes } = encodeSnapshot(testFleetSnapshot());
+    const { bytes } = allTurns(encodeSnapshot(testFleetSnapshot()));
     const gateAt = bytes.indexOf("orders") + "orders".length + 4 + 8;
     const broken = Buffer.from(bytes);
     broken[gateAt] = 3;
