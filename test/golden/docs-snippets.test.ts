@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -27,6 +28,7 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   scenario: "yaml",
   promql: "promql",
   scrape: "yaml",
+  values: "yaml",
   // test/golden/runbooks.test.ts
   runbook: "promql",
   settings: "sh",
@@ -191,6 +193,17 @@ describe("snippets of the documentation", () => {
     for (const block of withMark("services")) {
       const parsed = parsePolicy([{ file: placeOf(block), text: withServices(block.text) }]);
       expect(parsed, placeOf(block)).toMatchObject({ kind: "policy" });
+    }
+  });
+
+  it("show values that the chart takes", () => {
+    const schema = JSON.parse(readFileSync("k8s/chart/values.schema.json", "utf8"));
+    const validate = new Ajv({ allErrors: true }).compile(schema);
+    const values = withMark("values");
+    expect(values.length).toBeGreaterThanOrEqual(1);
+    for (const block of values) {
+      validate(parse(block.text));
+      expect(validate.errors ?? [], placeOf(block)).toEqual([]);
     }
   });
 

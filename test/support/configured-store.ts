@@ -32,14 +32,18 @@ export function configOf(env: Env): Config {
 }
 
 /** The store that an environment names, opened as the service does, until the stage's end. */
-export async function openConfiguredStore(stage: Stage, env: Env): Promise<OpenStore> {
+export async function openConfiguredStore(
+  stage: Stage,
+  env: Env,
+  logger = silentLogger,
+): Promise<OpenStore> {
   const opened = await openStore({
     config: configOf(env),
     clock: realClock,
     random: realRandom,
-    logger: silentLogger,
+    logger,
     onBadBuckets: () => {},
   });
-  stage.atEnd(() => opened.store.close());
+  for (const { store } of [opened, ...opened.peers]) stage.atEnd(() => store.close());
   return opened;
 }

@@ -72,6 +72,7 @@ export const importRows: readonly ImportRow[] = [
       "src/fleet/records/{shared-records,override-record}.ts",
       "src/store/coordination/record-store.ts",
       "src/fleet/claims/replica-questions.ts",
+      "src/fleet/regions/lender.ts",
       "npm:@connectrpc/connect",
       "npm:@connectrpc/connect/protocol",
     ],

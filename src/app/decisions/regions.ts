@@ -35,7 +35,7 @@ function logLending(event: LendingEvent, logger: Logger): void {
   switch (event.kind) {
     case "regionLost":
       logger.warn(
-        { ...line, remedy: "Check its Redis, and the network between the regions." },
+        { ...line, remedy: "Check its store, and the network between the regions." },
         "Nothing can be borrowed from a region; this one enforces its own part of global limits.",
       );
       return;

@@ -21,7 +21,7 @@ export function regionMetrics(
       ...counterRows.map(series),
       {
         name: "headgate_region_dropped_keys_total",
-        help: "Times that no hits were borrowed for a key, because too many others had more demand.",
+        help: "Times that nothing was borrowed for a key, because too many others had more demand.",
         read: (add) => add(lender.droppedKeyCount),
       },
     ],
@@ -65,7 +65,7 @@ const counterRows: readonly RegionRow[] = [
   },
   {
     name: "headgate_region_lost_hits_total",
-    help: "Hits charged in another region that never came here: a reply was lost, or came too late.",
+    help: "Hits charged in another region that never arrived: a reply was lost, or was too late.",
     of: ({ lostHits }) => lostHits,
   },
 ];

@@ -122,11 +122,11 @@ export class StoreJournal {
       this.#logger.debug(line, "The connection to Redis failed again.");
       return;
     }
-    const usual = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
+    const ownRemedy = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
     const remedy =
       this.#region === undefined
-        ? usual
-        : usual?.replaceAll("REDIS_URL", "its entry of HEADGATE_REGION_STORES");
+        ? ownRemedy
+        : ownRemedy?.replaceAll("REDIS_URL", "its entry of HEADGATE_REGION_STORES");
     this.#logger.warn({ ...line, remedy }, "The connection to Redis failed; retrying.");
   }
 

@@ -16,7 +16,7 @@ import { Badge, type Tone } from "./status.jsx";
 /** One bucket of a key as a picture: how full it is, how fast it drains, and when a hit fits. */
 export function BucketPanel({ state }: { readonly state: KeyState }) {
   const { ruleLabel, limit, override, usedHits, remainingHits, key } = state;
-  const burst = Number(state.burst);
+  const burst = Number(limit?.burst ?? 0n);
   const ratio = burst === 0 ? 1 : Math.max(0, Math.min(1, usedHits / burst));
   const tone: Tone = remainingHits === 0n ? "bad" : ratio >= 0.8 ? "warn" : "good";
   const name = limit === undefined || limit.name === "" ? ruleLabel : limit.name;

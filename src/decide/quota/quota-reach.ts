@@ -22,6 +22,8 @@ interface ReachParts {
   readonly nowMs: number;
   readonly epochUs: number;
   readonly windowSource: WindowSource;
+  /** This region among those that share global limits. Undefined: limits are not divided. */
+  readonly region: RegionShare | undefined;
 }
 
 /** A descriptor that buckets represent. */
@@ -114,6 +116,7 @@ function settling({ limit, charge }: LimitCheck): ReachedLimit {
   return { limit, charge: { ...charge, role: "settle" } };
 }
 
+/** Of a global limit, this region's part. Pools do not borrow. */
 function plain({ charge: { hits, periodUs, burst } }: ReachedLimit): QuotaLimit {
   return { hits, periodUs, burst };
 }

@@ -133,14 +133,7 @@ function environment(source: ValueSource): readonly Tree[] {
     ...source.listIf({ name: "controlPort.enabled", isNot: true }, [
       variable("HEADGATE_CONTROL_ADDR", ""),
     ]),
-    ...source.listIf({ name: "redis.enabled" }, [
-      variable("REDIS_URL_FILE", `${mountPaths.redis}/url`),
-      variable("REDIS_AUTH_FILE", `${mountPaths.redis}/auth`),
-    ]),
-    ...source.listIf({ name: "region.name" }, [
-      variable("HEADGATE_REGION", source.text("region.name")),
-      variable("HEADGATE_REGION_STORES_FILE", `${mountPaths.redis}/regions`),
-    ]),
+    ...stores(source),
     ...source.listIf({ name: "tls.enabled" }, [
       variable("GRPC_SERVER_USE_TLS", "true"),
       variable("GRPC_SERVER_TLS_CERT", `${mountPaths.tls}/tls.crt`),
@@ -183,6 +176,19 @@ function environment(source: ValueSource): readonly Tree[] {
       variable("HEADGATE_PROMETHEUS_URL", source.text("prometheusUrl")),
     ]),
     ...source.itemsOf("extraEnv"),
+  ];
+}
+
+function stores(source: ValueSource): readonly Tree[] {
+  return [
+    ...source.listIf({ name: "redis.enabled" }, [
+      variable("REDIS_URL_FILE", `${mountPaths.redis}/url`),
+      variable("REDIS_AUTH_FILE", `${mountPaths.redis}/auth`),
+    ]),
+    ...source.listIf({ name: "region.name" }, [
+      variable("HEADGATE_REGION", source.text("region.name")),
+      variable("HEADGATE_REGION_STORES_FILE", `${mountPaths.redis}/regions`),
+    ]),
   ];
 }
 

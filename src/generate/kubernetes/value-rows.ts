@@ -250,7 +250,8 @@ const valueRows = {
   "networkPolicy.dnsPodLabels": texts({ "k8s-app": "kube-dns" }, "Labels of the DNS pods."),
   "networkPolicy.extraEgress": list(
     [],
-    "Additional egress rules: a Redis outside the cluster or of another region, sources of signals, a collector.",
+    "Additional egress rules: a Redis outside the cluster or of another region, sources of " +
+      "signals, a collector.",
   ),
   "serviceMonitor.enabled": toggle(
     false,

@@ -40,7 +40,8 @@ export function readSpread(
     warn({ id: "HG176", message });
   } else if (burst !== undefined && burst < leastBurst) {
     const what = isWindow ? `a window of ${burst} hits` : `a burst of ${burst}`;
-    const message = `${what} cannot be divided well among ${regionCount} regions`;
+    const need = `which need ${leastBurst}`;
+    const message = `${what} cannot be divided well among ${regionCount} regions, ${need}`;
     const name = isWindow ? "requests_per_unit" : "burst";
     warn({ id: "HG175", message, expected: `${name}: ${leastBurst} or more` });
   }

@@ -128,8 +128,7 @@ export function encodeKeyState(state: KeyState): Plain<KeyStateMessage> {
   const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
   return {
     ruleLabel,
-    limit: encodeLimit(limit, state.regionCount),
-    burst: wideOf(state.burst),
+    limit: { ...encodeLimit(limit, state.regionCount), burst: wideOf(state.burst) },
     ...(override === undefined ? {} : { override: encodeOverride(override, 0) }),
     usedHits,
     remainingHits: wideOf(remainingHits),

@@ -165,10 +165,14 @@ function placeMessages(file: FileDescriptorProto): Pages {
       pages.set(name, pages.has(name) ? sharedPage : pageOf(service));
     }
   }
-  // Beside the budgets that they are of.
-  const budgetPage = pages.get("Budget");
-  for (const name of ["UsageExplanation", "BudgetExplanation"]) {
-    if (budgetPage !== undefined) pages.set(name, budgetPage);
+  // Beside what they are of.
+  for (const [name, subject] of [
+    ["UsageExplanation", "Budget"],
+    ["BudgetExplanation", "Budget"],
+    ["QuotaExplanation", "Quota"],
+  ] as const) {
+    const page = pages.get(subject);
+    if (page !== undefined) pages.set(name, page);
   }
   return pages;
 }

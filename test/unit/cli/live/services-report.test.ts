@@ -88,6 +88,28 @@ describe("load signals", () => {
 });
 
 describe("drawFleet()", () => {
+  it("shows the other regions, and what was borrowed from each", () => {
+    const counts = { calls: 9n, failedCalls: 1n, askedHits: 1_200n, borrowedHits: 1_000n };
+    const fleet = create(GetFleetResponseSchema, {
+      replica: "a",
+      replicaCount: 2,
+      leader: "b",
+      store: "redis",
+      region: "eu",
+      regions: [
+        { name: "asia", isReachable: false, ...counts, lostHits: 3n },
+        { name: "us", isReachable: true, roundTrip: { nanos: 82_000_000 }, ...counts },
+      ],
+    });
+    const lines = drawFleet(fleet, { style: createStyle(false), columnsMax: 80 });
+    expect(lines.slice(2, 6).map((line) => line.trimEnd())).toEqual([
+      "Region: eu; 1/3 of each global limit is here. This replica's calls:",
+      "  other region  store  round trip  asked  borrowed  lost",
+      "  asia          down            -  1,200     1,000     3",
+      "  us            up           82ms  1,200     1,000     0",
+    ]);
+  });
+
   it.each([
     ["none", 0n, "no concurrency limit", "the policy has no concurrency block for the service"],
     ["none", 2n, "2 at a time", "the policy has no concurrency block for the service"],

@@ -275,6 +275,21 @@ describe("headgate check --ratelimit", () => {
     expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });
 
+  it("holds global limits against the regions of HEADGATE_REGION_STORES, or against two", async () => {
+    const rate = "{unit: second, requests_per_unit: 5, spread: global}";
+    const domain = `{domain: shop, descriptors: [{key: user, rate_limit: ${rate}}]}`;
+    const top = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\n";
+    const path = await write("global.yaml", `${top}spec: {rateLimits: [${domain}]}\n`);
+    expect((await check(path)).out).not.toContain("HG17");
+    vi.stubEnv("HEADGATE_REGION_STORES", "a=x b=y c=z");
+    const { code, out } = await check(path);
+    expect(code).toBe(0);
+    const message = "a burst of 5 cannot be divided well among 3 regions, which need 6";
+    expect(out).toContain(`HG175 ${message}`);
+    vi.stubEnv("HEADGATE_REGION_STORES", "");
+    expect((await check(path)).out).toContain("HG176");
+  });
+
   it("follows what the environment says of limits, and refuses it where it is wrong", async () => {
     await write("a.yaml", ratelimitText.replace("minute", "day"));
     vi.stubEnv("HEADGATE_ALGORITHM", "fixed_window");

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../../src/app/base/sha256.js";
 import { type DescriptorEntry, limitKey } from "../../../../src/core/limits/key.js";
+import type { RegionShare } from "../../../../src/core/limits/lending.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
 import { findReach } from "../../../../src/decide/quota/quota-reach.js";
@@ -21,11 +22,19 @@ rateLimits:
       - {key: tried, rate_limit: {unit: second, requests_per_unit: 5}, shadow_mode: true}
       - {key: shut, rate_limit: {unit: second, requests_per_unit: 0}}
       - {key: free, rate_limit: {unlimited: true}}
+      - {key: all, rate_limit: {unit: second, requests_per_unit: 10, burst: 21, spread: global}}
 `);
+
+interface ReachCase {
+  readonly overrides?: OverrideTable;
+  readonly isOverflow?: boolean;
+  readonly isShadow?: boolean;
+  readonly region?: RegionShare;
+}
 
 function reachOf(
   [key, value]: readonly [string, string],
-  { overrides = noOverrides, isOverflow = false, isShadow = false } = {},
+  { overrides = noOverrides, isOverflow = false, isShadow = false, region }: ReachCase = {},
 ) {
   const entries: readonly DescriptorEntry[] = [{ key, value }];
   return findReach(
@@ -39,6 +48,7 @@ function reachOf(
       nowMs: 0,
       epochUs: 0,
       windowSource: new WindowSource(),
+      region,
     },
   );
 }
@@ -94,6 +104,16 @@ describe("findReach()", () => {
     expect(other.limits[0]).toEqual({ hits: 3, periodUs: 1_000_000, burst: 4 });
     const frozen = reachOf(["tenant", "a"], { overrides: overrideOf({ kind: "frozen" }) });
     expect([frozen.mode, frozen.identity]).toEqual(["denied", plain.identity]);
+  });
+
+  /** The whole rate was assigned in each region. */
+  it("has this region's part of a global limit, where there are regions", () => {
+    expect(reachOf(["all", "a"]).limits).toEqual([{ hits: 10, periodUs: 1_000_000, burst: 21 }]);
+    const { limits, charged } = reachOf(["all", "a"], { region: { index: 0, count: 2 } });
+    expect(limits).toEqual([{ hits: 10, periodUs: 2_000_000, burst: 11 }]);
+    expect(charged.map(({ charge: { periodUs, burst } }) => [periodUs, burst])).toEqual([
+      [2_000_000, 11],
+    ]);
   });
 
   it("has one pool for all that overflows, and others for others", () => {
