@@ -1,7 +1,7 @@
 import type { SignalReading } from "../concurrency/concurrency-limit.js";
 import type { NodeReport, ServiceShares, ShareSnapshot } from "./feedback.js";
 import type { ServiceQueue } from "./feedback-pressure.js";
-import { ServiceLoop, turnNodes } from "./feedback-service.js";
+import { ServiceLoop } from "./feedback-service.js";
 import {
   defaultLimitPace,
   defaultLoopTimes,
@@ -10,6 +10,7 @@ import {
   loopServicesMax,
   type ServiceLoopSettings,
 } from "./feedback-settings.js";
+import { turnNodes } from "./feedback-shares.js";
 
 /** What a `FleetLoop` is made of. */
 export interface FleetLoopParts {

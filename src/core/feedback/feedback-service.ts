@@ -6,7 +6,13 @@ import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
-import { type NodeClaim, type ShareTarget, shareTargets, splitShare } from "./feedback-shares.js";
+import {
+  type NodeClaim,
+  type ShareTarget,
+  shareTargets,
+  splitShare,
+  turnNodes,
+} from "./feedback-shares.js";
 import { FeedbackSteps } from "./feedback-steps.js";
 import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
@@ -39,9 +45,6 @@ const highDemandMin = 0.5;
 
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
 const unrulyRatioMax = 0.5;
-
-/** Envoys from which on a decision is taken in turns: fewer take about a millisecond. */
-export const turnNodes = 1_000;
 
 /** The largest threshold of an Envoy. */
 const wholeMax = 2 ** 32 - 1;
@@ -281,9 +284,10 @@ export class ServiceLoop {
     const claims = this.#claims(nowMs);
     const isMany = claims.length > turnNodes;
     if (isMany) yield;
-    const targets = shareTargets(this.#limit, claims, least);
+    const targets = yield* shareTargets(this.#limit, claims, least);
     if (isMany) yield;
     this.#noteHolders(targets, nowMs);
+    if (isMany) yield;
     const wants = this.#wants(targets, nowMs);
     const sum = targets.reduce((all, { total }) => all + total, 0);
     const bound = Math.max(this.#limit, sum);

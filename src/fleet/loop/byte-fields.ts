@@ -256,9 +256,13 @@ export class TextTable {
     return position;
   }
 
-  write(writer: ByteWriter): void {
+  /** In turns. */
+  *write(writer: ByteWriter): Generator<undefined, void> {
     writer.whole(this.#positions.size);
-    for (const text of this.#positions.keys()) writer.text(text);
+    for (const text of this.#positions.keys()) {
+      writer.text(text);
+      if (writer.endsTurn()) yield;
+    }
   }
 }
 

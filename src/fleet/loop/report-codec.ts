@@ -92,12 +92,12 @@ export function* encodeReport(
     rowCount += 1;
     if (rows.endsTurn()) yield;
   }
-  const tookMs = now() - beganMs;
-  if (tookMs > 0) for (const position of agesAt) rows.addToMeasure(position, tookMs);
   const writer = new ByteWriter();
   writer.byte(format);
-  for (const table of [names, nodeIds, owners]) table.write(writer);
+  for (const table of [names, nodeIds, owners]) yield* table.write(writer);
   writer.whole(pressureCount);
+  const tookMs = now() - beganMs;
+  if (tookMs > 0) for (const position of agesAt) rows.addToMeasure(position, tookMs);
   const head = [writer.finish(), pressures.finish()];
   const count = new ByteWriter();
   count.whole(rowCount);

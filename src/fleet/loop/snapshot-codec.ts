@@ -71,7 +71,7 @@ export function* encodeSnapshot(
   }
   const writer = new ByteWriter();
   writer.byte(format);
-  nodeIds.write(writer);
+  yield* nodeIds.write(writer);
   writer.whole(verdictCount);
   const count = new ByteWriter();
   count.whole(serviceCount);
