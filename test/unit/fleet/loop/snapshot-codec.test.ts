@@ -7,7 +7,7 @@ import {
   snapshotServicesMax,
 } from "../../../../src/fleet/loop/snapshot-codec.js";
 import { allTurns } from "../../../support/all-turns.js";
-import { testFleetSnapshot, testShares } from "../../../support/fleet-reports.js";
+import { testFleetSnapshot, testShares, withMaps } from "../../../support/fleet-reports.js";
 
 const rank = { term: 7, leaderId: "a1", version: 42 };
 
@@ -26,13 +26,8 @@ function fleetSnapshot(serviceCount = 2): FleetSnapshot {
   return { snapshot: { ...rank, services }, verdicts };
 }
 
-/** With maps for tables. */
 function plain(fleet: FleetSnapshot | undefined): FleetSnapshot | undefined {
-  if (fleet === undefined) return undefined;
-  const services = [...fleet.snapshot.services].map(
-    ([name, service]) => [name, { ...service, shares: new Map(service.shares) }] as const,
-  );
-  return { ...fleet, snapshot: { ...fleet.snapshot, services: new Map(services) } };
+  return fleet && { ...fleet, snapshot: withMaps(fleet.snapshot) };
 }
 
 describe("encodeSnapshot()", () => {
