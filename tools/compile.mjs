@@ -22,6 +22,7 @@ import { context } from "esbuild";
 import { buildConsole } from "./console.mjs";
 import { joinChunks } from "./join-chunks.mjs";
 import { buildLibrary } from "./library.mjs";
+import { loadLaterPlugin } from "./load-later.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const dist = join(root, "dist");
@@ -64,6 +65,7 @@ const bundler = await context({
   bundle: true,
   splitting: true,
   metafile: true,
+  plugins: [loadLaterPlugin],
   // Packages that are no ES modules ask for Node's own by `require`.
   banner: {
     js: [
@@ -103,7 +105,7 @@ function startsOf(outputs) {
   const commands = imports.filter(({ kind }) => kind === "dynamic-import");
   const service = ["src/cli/serve.ts", "src/app/service-process.ts", "src/app/base/logger.ts"];
   return [
-    ...commands.map(({ path }) => ({ entries: [...main, path], weight: 1 })),
+    ...commands.map(({ path }) => ({ entries: [...main, path], weight: 2 })),
     { entries: [...main, ...service.map(outputOf)], weight: 20 },
     { entries: [outputOf("src/app/policy/policy-worker.ts")], weight: 20 },
     { entries: [outputOf("src/app/operator/policy-trial-worker.ts")], weight: 1 },

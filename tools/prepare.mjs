@@ -32,6 +32,7 @@ const buildSteps = [
       "src",
       "tools/compile.mjs",
       "tools/join-chunks.mjs",
+      "tools/load-later.mjs",
       "tsconfig.json",
       "package-lock.json",
     ],

@@ -10,12 +10,20 @@ export interface CallShape {
   readonly keyCount: number;
   /** Descriptors of a request, each with a limit of its own. Default 1. */
   readonly limitCount?: number;
+  /** Keys of each further limit, which callers share, such as a plan or a path. */
+  readonly sharedCounts?: readonly number[];
+  /** Calls of a turn, `inFlight` at most. Default `inFlight`. */
+  readonly turnCalls?: number;
   /** The number of the first call, for work that goes on with the next keys. Default 0. */
   readonly first?: number;
 }
 
+/** Descriptors' keys of limits that callers share. */
+export const sharedKeys: readonly string[] = ["plan", "path", "site"];
+
 /** Digits of a key's number: all messages of a scenario are equally long. */
 const numberDigits = 7;
+const keysMax = 10 ** numberDigits;
 
 /**
  * Requests as a transport has them: just read, so their bytes are in the processor's cache, however
@@ -24,9 +32,14 @@ const numberDigits = 7;
 export class Requests {
   readonly #messages: readonly Buffer[];
   readonly #numberAt: readonly number[];
+  /** How many keys each descriptor has, where they are not as many as the callers. */
+  readonly #counts: readonly (number | undefined)[];
 
-  constructor(limitCount: number) {
-    const keys = ["user", "group"].slice(0, limitCount);
+  constructor(limitCount: number, sharedCounts: readonly number[] = []) {
+    const own = ["user", "group"].slice(0, limitCount);
+    const shared = sharedKeys.slice(0, sharedCounts.length);
+    this.#counts = [...own.map(() => undefined), ...sharedCounts];
+    const keys = [...own, ...shared];
     const placeholder = "#".repeat(numberDigits);
     const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${placeholder}` }] }));
     const request = create(RateLimitRequestSchema, { domain: "bench", descriptors });
@@ -39,11 +52,11 @@ export class Requests {
   write(place: number, key: number): Buffer {
     const message = this.#messages[place];
     if (message === undefined) throw new Error("a turn has as many places as calls in flight");
-    for (const start of this.#numberAt) {
-      let rest = key;
+    for (const [i, start] of this.#numberAt.entries()) {
+      let rest = key % (this.#counts[i] ?? keysMax);
       for (let at = start + numberDigits - 1; at >= start; at -= 1) {
         message[at] = 48 + (rest % 10);
-        rest = Math.floor(rest / 10);
+        rest = (rest / 10) | 0;
       }
     }
     return message;
@@ -77,15 +90,15 @@ class Turn implements UnaryAnswer {
 /** Makes calls, turn after turn, over all keys in an order that caches cannot foresee. */
 export async function decideMany(
   handle: UnaryHandler,
-  { keyCount, limitCount = 1, first = 0 }: CallShape,
+  { keyCount, limitCount = 1, sharedCounts, turnCalls = inFlight, first = 0 }: CallShape,
   count: number,
 ): Promise<void> {
-  const requests = new Requests(limitCount);
+  const requests = new Requests(limitCount, sharedCounts);
   const turn = new Turn();
   let next = first;
   while (next < first + count) {
-    const ended = turn.begin(inFlight);
-    for (let place = 0; place < inFlight; place += 1, next += 1) {
+    const ended = turn.begin(turnCalls);
+    for (let place = 0; place < turnCalls; place += 1, next += 1) {
       handle(requests.write(place, (next * 7_919) % keyCount), call, turn);
     }
     await ended;

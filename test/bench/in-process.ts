@@ -1,3 +1,4 @@
+import { cacheBounds } from "../../src/app/base/cache-bounds.js";
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
@@ -19,7 +20,7 @@ import { plainExtras } from "../support/extras.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { noSwitches } from "../support/switches.js";
-import { type CallShape, decideMany, inFlight } from "./calls.js";
+import { type CallShape, decideMany, inFlight, sharedKeys } from "./calls.js";
 import { processCpuUs } from "./process-cpu.js";
 
 /** One row: what a decision costs from a request's bytes to an answer's, without a transport. */
@@ -200,6 +201,7 @@ export function createHandler(
       decider,
       clock,
       random,
+      requestCache: { keptBytesMax: cacheBounds().requestCacheBytesMax },
       counters,
       extras: plainExtras,
       isShadow: false,
@@ -272,7 +274,7 @@ export function createPolicy({
     { length: ruleCount - 1 },
     (_, i) => `  - { key: rule-${i}, ${limit} }`,
   );
-  const own = ["user", "group"].map((key) => `  - { key: ${key}, ${limit} }`);
+  const own = ["user", "group", ...sharedKeys].map((key) => `  - { key: ${key}, ${limit} }`);
   const text = ["domain: bench", "descriptors:", ...others, ...own].join("\n");
   const parsed = parsePolicy([{ file: "bench.yaml", text }]);
   if (parsed.kind === "problems") throw new Error("the bench's policy is wrong");

@@ -4,12 +4,12 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../support/free-port.js";
-import { layOut } from "./report.js";
+import type { ProofRow } from "./proof.js";
 import { measureLoad } from "./run-load.js";
 import { rateLimitCalls } from "./scenario.js";
 
-/** When idle processes are looked at, in milliseconds after they serve. */
-const looksMs = [5_000, 60_000] as const;
+/** When idle processes are looked at, in milliseconds after they serve: V8 has shrunk by then. */
+const idleMs = 60_000;
 
 /** What a program that serves has logged. */
 export const servingMark = '"event":"serving"';
@@ -24,7 +24,10 @@ interface Held {
   readonly args: readonly string[];
   /** Where it is asked for a million keys; absent: it idles. */
   readonly loadedPort?: number;
-  readonly target?: string;
+  /** In megabytes. */
+  readonly targetMost?: number;
+  /** Whether the target is of what it holds more than the service with few rules. */
+  readonly isMore?: boolean;
 }
 
 /** Resident memory of a process, in megabytes. Source: proc(5), status. */
@@ -35,7 +38,10 @@ interface Resident {
 }
 
 /** What processes of the program hold while they idle, beside a bare node, and with many keys. */
-export async function tellMemory(directory: string, serve: readonly string[]): Promise<string> {
+export async function measureMemories(
+  directory: string,
+  serve: readonly string[],
+): Promise<readonly ProofRow[]> {
   const policyOf = async (ruleCount: number): Promise<string> => {
     const path = join(directory, `${ruleCount}-rules.yaml`);
     await writeFile(path, policyText(ruleCount));
@@ -47,46 +53,62 @@ export async function tellMemory(directory: string, serve: readonly string[]): P
   const own = [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "127.0.0.1:0"];
   const keys = ["--new-keys-per-second-max", "1000000000", "--memory-keys-max", "2000000"];
   const loaded = [...serve, ...ports, "--grpc-port", String(loadedPort), ...keys];
+  const sidecar = [...serve, "--preset", "sidecar", "--grpc-port", "0", "--log-format", "json"];
   const processes: readonly Held[] = [
-    { name: "node, idle", args: ["-e", "setInterval(() => {}, 1e9)"] },
-    { name: "serve, 100 rules", args: [...own, "--policy", few], target: "at most 70" },
+    { name: bareNode, args: ["-e", "setInterval(() => {}, 1e9)"] },
+    {
+      name: fewRules,
+      args: [...own, "--policy", few],
+      targetMost: 70,
+    },
     {
       name: "serve, 10,000 rules",
       args: [...own, "--policy", many],
-      target: "40 more",
+      targetMost: 40,
+      isMore: true,
     },
     {
-      name: "serve, 100 rules, no admin API",
-      args: [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "", "--policy", few],
-      target: "at most 55",
+      name: "serve --preset sidecar, 100 rules",
+      args: [...sidecar, "--policy", few],
+      targetMost: 55,
     },
     {
       name: "serve, 1,000,000 live keys",
       args: [...loaded, "--policy", few],
       loadedPort,
-      target: "120 more",
+      targetMost: 120,
+      isMore: true,
     },
   ];
   // Side by side: what one holds does not depend on the others.
-  const rows = await Promise.all(processes.map(measureHeld));
-  const titles = ["resident memory", "MB after 5 s", "after 60 s", "of it files", "target"];
-  return layOut([titles, ...rows]);
+  const held = await Promise.all(processes.map(measureHeld));
+  const wholeOf = (name: string): number =>
+    held[processes.findIndex((process) => process.name === name)]?.whole ?? 0;
+  return processes.map(({ name, targetMost, isMore = false }, i): ProofRow => {
+    const { whole = 0, file = 0 } = held[i] ?? {};
+    const more = isMore ? `, more than ${fewRules}` : "";
+    return {
+      group: "light",
+      name: `resident memory of ${name}${more}`,
+      value: isMore ? whole - wholeOf(fewRules) : whole,
+      unit: "MB",
+      ...(targetMost === undefined ? {} : { target: { most: targetMost } }),
+      ratio: whole / wholeOf(bareNode),
+      note: `${whole.toFixed(0)} MB after a minute, ${file.toFixed(0)} of it pages of files`,
+    };
+  });
 }
 
-async function measureHeld({ name, args, loadedPort, target = "" }: Held): Promise<string[]> {
+const bareNode = "node, idle";
+const fewRules = "serve, 100 rules";
+
+async function measureHeld({ name, args, loadedPort }: Held): Promise<Resident> {
   const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
   try {
-    if (name !== "node, idle") await serving(child.stdout);
+    if (name !== bareNode) await serving(child.stdout);
     if (loadedPort !== undefined) await useKeys(loadedPort);
-    const looks: Resident[] = [];
-    let sinceMs = 0;
-    for (const lookMs of looksMs) {
-      await sleep(lookMs - sinceMs);
-      sinceMs = lookMs;
-      looks.push(readResident(child.pid ?? 0));
-    }
-    const files = looks.at(-1)?.file ?? 0;
-    return [name, ...looks.map(({ whole }) => whole.toFixed(0)), files.toFixed(0), target];
+    await sleep(idleMs);
+    return readResident(child.pid ?? 0);
   } finally {
     child.kill("SIGKILL");
   }

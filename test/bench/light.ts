@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
-import { serving, servingMark, tellMemory } from "./light-memory.js";
-import { layOut } from "./report.js";
+import { measureMemories, serving, servingMark } from "./light-memory.js";
+import type { ProofRow } from "./proof.js";
 
 /** Turns in which each start is measured once; the least CPU counts. */
 const turnCount = 8;
@@ -66,21 +66,21 @@ const starts: readonly Start[] = [
 ];
 
 /** What the program costs before it decides anything, next to a bare node and to targets. */
-export async function tellLight(): Promise<string> {
+export async function measureLight(): Promise<readonly ProofRow[]> {
   const directory = await mkdtemp(join(tmpdir(), "headgate-light-"));
   try {
-    const starting = await tellStarts(directory);
+    const starts = await measureStarts(directory);
     process.stderr.write("drain ...\n");
-    const ending = await tellDrain();
+    const drain = await measureDrain();
     process.stderr.write("memory, a minute and a half ...\n");
-    return [starting, ending, await tellMemory(directory, serve)].join("\n\n");
+    return [...starts, drain, ...(await measureMemories(directory, serve))];
   } finally {
     await rm(directory, { recursive: true, force: true });
   }
 }
 
-/** Starts each program in turn and tells the CPU of all its threads. */
-async function tellStarts(directory: string): Promise<string> {
+/** Starts each program in turn, and measures the CPU of all its threads. */
+async function measureStarts(directory: string): Promise<readonly ProofRow[]> {
   const hookFile = join(directory, "hook.cjs");
   await writeFile(hookFile, hook);
   const least = new Map<Start, number>();
@@ -92,17 +92,18 @@ async function tellStarts(directory: string): Promise<string> {
     }
   }
   const [bare = 0] = least.values();
-  const cells = [...least].map(([{ name, targetMs }, cpuMs]) => [
-    name,
-    cpuMs.toFixed(0),
-    (cpuMs / bare).toFixed(1),
-    targetMs === undefined ? "" : `at most ${targetMs}`,
-  ]);
-  return layOut([["start", "CPU ms", "x node", "target"], ...cells]);
+  return [...least].map(([{ name, targetMs }, cpuMs]) => ({
+    group: "light",
+    name: `CPU of ${name}`,
+    value: cpuMs,
+    unit: "ms",
+    ...(targetMs === undefined ? {} : { target: { most: targetMs } }),
+    ratio: cpuMs / bare,
+  }));
 }
 
 /** Time from a signal to the end of a service without connections, the least of all turns. */
-async function tellDrain(): Promise<string> {
+async function measureDrain(): Promise<ProofRow> {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let turn = 1; turn <= turnCount; turn += 1) {
     const args = [...served, "--drain-delay-ms", "0"];
@@ -115,8 +116,8 @@ async function tellDrain(): Promise<string> {
     await once(child, "exit");
     leastMs = Math.min(leastMs, performance.now() - startMs);
   }
-  const titles = ["end", "ms", "target"];
-  return layOut([titles, ["drain to exit, nothing open", leastMs.toFixed(0), "at most 50"]]);
+  const name = "drain to exit, nothing open";
+  return { group: "light", name, value: leastMs, unit: "ms", target: { most: 50 } };
 }
 
 /** CPU of one start in milliseconds. */

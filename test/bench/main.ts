@@ -8,7 +8,7 @@ import { tellBudgetScript } from "./budget-script.js";
 import { tellBudgets } from "./budgets.js";
 import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
-import { tellControlPort } from "./control-port.js";
+import { promisedFleet, tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
 import { tellFeedback } from "./feedback.js";
 import { tellFleets } from "./fleet-loop.js";
@@ -20,10 +20,11 @@ import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-pr
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
 import { tellLayers } from "./layers.js";
-import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
 import { measureOverrides, type OverrideRow } from "./override-rows.js";
+import { proofGroups } from "./proof.js";
+import { prove } from "./prove.js";
 import { tellQueueing } from "./queueing.js";
 import { tellQuotas } from "./quota.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
@@ -78,7 +79,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --feedback N    instead of all this: Envoys before a service that loses half of itself, N seconds
                   after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
-  --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
+  --control N [ENVOYS SERVICES]    instead of all this: N seconds of a control port with 1,000
+                  Envoys of 20 services, or so many
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
   --client N      instead of all this: what the library of callers adds to a call, next to other
@@ -92,8 +94,14 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   5 ms of CPU, or ten times its bytes in memory
   --usage N       instead of all this: what reading the usage of calls from N megabytes of responses
                   costs, next to JSON.parse
-  --light         instead of all this: the CPU of each start, the time of an end, and the memory of
-                  idle services, next to a bare node
+  --light --limits --wide
+                  instead of all this, one of them or several: rows with targets, next to the same
+                  rows of the last release. Start, end and memory of a process; several limits of a
+                  request, next to the servers whose binaries HEADGATE_BENCH_RATELIMIT,
+                  HEADGATE_BENCH_LIMITADOR and HEADGATE_BENCH_THROTTLECRAB name; fleets of Envoys
+                  on the control port, the loop, quotas. A missed target fails nothing; a picture
+                  of the growth in test-output/
+  --record        the rows become those of the last release, and the picture that of the docs
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
@@ -129,6 +137,10 @@ interface InsteadValues {
   readonly usage?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
+  readonly limits?: boolean;
+  readonly wide?: boolean;
+  readonly record?: boolean;
+  readonly output: string;
   readonly first: string;
   readonly seconds: string;
   readonly only: string;
@@ -165,6 +177,9 @@ const options = {
   usage: { type: "string" },
   decoders: { type: "boolean" },
   light: { type: "boolean" },
+  limits: { type: "boolean" },
+  wide: { type: "boolean" },
+  record: { type: "boolean" },
   first: { type: "string", default: "1" },
   help: { type: "boolean", short: "h", default: false },
 } as const;
@@ -247,7 +262,8 @@ function formatAll(rows: AllRows): string {
 
 /** What runs instead of the rows, where that is asked for. @returns whether it was */
 async function runInstead(values: InsteadValues, positionals: readonly string[]): Promise<boolean> {
-  if (positionals.length > 0 && values.repeat === undefined) {
+  const takesMore = values.repeat !== undefined || values.control !== undefined;
+  if (positionals.length > 0 && !takesMore) {
     throw new Error(`nothing is known of ${positionals.join(" ")}`);
   }
   if (values.simulation !== undefined) {
@@ -271,7 +287,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
   } else if (values.fleet !== undefined) {
     fleets(Number(values.fleet), Number(values.first));
   } else if (values.control !== undefined) {
-    await control(Number(values.control) * 1_000, profileOptions(values.profile));
+    const nodeOptions = profileOptions(values.profile);
+    await control(Number(values.control) * 1_000, { nodeOptions, fleet: positionals.map(Number) });
   } else if (values.quotas !== undefined) {
     quotas(Number(values.quotas), Number(values.first));
   } else if (values.overload !== undefined && values.repeat !== undefined) {
@@ -298,14 +315,24 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await budgets(Number(values.budgets) * 1_000);
   } else if (values.usage !== undefined) {
     process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
-  } else if (values.light) {
-    process.stdout.write(`${await tellLight()}\n`);
+  } else if (proofGroups.some((group) => values[group])) {
+    await proof(values);
   } else if (values.decoders) {
     const { text, isWithin } = await tellDecoders(values.only);
     process.stdout.write(`${text}\n`);
     if (!isWithin) process.exitCode = 1;
   } else return false;
   return true;
+}
+
+async function proof(values: InsteadValues): Promise<void> {
+  const measureMs = Number(values.seconds) * 1_000;
+  if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
+  const groups = proofGroups.filter((group) => values[group]);
+  const { output, record: isRecorded = false } = values;
+  // As the service does.
+  keepNewObjectsYoung();
+  process.stdout.write(`${await prove({ groups, measureMs, output, isRecorded })}\n`);
 }
 
 /** Node writes a profile when a process ends. */
@@ -410,9 +437,16 @@ function fleets(count: number, first: number): void {
   if (!isSound) process.exitCode = 1;
 }
 
-async function control(measureMs: number, nodeOptions: readonly string[]): Promise<void> {
+/** @param fleet Envoys and services. Default the promised ones */
+async function control(
+  measureMs: number,
+  { nodeOptions, fleet }: { nodeOptions: readonly string[]; fleet: readonly number[] },
+): Promise<void> {
   if (!(measureMs >= 1_000)) throw new Error("--control takes seconds, at least 1");
-  const { text, isSound } = await tellControlPort({ measureMs, nodeOptions });
+  const [nodeCount = promisedFleet.nodeCount, serviceCount = promisedFleet.serviceCount] = fleet;
+  if (!(nodeCount >= 1 && serviceCount >= 1)) throw new Error("ENVOYS and SERVICES are numbers");
+  const order = { measureMs, nodeOptions, nodeCount, serviceCount };
+  const { text, isSound } = await tellControlPort(order);
   process.stdout.write(`${text}\n`);
   if (!isSound) process.exitCode = 1;
 }

@@ -55,21 +55,14 @@ function decodeCharge(keys: readonly LimitKey[], packed: PackedNumbers): Charge 
 
 /** What the take script replies; all results are of one time. */
 export function encodeReply(results: readonly StoreResult[]): Buffer {
-  const head = Buffer.alloc(12);
-  head.writeDoubleLE(results[0]?.nowUs ?? 0, 0);
-  const parts = results.map(({ grantedCount, results: ofCharges }) => {
-    const part = Buffer.alloc(4 + ofCharges.length * 25);
-    part.writeUInt32LE(grantedCount, 0);
-    ofCharges.forEach(({ isOver, bucket }, i) => {
-      // What follows the time, of the key's expiry, nobody reads.
-      const at = 4 + i * 25;
-      part.writeUInt8(isOver ? 1 : 0, at);
-      part.writeDoubleLE(bucket.level, at + 1);
-      part.writeDoubleLE(bucket.tUs, at + 9);
-    });
-    return part;
-  });
-  return Buffer.concat([head, ...parts]);
+  const numbers = [results[0]?.nowUs ?? 0, 0];
+  for (const { grantedCount, results: ofCharges } of results) {
+    numbers.push(grantedCount);
+    for (const { isOver, bucket } of ofCharges) {
+      numbers.push(isOver ? -1 - bucket.level : bucket.level, bucket.tUs);
+    }
+  }
+  return packDoubles(numbers);
 }
 
 /** Undoes `encodeCompensations`, as the give-back script does. */
@@ -102,6 +95,10 @@ export function decodeCompensations(
 /** What the give-back script replies. */
 export function encodeGivenBack({ buckets, nowUs }: GivenBack): Buffer {
   const numbers = [nowUs, ...buckets.flatMap(({ level, tUs }) => [level, tUs])];
+  return packDoubles(numbers);
+}
+
+function packDoubles(numbers: readonly number[]): Buffer {
   const bytes = Buffer.alloc(numbers.length * 8);
   for (const [i, number] of numbers.entries()) bytes.writeDoubleLE(number, i * 8);
   return bytes;

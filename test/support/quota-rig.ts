@@ -211,7 +211,11 @@ export class SimulatedEnvoy {
 
   open(registry: QuotaRegistry): void {
     const wake = (): void => this.#read();
-    this.#session = registry.open({ node: this.node, peer: this.peer, wake });
+    const readId = (tenant: string) => ({
+      key: tenant,
+      entries: () => ({ quota: "pace", tenant }),
+    });
+    this.#session = registry.open({ node: this.node, peer: this.peer, readId, wake });
   }
 
   /** Its stream is gone. */
@@ -277,17 +281,13 @@ export class SimulatedEnvoy {
     const { allowed: allowedHits, denied: deniedHits, reportedMs } = bucket;
     const elapsedMs = Math.floor((nowMs - reportedMs) / 1_000) * 1_000;
     Object.assign(bucket, { allowed: 0, denied: 0, reportedMs: nowMs });
-    const id = new TextEncoder().encode(tenant);
-    const usage = { allowedHits, deniedHits, elapsedMs };
-    const entries = () => ({ quota: "pace", tenant });
-    this.#session?.report("edge", [{ key: tenant, id, entries, usage }]);
+    this.#session?.report("edge", [{ id: tenant, allowedHits, deniedHits, elapsedMs }]);
   }
 
   #read(): void {
     if (!this.isReading) return;
     const nowMs = this.#clock.monotonicMs();
-    for (const { id, reported } of this.#session?.takeActions(1_000) ?? []) {
-      const tenant = new TextDecoder().decode(id);
+    for (const { id: tenant, reported } of this.#session?.takeActions(1_000) ?? []) {
       const bucket = this.buckets.get(tenant);
       if (bucket === undefined) continue;
       if (reported.kind === "abandon") {

@@ -82,6 +82,11 @@ export const importRows: readonly ImportRow[] = [
     may: [...rpcMay, "src/wire/resp/{resp-connection,resp-writer}.ts"],
   },
   { from: "src/rpc/**", may: rpcMay },
+  // Lending charges the stores of other regions.
+  {
+    from: "src/fleet/regions/**",
+    may: ["src/fleet/regions/**", "src/core/**", "src/store/limit-store.ts"],
+  },
   {
     from: "src/fleet/**",
     may: ["src/fleet/**", "src/core/**", "src/decide/sample*.ts", "src/store/coordination/**"],
@@ -129,7 +134,8 @@ export const importRows: readonly ImportRow[] = [
       "npm:@bufbuild/protobuf",
       // Commands talk to the admin port, and print their own explanations as it does.
       "npm:@connectrpc/*",
-      "src/rpc/admin/explain-method.ts",
+      "src/rpc/admin/connect-errors.ts",
+      "src/rpc/admin/explain/explain-request.ts",
     ],
   },
   // A thread of the page: what the simulator decides with, and nothing of the page.

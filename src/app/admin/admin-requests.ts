@@ -13,7 +13,7 @@ import type { Clock } from "../../core/base/clock.js";
 import { Tally } from "../../core/collections/tally.js";
 import { adminCallKey } from "../../rpc/admin/call.js";
 import { CallPace } from "../../rpc/admin/call-pace.js";
-import { codeName } from "../../rpc/admin/failures.js";
+import { codeName } from "../../rpc/admin/connect-errors.js";
 import { type AdminMethod, adminMessageBytesMax, adminMethods } from "../../rpc/admin/methods.js";
 import { refusalAnswer } from "../../rpc/admin/refusal-answer.js";
 import { RequestBodies } from "../../rpc/admin/request-body.js";

@@ -5,15 +5,17 @@ import type { ListenText } from "../options/address-option.js";
 import { ignoredNotices } from "../options/ignored-options.js";
 import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
+import { presetOptionRows, presets } from "../options/presets.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
 import { chooseOtlp, type OtlpChoice, type OtlpValues } from "./otlp-choice.js";
 import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
+import { chooseRegions, type RegionsChoice } from "./region-choice.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
-import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
+import { chooseStore, isOverTls, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
 import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
@@ -27,6 +29,7 @@ type SecretName =
   | "redisPerSecondSentinelAuth"
   | "xdsHeaders"
   | "prometheusUrl"
+  | "regionStores"
   | "respPassword";
 
 /** All settings of the process, checked. */
@@ -34,6 +37,7 @@ export interface Config
   extends Omit<
     OptionValues,
     | SecretName
+    | "region"
     | "respAddress"
     | "signalTokens"
     | keyof TlsValues
@@ -43,6 +47,8 @@ export interface Config
     | keyof AdminValues
   > {
   readonly store: StoreChoice;
+  /** The regions that share limits, of which this process is in one; absent: there are none. */
+  readonly regions?: RegionsChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
   readonly tls?: TlsChoice;
   /** The admin API; absent where there is none. */
@@ -98,14 +104,15 @@ interface ConfigSources {
 export const secretFileBytesMax = 65_536;
 
 /**
- * Reads all settings: flags, then environment, then defaults. Reports every problem at once, and no
- * problem echoes a value.
+ * Reads all settings: flags, then environment, then the preset, then defaults. Reports every
+ * problem at once, and no problem echoes a value.
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const problems: string[] = [];
   const values: Partial<Record<OptionName, unknown>> = {};
+  const preset = presetOf(sources);
   for (const name of optionNames) {
-    const parsed = readOption(name, sources);
+    const parsed = readOption(name, sources, preset);
     if (parsed.kind === "problem") problems.push(parsed.message);
     else values[name] = parsed.value;
   }
@@ -115,24 +122,36 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return combine(values as OptionValues, sources);
 }
 
+/** What the named preset sets; nothing where it is not known, which its own row reports. */
+function presetOf({ flags, env }: ConfigSources): Readonly<Record<string, string>> {
+  const row = presetOptionRows.preset;
+  const parsed = row.parse(flags.preset ?? env[row.env] ?? row.defaultValue);
+  return parsed.kind === "value" ? presets[parsed.value] : {};
+}
+
 type ReadOption =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "problem"; readonly message: string };
 
-function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption {
+function readOption(
+  name: OptionName,
+  { flags, env }: ConfigSources,
+  preset: Readonly<Record<string, string>>,
+): ReadOption {
   const row = optionRow(name);
   const flag = flags[name];
   if (flag !== undefined) {
     const parsed = row.parse(flag);
     return parsed.kind === "value" ? parsed : problem(`--${optionFlag(row)} ${parsed.message}`);
   }
-  const text = env[row.env];
+  const own = env[row.env];
   const fileName = `${row.env}_FILE`;
   const path = row.isSecret ? env[fileName] : undefined;
   if (path !== undefined && path !== "") {
-    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
+    if (own !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
     return readSecret(path, fileName);
   }
+  const text = own ?? preset[row.env];
   if (text === undefined) return { kind: "value", value: row.defaultValue };
   const parsed = row.parse(text);
   return parsed.kind === "value" ? parsed : problem(`${row.env} ${parsed.message}`);
@@ -206,7 +225,8 @@ function withoutSecrets(values: OptionValues) {
   const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
   const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...fewer } = less;
   const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...few } = fewer;
-  const { respAddress: _respAddress, respPassword: _respPassword, ...rest } = few;
+  const { region: _region, regionStores: _regionStores, ...least } = few;
+  const { respAddress: _respAddress, respPassword: _respPassword, ...rest } = least;
   return rest;
 }
 
@@ -222,7 +242,8 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const found = { problems, notices };
   const store = chooseStore(values);
   if (store.kind === "problem") problems.push(store.message);
-  else notices.push(...storeNotices(values, sources, store));
+  const regions = store.kind === "problem" ? undefined : chooseRegions(values, store, problems);
+  if (store.kind !== "problem") notices.push(...storeNotices(values, sources, { store, regions }));
   const tls = chooseTls(values, found);
   const xds = chooseXds(values, found);
   const stats = chooseStats(values, sources.env, problems);
@@ -251,6 +272,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     controlAddress,
     ownPolicyControlAddress: control.ownPolicyAddress,
     store,
+    ...(regions === undefined ? {} : { regions }),
     ...(tls === undefined ? {} : { tls }),
     ...(admin === undefined ? {} : { admin }),
     ...(resp === undefined ? {} : { resp }),
@@ -298,10 +320,12 @@ function isOurs(name: OptionName): boolean {
 function storeNotices(
   { policySource }: OptionValues,
   sources: ConfigSources,
-  store: StoreChoice,
+  { store, regions }: Pick<Config, "store"> & { readonly regions: RegionsChoice | undefined },
 ): readonly string[] {
   const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
-  const isTlsUnused = tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store);
+  const isOver =
+    speaksTls(store) || (regions?.peers.some(({ redis }) => isOverTls(redis)) ?? false);
+  const isTlsUnused = tlsNames.some((name) => isSet(name, sources)) && !isOver;
   return [
     ...(isTlsUnused
       ? ["REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true."]

@@ -9,6 +9,7 @@ import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import { type ControlPlane, controlMessageBytesMax } from "../../rpc/control/control-plane.js";
 import { toCallFailure } from "../../rpc/grpc/status.js";
 import type { OwnerFault } from "../../rpc/nodes/stream-owners.js";
+import { SpareBuffers } from "../../wire/grpc/grpc-message.js";
 import { NativeTransport } from "../../wire/grpc/native-transport.js";
 import { boundByAddress } from "../base/address-bound.js";
 import { type ListenAddress, listen } from "../base/listen.js";
@@ -117,6 +118,7 @@ function createTransport({ plane, config, clock, random, onBug }: ControlPortPar
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     receivedBytesMax: controlMessageBytesMax,
+    spareBuffers: new SpareBuffers(),
     onBug,
     isLate: () => false,
     onDropped: () => {},
@@ -154,14 +156,27 @@ function follow(parts: ControlPortParts): () => void {
     plane.useSnapshot(fleet.snapshot, { gates, madeAtMs });
   };
   const takeSnapshot = guard(() => useSnapshot(snapshots.held()));
+  let cancel = (): void => {};
+  let cancelTurn = (): void => {};
+  let underWay: ReturnType<ControlPlane["takeReportsInTurns"]> | undefined;
+  const takeSome = guard(() => {
+    const turns = underWay;
+    underWay = undefined;
+    const turn = turns?.next();
+    if (turn?.done === true) snapshots.report(turn.value);
+    if (turn?.done !== false) return;
+    underWay = turns;
+    cancelTurn = clock.scheduleTurn(takeSome);
+  });
   const report = guard(() => {
     plane.useRooms(rooms.rejectPercents());
-    snapshots.report(plane.takeReports());
     // One that nobody renews ends between two new ones.
     const held = snapshots.held();
     if (held?.fleet.snapshot !== plane.snapshot) useSnapshot(held);
+    if (underWay !== undefined) return;
+    underWay = plane.takeReportsInTurns();
+    takeSome();
   });
-  let cancel = (): void => {};
   const tick = (): void => {
     cancel = clock.schedule(reportEveryMs, () => {
       report();
@@ -171,7 +186,11 @@ function follow(parts: ControlPortParts): () => void {
   takePolicy();
   takeSnapshot();
   tick();
-  const stops = [policies.onLoaded(takePolicy), snapshots.onSnapshot(takeSnapshot), () => cancel()];
+  const stops = [policies.onLoaded(takePolicy), snapshots.onSnapshot(takeSnapshot)];
+  stops.push(
+    () => cancel(),
+    () => cancelTurn(),
+  );
   return () => {
     for (const stop of stops) stop();
   };

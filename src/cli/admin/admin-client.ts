@@ -1,7 +1,6 @@
 import { createSecureContext } from "node:tls";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { type Command, Option } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
 import {
   BudgetService,
@@ -15,37 +14,14 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { readSmallFile } from "../input/small-file.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
+import { type AdminFlags, defaultAdminUrl } from "./admin-flags.js";
 import type { AdminAsker } from "./admin-unreached.js";
-
-/** What stands on the command line about where a Headgate is. */
-export interface AdminFlags extends TlsFlags {
-  readonly adminUrl?: string;
-}
-
-/** Where the admin port is when nobody says otherwise. */
-const defaultAdminUrl = "http://127.0.0.1:8082";
 
 /** How long one answer may take, in milliseconds. */
 const answerMsMax = 10_000;
 
 /** The largest answer, in bytes: a policy's texts, or a page of rules. */
 const answerBytesMax = 16 * 1_048_576;
-
-/** Adds what says where a Headgate is, and how it is trusted. A token is never a flag. */
-export function addAdminFlags(command: Command): Command {
-  return command
-    .addOption(
-      new Option(
-        "--admin-url <URL>",
-        `the URL of the admin port; default ${defaultAdminUrl} (HEADGATE_ADMIN_URL)`,
-      ),
-    )
-    .addOption(new Option("--admin-ca <FILE>", "CA certificates, as PEM (HEADGATE_ADMIN_CA)"))
-    .addOption(
-      new Option("--admin-cert <FILE>", "your client certificate, as PEM (HEADGATE_ADMIN_CERT)"),
-    )
-    .addOption(new Option("--admin-key <FILE>", "its private key, as PEM (HEADGATE_ADMIN_KEY)"));
-}
 
 /**
  * Services of the admin port, ready to be asked. Its idle connection keeps no program from ending.
@@ -165,13 +141,6 @@ export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** What stands on the command line about files. */
-interface TlsFlags {
-  readonly adminCa?: string;
-  readonly adminCert?: string;
-  readonly adminKey?: string;
-}
-
 /** What TLS needs to know beyond the authorities that everybody trusts; all in PEM. */
 interface TlsFiles {
   readonly ca?: string;
@@ -184,7 +153,7 @@ interface TlsFiles {
  *
  * @throws CommandFailure for files that cannot be read, hold something else, or do not fit
  */
-function readAdminTlsFiles(flags: TlsFlags, env: CommandContext["env"]): TlsFiles {
+function readAdminTlsFiles(flags: AdminFlags, env: CommandContext["env"]): TlsFiles {
   const ca = readPem(flags.adminCa ?? env["HEADGATE_ADMIN_CA"], "CERTIFICATE");
   const cert = readPem(flags.adminCert ?? env["HEADGATE_ADMIN_CERT"], "CERTIFICATE");
   const key = readPem(flags.adminKey ?? env["HEADGATE_ADMIN_KEY"], "PRIVATE KEY");

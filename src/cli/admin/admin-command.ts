@@ -3,15 +3,11 @@ import { exitCodes } from "../../app/base/failure.js";
 import { many } from "../../core/base/many.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
-import { addPrintFlags, Printer, type PrintFlags } from "../terminal/print.js";
+import type { PrintFlags } from "../terminal/drawing.js";
+import { Printer } from "../terminal/print.js";
 import { adminCallFailure } from "./admin-call-failure.js";
-import {
-  type AdminClient,
-  type AdminFlags,
-  addAdminFlags,
-  createAdminClient,
-} from "./admin-client.js";
+import { type AdminClient, createAdminClient } from "./admin-client.js";
+import type { AdminFlags } from "./admin-flags.js";
 
 /** What every command has that talks to a Headgate. */
 interface AdminCommandFlags extends AdminFlags, PrintFlags {}
@@ -22,29 +18,6 @@ export interface AdminCommandParts {
   readonly client: AdminClient;
   readonly printer: Printer;
   readonly context: CommandContext;
-}
-
-/** Exit codes of commands that read no policy, for the end of their help. */
-export const adminExitCodes =
-  "Exit codes: 0 done, 1 refused or failed, 2 usage, 5 Headgate cannot be reached.";
-
-/** Exit codes of commands that also read policies, for the end of their help. */
-export const policyExitCodes =
-  "Exit codes: 0 done, 1 refused or failed, 2 usage, 3 invalid policy,\n5 Headgate " +
-  "cannot be reached.";
-
-/**
- * Adds the flags that all of them share, after their own, and what their help says; by default with
- * the exit codes of a command that reads no policy.
- */
-export function addAdminCommandFlags(
-  command: Command,
-  texts: Omit<HelpTexts, "exitCodes"> & Partial<HelpTexts>,
-): Command {
-  return addHelpTexts(addAdminFlags(addPrintFlags(command)), {
-    exitCodes: adminExitCodes,
-    ...texts,
-  });
 }
 
 /** What stands on the command line of a command that shows the fleet. */
@@ -117,7 +90,12 @@ export async function runAdmin(
 }
 
 /** Who asked before anybody could be asked. */
-const nobody = { url: "", hasToken: false, hasAuthority: false, hasCertificate: false } as const;
+export const nobody = {
+  url: "",
+  hasToken: false,
+  hasAuthority: false,
+  hasCertificate: false,
+} as const;
 
 /**
  * Asks on a terminal whether to go on; where nobody can be asked, and with `--yes`, the command

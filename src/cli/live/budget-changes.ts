@@ -8,13 +8,8 @@ import {
   TopUpBudgetResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { AdminClient } from "../admin/admin-client.js";
-import {
-  addAdminCommandFlags,
-  addReasonFlags,
-  confirm,
-  type ReasonFlags,
-  runAdmin,
-} from "../admin/admin-command.js";
+import { addReasonFlags, confirm, type ReasonFlags, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { safeText, timeText } from "../terminal/quantity.js";

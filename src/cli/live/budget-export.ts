@@ -9,8 +9,8 @@ import {
   type UsageRow,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { writeCsv } from "../../simulate/report/csv.js";
-import { addAdminFlags } from "../admin/admin-client.js";
-import { type AdminCommandParts, adminExitCodes, runAdmin } from "../admin/admin-command.js";
+import { type AdminCommandParts, runAdmin } from "../admin/admin-command.js";
+import { addAdminFlags, adminExitCodes } from "../admin/admin-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";

@@ -13,7 +13,7 @@ import type {
   TopUp,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawSplitBar } from "../terminal/bar.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { countText, percentText, periodText, safeText, timeText } from "../terminal/quantity.js";
 import { type Column, drawTable } from "../terminal/text-table.js";
 

@@ -8,7 +8,8 @@ import {
   ListTopUpsResponseSchema,
   ListUsageResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
+import { runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";

@@ -1,4 +1,5 @@
 import { many } from "../../core/base/many.js";
+import type { Plain } from "../../core/base/plain-message.js";
 import { formatAmount } from "../../core/budgets/amount-text.js";
 import type {
   BudgetExplanation,
@@ -11,11 +12,10 @@ import type {
   UsageExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar, drawSplitBar } from "../terminal/bar.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
-import { overrideText, whenText } from "./keys-report.js";
-import { limitText } from "./rules.js";
+import { burstOf, limitText, overrideText, usedText, whenText } from "./keys-report.js";
 
 const barColumns = 10;
 
@@ -31,7 +31,7 @@ interface Branch {
 
 /** The explanation for people: a tree, and the candidate's below where there is one. */
 export function drawExplanation(
-  { current, candidate }: ExplainResponse,
+  { current, candidate }: Plain<ExplainResponse>,
   drawing: Drawing,
 ): readonly string[] {
   if (current === undefined) return ["Nothing was explained."];
@@ -54,7 +54,7 @@ export function drawExplanation(
   ];
 }
 
-function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] {
+function drawOne(explanation: Plain<Explanation>, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const { isDenied, policyVersion, service, descriptors, leftOut, isDomainKnown } = explanation;
   const { quotas, delay, usage, marks } = explanation;
@@ -84,7 +84,7 @@ function drawOne(explanation: Explanation, drawing: Drawing): readonly string[] 
   return [`${verdict}${about}`, ...drawBranches(branches, "", columnsMax)];
 }
 
-function descriptorBranch(descriptor: DescriptorExplanation, drawing: Drawing): Branch {
+function descriptorBranch(descriptor: Plain<DescriptorExplanation>, drawing: Drawing): Branch {
   const { style } = drawing;
   const { entries, hits, matchedLabel, tried, isOver, states } = descriptor;
   const cost = hits === 1n ? "" : `, ${countText(hits)} hits`;
@@ -113,7 +113,7 @@ function descriptorBranch(descriptor: DescriptorExplanation, drawing: Drawing): 
 }
 
 /** What Envoys decide by themselves: the limits behind it, and what they have of them. */
-function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
+function quotaBranch(explained: Plain<QuotaExplanation>, drawing: Drawing): Branch {
   const { quota, condition, descriptor, bucketCount, demandRate, heldRate } = explained;
   const held = heldRate === undefined ? "no bound" : `${rateText(heldRate)} assigned`;
   const use =
@@ -129,7 +129,7 @@ function quotaBranch(explained: QuotaExplanation, drawing: Drawing): Branch {
 }
 
 /** How the call is measured, and each account that it is charged to. */
-function usageBranch(usage: UsageExplanation, { style }: Drawing): Branch {
+function usageBranch(usage: Plain<UsageExplanation>, { style }: Drawing): Branch {
   const { model, priceModel, isPriceKnown, budgets, isDeniedByHidden } = usage;
   const price =
     priceModel === ""
@@ -144,7 +144,7 @@ function usageBranch(usage: UsageExplanation, { style }: Drawing): Branch {
   return { text: `call of ${named}${price}${none}`, paint: style.bold, below };
 }
 
-function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Branch {
+function budgetBranch(explained: Plain<BudgetExplanation>, style: Drawing["style"]): Branch {
   const { account, capacity, spent, reserved, estimate, effect, isOver, isWarned } = explained;
   const { budget = "", values = [] } = account ?? {};
   const whose = values.map((value) => (value === "" ? "(none)" : safeText(value))).join(", ");
@@ -171,7 +171,7 @@ function budgetBranch(explained: BudgetExplanation, style: Drawing["style"]): Br
   };
 }
 
-function budgetEffectText({ effect, retryAfter, capacity }: BudgetExplanation): string {
+function budgetEffectText({ effect, retryAfter, capacity }: Plain<BudgetExplanation>): string {
   const when =
     retryAfter === undefined
       ? capacity === 0n
@@ -200,7 +200,10 @@ const sourceTexts: Readonly<Record<string, string>> = {
 };
 
 /** What the upstream gets, and where the request goes. */
-function marksBranch({ headers, fallbackCluster }: RequestMarks, { style }: Drawing): Branch {
+function marksBranch(
+  { headers, fallbackCluster }: Plain<RequestMarks>,
+  { style }: Drawing,
+): Branch {
   const below = Object.entries(headers).map(([name, value]) => ({
     text: `sets ${safeText(name)}: ${safeText(value)}`,
   }));
@@ -208,7 +211,7 @@ function marksBranch({ headers, fallbackCluster }: RequestMarks, { style }: Draw
   return { text: "the request passes, but changes", paint: style.bold, below };
 }
 
-function effectWords(descriptor: DescriptorExplanation): string {
+function effectWords(descriptor: Plain<DescriptorExplanation>): string {
   const { effect, isOver, changesAfter, states } = descriptor;
   switch (effect) {
     case "unlimited":
@@ -228,15 +231,16 @@ function effectWords(descriptor: DescriptorExplanation): string {
   }
 }
 
-function stateBranch(state: KeyState, { style }: Drawing): Branch {
+function stateBranch(state: Plain<KeyState>, { style }: Drawing): Branch {
   const { limit, override, usedHits, remainingHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : `${safeText(limit.name)}: `;
-  const burst = Number(limit?.burst ?? 0n);
+  const burst = burstOf(state);
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
-  const used = (Math.round(usedHits * 10) / 10).toLocaleString("en");
   const below: Branch[] = [
     {
-      text: `${bar}  ${used} of ${countText(burst)} used, ${countText(remainingHits)} left`,
+      text:
+        `${bar}  ${usedText(usedHits)} of ${countText(burst)} used, ` +
+        `${countText(remainingHits)} left`,
       paint: remainingHits === 0n ? style.bad : style.good,
     },
     { text: whenText(state, "the call") },

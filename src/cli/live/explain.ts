@@ -1,7 +1,7 @@
-import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
+import type { Plain } from "../../core/base/plain-message.js";
 import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { TopUpTable } from "../../core/budgets/top-up.js";
 import { usageCountMax } from "../../core/budgets/usage.js";
@@ -10,32 +10,25 @@ import { noOverrides } from "../../core/limits/override-table.js";
 import { Explainer } from "../../decide/inspect/explain.js";
 import { BudgetExplainer } from "../../decide/inspect/explain-budgets.js";
 import { defaultSwitches } from "../../decide/rate-limit/switches.js";
-import {
-  DescriptorRequestSchema,
-  type ExplainRequest,
-  type ExplainResponse,
-  ExplainResponseSchema,
-  HttpRequestSchema,
+import type {
+  ExplainRequest,
+  ExplainResponse,
+  HttpRequest,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { quoteText } from "../../policy/problems/problem.js";
-import { type ExplainByParts, explainApart } from "../../rpc/admin/explain-method.js";
-import {
-  type AdminCommandParts,
-  addAdminCommandFlags,
-  policyExitCodes,
-  runAdmin,
-} from "../admin/admin-command.js";
+import { type ExplainByParts, explainBy } from "../../rpc/admin/explain/explain-request.js";
+import { addAdminCommandFlags, policyExitCodes } from "../admin/admin-flags.js";
 import { collect } from "../input/collect.js";
 import { readCount } from "../input/number-flags.js";
 import { readPolicyArgument } from "../input/policy-argument.js";
-import { readPolicyTexts } from "../input/policy-texts.js";
 import { isIdLike } from "../policy/help-problem.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
+import { drawingOf, type PrintFlags } from "../terminal/drawing.js";
 import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
 import { drawExplanation } from "./explain-report.js";
 
-interface ExplainFlags {
+interface ExplainFlags extends PrintFlags {
   readonly hits?: string;
   readonly method?: string;
   readonly host?: string;
@@ -76,9 +69,20 @@ export function addExplain(program: Command, context: CommandContext): void {
     notes: `
 ${entriesHelp}`,
     exitCodes: policyExitCodes,
-  }).action((domain: string | undefined, texts: readonly string[], flags: ExplainFlags) =>
-    runAdmin(command, context, (call) => explain({ domain, texts, flags }, call)),
-  );
+  }).action(async (domain: string | undefined, texts: readonly string[], flags: ExplainFlags) => {
+    const request = readRequest({ domain, texts, flags });
+    const { policy, candidate = [], output } = flags;
+    const files = policy && { policy, candidate };
+    if (files !== undefined && output === "table") {
+      const answer = await explainByFiles(request, files, context);
+      context.output.out(drawExplanation(answer, drawingOf(context)).join("\n"));
+      return;
+    }
+    // Messages and calls take 60 ms of CPU to load.
+    const { explainAsMessage } = await import("./explain-message.js");
+    const byFiles = files && (() => explainByFiles(request, files, context));
+    await explainAsMessage({ command, context, request, candidate, byFiles });
+  });
 }
 
 interface Asked {
@@ -87,39 +91,35 @@ interface Asked {
   readonly flags: ExplainFlags;
 }
 
-async function explain(asked: Asked, call: AdminCommandParts): Promise<void> {
-  const request = readRequest(asked);
-  const { flags } = asked;
-  const answer =
-    flags.policy === undefined
-      ? await call.client.limits.explain({
-          request,
-          candidate: (await readPolicyTexts(flags.candidate ?? [])).sources,
-        })
-      : await explainByFiles({ request, policy: flags.policy, flags }, call);
-  call.printer.print(ExplainResponseSchema, answer, drawExplanation);
+interface PolicyFiles {
+  readonly policy: readonly string[];
+  /** Empty: there is none to compare with. */
+  readonly candidate: readonly string[];
 }
 
-interface OfflineAsked {
-  readonly request: ExplainRequest["request"];
-  readonly policy: readonly string[];
-  readonly flags: ExplainFlags;
-}
+/** What is explained, as the admin API has it. */
+type Question = Plain<ExplainRequest>["request"];
 
 async function explainByFiles(
-  { request, policy, flags }: OfflineAsked,
-  { context }: AdminCommandParts,
-): Promise<ExplainResponse> {
+  request: Question,
+  { policy, candidate }: PolicyFiles,
+  { output }: CommandContext,
+): Promise<Plain<ExplainResponse>> {
   const explain = async (paths: readonly string[]) => {
-    const read = await readPolicyArgument(paths, context.output);
-    return explainApart(offlineParts, read.policy, request);
+    const read = await readPolicyArgument(paths, output);
+    const asked = { request, caller: owner, active: undefined };
+    try {
+      return await explainBy(offlineParts, read.policy, asked);
+    } catch (thrown) {
+      const { explainFailure } = await import("./explain-message.js");
+      throw explainFailure(thrown);
+    }
   };
   const current = await explain(policy);
-  if (flags.candidate === undefined) return create(ExplainResponseSchema, { current });
-  return create(ExplainResponseSchema, { current, candidate: await explain(flags.candidate) });
+  return candidate.length === 0 ? { current } : { current, candidate: await explain(candidate) };
 }
 
-function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"] {
+function readRequest({ domain, texts, flags }: Asked): Question {
   if (flags.host !== undefined) {
     if (domain !== undefined) throw usageFailure("use either --host or DOMAIN ENTRIES");
     return { case: "http", value: readHttp(flags, flags.host) };
@@ -139,10 +139,10 @@ function readRequest({ domain, texts, flags }: Asked): ExplainRequest["request"]
   }
   const hits = flags.hits === undefined ? 1n : BigInt(readCount("--hits", flags.hits, costHitsMax));
   const descriptors = texts.map((text) => ({ entries: [...parseEntries(text)], hits }));
-  return { case: "descriptors", value: create(DescriptorRequestSchema, { domain, descriptors }) };
+  return { case: "descriptors", value: { domain, descriptors } };
 }
 
-function readHttp(flags: ExplainFlags, host: string) {
+function readHttp(flags: ExplainFlags, host: string): Plain<HttpRequest> {
   if (flags.hits !== undefined) {
     throw usageFailure("--hits needs DOMAIN ENTRIES; with --host the policy sets the cost");
   }
@@ -155,7 +155,7 @@ function readHttp(flags: ExplainFlags, host: string) {
     headers.set((found[1] ?? "").toLowerCase(), found[2] ?? "");
   }
   const { method = "GET", path = "/", remoteAddress = "", model = "", maxTokens } = flags;
-  return create(HttpRequestSchema, {
+  return {
     method,
     host,
     path,
@@ -165,8 +165,11 @@ function readHttp(flags: ExplainFlags, host: string) {
     ...(maxTokens === undefined
       ? {}
       : { outputTokensMax: BigInt(readCount("--max-tokens", maxTokens, usageCountMax)) }),
-  });
+  };
 }
+
+/** Whoever has a policy's files may see all of it. */
+const owner = { name: "", grants: [{ role: "reader", domains: undefined }] } as const;
 
 /** Nothing runs: all buckets and accounts are empty, and there are no overrides. */
 const offlineParts: ExplainByParts = {

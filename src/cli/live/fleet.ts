@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { GetFleetResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
+import { runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import type { CommandContext } from "../terminal/context.js";
 import { drawFleet } from "./services-report.js";
 

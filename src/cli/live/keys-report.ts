@@ -1,15 +1,23 @@
 import { many } from "../../core/base/many.js";
+import type { Plain } from "../../core/base/plain-message.js";
 import type {
   GetKeyResponse,
   KeyState,
+  Limit,
   ListOverridesResponse,
   Override,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import type { Drawing } from "../terminal/print.js";
-import { countText, entriesText, safeText, timeText, waitText } from "../terminal/quantity.js";
+import type { Drawing } from "../terminal/drawing.js";
+import {
+  countText,
+  entriesText,
+  periodText,
+  safeText,
+  timeText,
+  waitText,
+} from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
-import { limitText } from "./rules.js";
 
 const barColumns = 20;
 
@@ -24,7 +32,7 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   const { ruleLabel, limit, override, usedHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : ` ${safeText(limit.name)}`;
   const title = `${safeText(ruleLabel)}${name}`;
-  const burst = Number(limit?.burst ?? 0n);
+  const burst = burstOf(state);
   const isFull = state.remainingHits === 0n;
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const lines = [
@@ -41,18 +49,25 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   return lines;
 }
 
+/** The burst of a bucket; a replica of an earlier version does not tell it apart. */
+export function burstOf({ burst, limit }: Plain<KeyState>): number {
+  return Number(burst === 0n ? (limit?.burst ?? 0n) : burst);
+}
+
 function indented(text: string, columnsMax: number): readonly string[] {
   return wrapText(text, columnsMax - 2).map((line) => `  ${line}`);
 }
 
 /** With fractions where there are some: a leaky bucket drains all the time. */
-function usedText(hits: number): string {
-  const rounded = Math.round(hits * 10) / 10;
-  return rounded.toLocaleString("en");
+export function usedText(hits: number): string {
+  return countText(Math.round(hits * 10) / 10);
 }
 
 /** When something fits, and when nothing is in use any more. */
-export function whenText({ retryAfter, fullAfter, usedHits }: KeyState, what = "one more"): string {
+export function whenText(
+  { retryAfter, fullAfter, usedHits }: Plain<KeyState>,
+  what = "one more",
+): string {
   const words: string[] = [];
   if (retryAfter === undefined) words.push(`${what} never fits`);
   else if (retryAfter.seconds === 0n && retryAfter.nanos === 0) words.push(`${what} fits now`);
@@ -64,7 +79,7 @@ export function whenText({ retryAfter, fullAfter, usedHits }: KeyState, what = "
 }
 
 /** `vip: times 2 until 2026-11-27T12:00:00Z, by ann: launch week`. */
-export function overrideText(override: Override): string {
+export function overrideText(override: Plain<Override>): string {
   const { id, author, reason } = override;
   const by = author === "" ? "" : `, by ${safeText(author)}`;
   const why = reason === "" ? "" : `: ${safeText(reason)}`;
@@ -72,7 +87,7 @@ export function overrideText(override: Override): string {
 }
 
 /** What it does: `times 2`, `200 hits, burst 20`, `frozen`. */
-export function effectText({ effect }: Pick<Override, "effect">): string {
+export function effectText({ effect }: Pick<Plain<Override>, "effect">): string {
   switch (effect.case) {
     case "amount": {
       const { hits, burst } = effect.value;
@@ -89,7 +104,7 @@ export function effectText({ effect }: Pick<Override, "effect">): string {
 }
 
 /** Until when it holds. */
-export function untilText({ expiresAt }: Pick<Override, "expiresAt">): string {
+export function untilText({ expiresAt }: Pick<Plain<Override>, "expiresAt">): string {
   return expiresAt === undefined ? "until it is removed" : `until ${timeText(expiresAt)}`;
 }
 
@@ -119,4 +134,24 @@ export function drawOverrides(
     ];
   });
   return [...list, style.dim(many(overrides.length, "override"))];
+}
+
+/** A limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
+export function limitText({
+  hits,
+  period,
+  burst,
+  role,
+  algorithm,
+  delayMax,
+  regionCount,
+}: Plain<Limit>): string {
+  const words = [`${countText(hits)} per ${periodText(period)}`];
+  if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
+  if (algorithm === "fixed_window") words.push("windows");
+  if (delayMax !== undefined) words.push(`delay ${waitText(delayMax)}`);
+  if (regionCount === 1) words.push("global, but there are no regions");
+  if (regionCount > 1) words.push(`global: 1/${regionCount} here`);
+  if (role !== "" && role !== "enforce") words.push(role);
+  return words.join(", ");
 }

@@ -10,11 +10,11 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addChangeFlags,
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { entriesHelp, parseEntries } from "../terminal/key-selector.js";

@@ -11,12 +11,12 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addChangeFlags,
   type ChangeFlags,
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { readExpectedVersion } from "../input/number-flags.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";

@@ -6,7 +6,7 @@ import type {
   QuotaShare,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import {
   countText,
   entriesText,

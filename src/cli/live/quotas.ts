@@ -4,7 +4,8 @@ import {
   ListQuotaPoolsResponseSchema,
   ListQuotasResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { type AdminCommandParts, addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
+import { type AdminCommandParts, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";

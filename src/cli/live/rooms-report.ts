@@ -8,7 +8,7 @@ import type {
   WaitRange,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { formatDuration } from "../../policy/text/duration.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import {
   countText,
   percentText,

@@ -10,7 +10,6 @@ import {
 import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addFleetViewFlags,
   addReasonFlags,
   confirm,
@@ -19,6 +18,7 @@ import {
   type ReasonFlags,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readWhole } from "../input/number-flags.js";
 import { readSmallFile, readSmallInput } from "../input/small-file.js";

@@ -2,30 +2,23 @@ import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { many } from "../../core/base/many.js";
 import {
-  type Limit,
   type ListRulesResponse,
   ListRulesResponseSchema,
   type Rule,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  addAdminCommandFlags,
   addFleetViewFlags,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import type { CommandContext } from "../terminal/context.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { eachPage } from "../terminal/pages.js";
-import type { Drawing } from "../terminal/print.js";
-import {
-  countText,
-  isOfFleet,
-  periodText,
-  replicaText,
-  safeText,
-  waitText,
-} from "../terminal/quantity.js";
+import { countText, isOfFleet, replicaText, safeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
+import { limitText } from "./keys-report.js";
 
 /** Adds `headgate rules`: what the active policy limits, and how often. */
 export function addRules(program: Command, context: CommandContext): void {
@@ -102,14 +95,4 @@ function limitsOf({ limits, isUnlimited }: Rule): readonly string[] {
   return limits.map((limit) => {
     return limit.name === "" ? limitText(limit) : `${safeText(limit.name)}: ${limitText(limit)}`;
   });
-}
-
-/** A limit in one line: `5 per 10s, burst 20, delay 200ms, shadow`. */
-export function limitText({ hits, period, burst, role, algorithm, delayMax }: Limit): string {
-  const words = [`${countText(hits)} per ${periodText(period)}`];
-  if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
-  if (algorithm === "fixed_window") words.push("windows");
-  if (delayMax !== undefined) words.push(`delay ${waitText(delayMax)}`);
-  if (role !== "" && role !== "enforce") words.push(role);
-  return words.join(", ");
 }

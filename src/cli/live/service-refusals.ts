@@ -4,7 +4,7 @@ import type { Clock } from "../../core/base/clock.js";
 import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { adminCallFailure } from "../admin/admin-call-failure.js";
 import type { AdminCommandParts } from "../admin/admin-command.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { clockText, countText, replicaText, safeText } from "../terminal/quantity.js";
 import { truncateText } from "../terminal/text-width.js";
 

@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { ListServicesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
-  addAdminCommandFlags,
   addFleetViewFlags,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import type { CommandContext } from "../terminal/context.js";
 import { drawServices } from "./services-report.js";
 

@@ -7,15 +7,15 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addFleetViewFlags,
   type FleetViewFlags,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { readCount, readPart } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { entriesHelp, parseEntries } from "../terminal/key-selector.js";
-import type { Drawing } from "../terminal/print.js";
 import { clockText, countText, entriesText, replicaText, safeText } from "../terminal/quantity.js";
 import { truncateText } from "../terminal/text-width.js";
 import { followerOf, followRefusals, refusalLooks } from "./service-refusals.js";

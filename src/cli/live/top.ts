@@ -10,18 +10,18 @@ import {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addFleetViewFlags,
   type FleetViewFlags,
   noteSilent,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { isRedrawn, readEvery, roomBeside, watch } from "../admin/live-command.js";
 import { readCount } from "../input/number-flags.js";
 import { drawBar } from "../terminal/bar.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import {
   countText,
   entriesText,

@@ -7,7 +7,7 @@ import type {
   Problem,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { drawBar } from "../terminal/bar.js";
-import type { Drawing } from "../terminal/print.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { countText, percentText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
 import { wrapText } from "../terminal/text-width.js";

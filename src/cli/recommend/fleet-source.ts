@@ -8,7 +8,8 @@ import type { StepObservations, StepSubjects } from "../../recommend/join-servic
 import { FleetSteps, fleetWindowsMax } from "../../recommend/services/fleet-steps.js";
 import { observeWindows } from "../../recommend/services/service-observations.js";
 import { adminCallFailure } from "../admin/admin-call-failure.js";
-import { type AdminClient, type AdminFlags, createAdminClient } from "../admin/admin-client.js";
+import { type AdminClient, createAdminClient } from "../admin/admin-client.js";
+import type { AdminFlags } from "../admin/admin-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { countText } from "../terminal/quantity.js";

@@ -3,7 +3,7 @@ import type { Policy } from "../../policy/policy.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { StepObservations, StepSubjects } from "../../recommend/join-services.js";
-import { addAdminFlags } from "../admin/admin-client.js";
+import { addAdminFlags } from "../admin/admin-flags.js";
 import { collect } from "../input/collect.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";

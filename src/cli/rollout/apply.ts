@@ -5,13 +5,8 @@ import {
   type ApplyPolicyResponse,
   ApplyPolicyResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import {
-  type AdminCommandParts,
-  addAdminCommandFlags,
-  confirm,
-  policyExitCodes,
-  runAdmin,
-} from "../admin/admin-command.js";
+import { type AdminCommandParts, confirm, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags, policyExitCodes } from "../admin/admin-flags.js";
 import { readPolicyTexts } from "../input/policy-texts.js";
 import { drawApplied, drawChanges, drawProblems } from "../policy/policy-report.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";

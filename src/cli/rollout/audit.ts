@@ -9,12 +9,13 @@ import {
   type ListAuditResponse,
   ListAuditResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { type AdminCommandParts, addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
+import { type AdminCommandParts, runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { momentSince } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";
 import type { CommandContext } from "../terminal/context.js";
+import type { Drawing } from "../terminal/drawing.js";
 import { eachPage } from "../terminal/pages.js";
-import type { Drawing } from "../terminal/print.js";
 import { countText, safeText, timeText } from "../terminal/quantity.js";
 import { drawTable } from "../terminal/text-table.js";
 import { textWidth, truncateText, wrapText } from "../terminal/text-width.js";

@@ -2,12 +2,12 @@ import type { Command } from "commander";
 import { EnforcePolicyResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   type AdminCommandParts,
-  addAdminCommandFlags,
   addChangeFlags,
   type ChangeFlags,
   confirm,
   runAdmin,
 } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { policyText } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { nothingBeside } from "./shadow.js";

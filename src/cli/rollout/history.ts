@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
 import { ListPoliciesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { addAdminCommandFlags, runAdmin } from "../admin/admin-command.js";
+import { runAdmin } from "../admin/admin-command.js";
+import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { drawHistory } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";

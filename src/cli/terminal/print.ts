@@ -6,35 +6,10 @@ import {
   ScalarType,
   toJson,
 } from "@bufbuild/protobuf";
-import { type Command, Option } from "commander";
-import { createStyle, isColorWanted, type Style } from "../../app/base/style.js";
 import type { PlainValue } from "../../generate/base/plain-tree.js";
 import { renderYaml } from "../../generate/base/render.js";
 import type { CommandContext } from "./context.js";
-
-/** For people, or for programs. */
-type PrintFormat = "table" | "json" | "yaml";
-
-/** What stands on the command line. */
-export interface PrintFlags {
-  readonly output: PrintFormat;
-}
-
-/** Adds `-o`. */
-export function addPrintFlags(command: Command): Command {
-  return command.addOption(
-    new Option("-o, --output <format>", "how to print")
-      .choices(["table", "json", "yaml"])
-      .default("table"),
-  );
-}
-
-/** How what is for people is drawn. */
-export interface Drawing {
-  readonly style: Style;
-  /** The length of a line; Infinity off a terminal, where nothing is cut. */
-  readonly columnsMax: number;
-}
+import { type Drawing, drawingOf, type PrintFormat } from "./drawing.js";
 
 /** Prints answers in the form that was asked for. */
 export class Printer {
@@ -72,11 +47,7 @@ export class Printer {
 
   /** As it is now: windows change their size. */
   drawing(): Drawing {
-    const { env, terminal } = this.#context;
-    return {
-      style: createStyle(isColorWanted(env, terminal.isScreen)),
-      columnsMax: terminal.columns() ?? Number.POSITIVE_INFINITY,
-    };
+    return drawingOf(this.#context);
   }
 }
 

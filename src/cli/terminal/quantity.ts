@@ -1,13 +1,19 @@
-import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
-import { formatTimestamp } from "../../core/base/timestamp.js";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Plain } from "../../core/base/plain-message.js";
+import { formatTimestamp, millisecondsOf } from "../../core/base/timestamp.js";
 import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { formatDuration } from "../../policy/text/duration.js";
 
-/** A count with thousands apart: `12,345`. */
-export function countText(count: number | bigint): string {
-  return count.toLocaleString("en");
+/**
+ * A count with thousands apart: `12,345`, with at most so many decimals. Not by `toLocaleString`:
+ * the first number that it writes takes 13 ms of CPU.
+ */
+export function countText(count: number | bigint, placesMax = 3): string {
+  const text = typeof count === "bigint" ? String(count) : String(Number(count.toFixed(placesMax)));
+  const [whole = "", ...decimals] = text.split(".");
+  return [whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ","), ...decimals].join(".");
 }
 
 /** A part as `12.5 %`. */
@@ -21,8 +27,7 @@ export function rateText(perSecond: number): string {
   const unit = rateUnits.find(({ seconds }) => perSecond * seconds >= 1) ?? rateUnits[0];
   const count = perSecond * unit.seconds;
   const places = count < 10 ? 2 : count < 100 ? 1 : 0;
-  const text = count.toLocaleString("en", { maximumFractionDigits: places });
-  return `${text}/${unit.name}`;
+  return `${countText(count, places)}/${unit.name}`;
 }
 
 const rateUnits = [
@@ -33,25 +38,25 @@ const rateUnits = [
 ] as const;
 
 /** A wait, rounded up: `180ms`, `1.8s`, `2m5s`. */
-export function waitText(duration: Duration): string {
-  const ms = durationMs(duration);
+export function waitText(duration: Plain<Duration>): string {
+  const ms = millisecondsOf(duration);
   if (ms < 1_000) return `${Math.ceil(ms)}ms`;
   if (ms < 60_000) return `${Math.ceil(ms / 100) / 10}s`;
   return formatDuration(Math.ceil(ms / 1_000) * 1_000);
 }
 
 /** A span of a limit, as a policy writes it: `10s`. */
-export function periodText(duration: Duration | undefined): string {
-  return duration === undefined ? "?" : formatDuration(durationMs(duration));
+export function periodText(duration: Plain<Duration> | undefined): string {
+  return duration === undefined ? "?" : formatDuration(millisecondsOf(duration));
 }
 
 /** A time in UTC, to the second; empty where there is none. */
-export function timeText(time: Timestamp | undefined): string {
-  return time === undefined ? "" : formatTimestamp(timestampMs(time) * 1_000);
+export function timeText(time: Plain<Timestamp> | undefined): string {
+  return time === undefined ? "" : formatTimestamp(millisecondsOf(time) * 1_000);
 }
 
 /** The time of day alone, in UTC, with milliseconds: `12:00:03.250`. */
-export function clockText(time: Timestamp | undefined): string {
+export function clockText(time: Plain<Timestamp> | undefined): string {
   if (time === undefined) return "";
   const millis = String(Math.floor((time.nanos ?? 0) / 1_000_000)).padStart(3, "0");
   return `${timeText(time).slice(11, 19)}.${millis}`;

@@ -61,6 +61,14 @@ function pad(value: number, width: number): string {
   return String(value).padStart(width, "0");
 }
 
+/** Milliseconds of a time or a span that protobuf has in two parts. Nanoseconds are a fraction. */
+export function millisecondsOf(parts: {
+  readonly seconds: bigint;
+  readonly nanos: number;
+}): number {
+  return Number(parts.seconds) * 1_000 + parts.nanos / 1_000_000;
+}
+
 /** A date of the Gregorian calendar: months from 1, days from 1. */
 export interface CalendarDate {
   readonly year: number;

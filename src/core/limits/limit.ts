@@ -173,6 +173,11 @@ export interface Limit {
    * The maximum factor by which an operator's override may raise it. Absent: `defaultOverrideMax`.
    */
   readonly overrideMax?: number;
+  /**
+   * `global`: one budget over all regions, of which each enforces its part and lends what it does
+   * not use. Absent: the limit counts in the store of its region alone.
+   */
+  readonly spread?: "global";
 }
 
 /** One level of a rule's path: the descriptor entry that it matches. */

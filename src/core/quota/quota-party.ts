@@ -37,10 +37,23 @@ export function partsWeight(party: QuotaParty | undefined): number {
 
 /** The identities with the most Envoys here. All replicas choose the same ones. */
 export function largestCrowds(parties: Iterable<QuotaParty>): readonly QuotaCrowd[] {
-  const crowds: QuotaCrowd[] = [];
-  for (const { identity, crowd } of parties) {
-    if (crowd > 0) crowds.push({ identity, count: crowd });
+  const largest: QuotaParty[] = [];
+  for (const party of parties) {
+    const last = largest[quotaCrowdsMax - 1];
+    if (party.crowd === 0 || (last !== undefined && !isBefore(party, last))) continue;
+    let at = Math.min(largest.length, quotaCrowdsMax - 1);
+    // Few are among the largest so far, so a search costs less than to sort all.
+    for (; at > 0; at -= 1) {
+      const above = largest[at - 1];
+      if (above === undefined || isBefore(above, party)) break;
+      largest[at] = above;
+    }
+    largest[at] = party;
   }
-  crowds.sort((a, b) => b.count - a.count || (a.identity < b.identity ? -1 : 1));
-  return crowds.slice(0, quotaCrowdsMax);
+  return largest.map(({ identity, crowd }) => ({ identity, count: crowd }));
+}
+
+function isBefore(one: QuotaParty, other: QuotaParty): boolean {
+  if (one.crowd !== other.crowd) return one.crowd > other.crowd;
+  return one.identity < other.identity;
 }

@@ -87,6 +87,8 @@ export class QuotaPool {
   #partsWeight = 0;
   /** The combined demand in the last round. */
   #askedMicroHz = 0;
+  /** Whether any party has Envoys at other replicas. */
+  #isElsewhere = false;
   #isDirty = false;
   #roundMs: number;
   #roundCount = 0;
@@ -230,7 +232,7 @@ export class QuotaPool {
   /** Whether a round would change anything or is due. */
   isDue(nowMs: number): boolean {
     const sinceMs = nowMs - this.#roundMs;
-    return sinceMs >= (this.#isDirty ? quotaRoundMs : quietRoundMs) && this.countedCount > 0;
+    return sinceMs >= (this.#isDirty ? this.#roundEveryMs : quietRoundMs) && this.countedCount > 0;
   }
 
   /** Runs a round. @returns the changes to send */
@@ -343,6 +345,8 @@ export class QuotaPool {
   }
 
   #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
+    if (crowds.length === 0 && !this.#isElsewhere) return;
+    this.#isElsewhere = crowds.length > 0;
     const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));
     let weight = 0;
     for (const [identity, party] of this.#parties) {
@@ -352,6 +356,14 @@ export class QuotaPool {
       weight += partsWeight(party);
     }
     this.#partsWeight = weight;
+  }
+
+  /**
+   * A round visits each holder, and of many holders some report at any time: a millisecond for each
+   * keeps the cost of rounds for a report the same.
+   */
+  get #roundEveryMs(): number {
+    return Math.min(quietRoundMs, Math.max(quotaRoundMs, this.#members.length));
   }
 
   #plain(): typeof assignedAllow | typeof assignedDeny | undefined {

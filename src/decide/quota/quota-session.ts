@@ -9,20 +9,22 @@ export type QuotaInstruction =
 
 /** An instruction for one bucket of an Envoy. */
 export interface QuotaAction {
-  /** As the Envoy encoded it. */
-  readonly id: Uint8Array;
+  /** As the Envoy encoded it, each byte as one character. */
+  readonly id: string;
   readonly reported: QuotaInstruction;
 }
 
 /** An Envoy's report of one bucket. */
-export interface BucketReport {
-  /** Identifies the bucket within its stream. */
+export interface BucketReport extends QuotaUsage {
+  /** The bucket's id as received, each byte as one character. */
+  readonly id: string;
+}
+
+/** A bucket id that was read. */
+export interface BucketId {
+  /** Identifies the bucket within its stream: the same for the same entries in any order. */
   readonly key: string;
-  /** As received. Valid until the report has been processed. */
-  readonly id: Uint8Array;
-  /** Its entries. Called only if the bucket is not known yet. */
   readonly entries: () => Readonly<Record<string, string>>;
-  readonly usage: QuotaUsage;
 }
 
 /** The owner of a new stream, and its callback. */
@@ -31,6 +33,8 @@ export interface QuotaCaller {
   readonly node: string | undefined;
   /** Its authenticated identity, whatever its name. */
   readonly peer: Peer;
+  /** Reads an id that the stream has not reported before. Undefined if that is not possible. */
+  readonly readId: (id: string) => BucketId | undefined;
   /** Called when there is something to send. */
   readonly wake: () => void;
 }

@@ -20,6 +20,7 @@ import type {
 } from "./quota-counts.js";
 import type { ReachDescriptor } from "./quota-reach.js";
 import type {
+  BucketId,
   BucketReport,
   QuotaAction,
   QuotaCaller,
@@ -52,8 +53,8 @@ export interface QuotaMember {
   readonly session: OpenQuotaSession;
   /** Identifies it within its stream. */
   readonly key: string;
-  /** As the Envoy encoded it. */
-  readonly id: Uint8Array;
+  /** As the Envoy encoded it, each byte as one character. */
+  readonly id: string;
   readonly bucket: QuotaBucketRecord;
   /** The class in its id. Undefined if there is none. */
   readonly className: string | undefined;
@@ -99,7 +100,12 @@ export class OpenQuotaSession implements QuotaSession {
   readonly #host: QuotaSessionHost;
   readonly #caller: QuotaCaller;
   readonly #members = new Map<string, QuotaMember>();
-  /** The latest instruction for each bucket. */
+  /**
+   * By ids as received, which need not be read again. The order of an id's entries is Envoy's, and
+   * may change.
+   */
+  readonly #byId = new Map<string, QuotaMember>();
+  /** The latest instruction for each bucket, by its id. */
   readonly #pending = new Map<string, QuotaAction>();
   /** For each domain, whether the stream may take up what the same Envoy has left. */
   readonly #domains = new Map<string, boolean>();
@@ -124,29 +130,40 @@ export class OpenQuotaSession implements QuotaSession {
     return this.#caller.node;
   }
 
+  get memberCount(): number {
+    return this.#members.size;
+  }
+
+  /** The instructions that wait to be sent. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
   members(): Iterable<QuotaMember> {
     return this.#members.values();
   }
 
   report(domain: string, reports: readonly BucketReport[]): void {
     if (this.#isClosed) return;
-    const { counts } = this.#host;
-    counts.reportCount += reports.length;
+    const nowMs = this.#host.nowMs();
     for (const report of reports) {
-      const member = this.#members.get(report.key) ?? this.#meet(domain, report);
+      const known = this.#byId.get(report.id);
+      if (known !== undefined) this.#host.counts.reportCount += 1;
+      const member = known ?? this.#find(domain, report.id);
       if (member === undefined) continue;
-      if (member.bucket.domain === domain) this.#take(member, report.usage);
+      if (member.bucket.domain === domain) this.#take(member, report, nowMs);
       else this.#host.noteIgnored("wrong_domain");
     }
   }
 
   takeActions(most: number): readonly QuotaAction[] {
     const actions: QuotaAction[] = [];
-    for (const [key, action] of this.#pending) {
+    for (const action of this.#pending.values()) {
       if (actions.length >= most) break;
-      this.#pending.delete(key);
       actions.push(action);
     }
+    if (actions.length === this.#pending.size) this.#pending.clear();
+    else for (const { id } of actions) this.#pending.delete(id);
     return actions;
   }
 
@@ -160,7 +177,7 @@ export class OpenQuotaSession implements QuotaSession {
     for (const member of this.#members.values()) {
       const { ttlMs } = member.pool;
       if (ttlMs >= shortTtlMs || nowMs - member.reportedMs > shortTtlMs) continue;
-      if (nowMs - member.answeredMs >= ttlMs / 2) this.#answer(member);
+      if (nowMs - member.answeredMs >= ttlMs / 2) this.#answer(member, nowMs);
     }
   }
 
@@ -178,6 +195,7 @@ export class OpenQuotaSession implements QuotaSession {
       buckets.release(member.bucket);
     }
     this.#members.clear();
+    this.#byId.clear();
     for (const domain of this.#domains.keys()) {
       if (this.#name !== undefined) this.#host.onDomainOver(this.#name, domain);
     }
@@ -185,22 +203,24 @@ export class OpenQuotaSession implements QuotaSession {
   }
 
   /** Queues an instruction for a bucket, to be sent when its Envoy reads. */
-  tell({ key, id }: Pick<QuotaMember, "key" | "id">, reported: QuotaInstruction): void {
+  tell(id: string, reported: QuotaInstruction): void {
     if (this.#isClosed) return;
     this.#host.counts.add(this.#host.counts.reported, reportedKind(reported));
-    this.#pending.set(key, { id, reported });
+    this.#pending.set(id, { id, reported });
   }
 
   /** The bucket is idle and its pool has released it. It may be taken up again until it expires. */
   abandon(member: QuotaMember): void {
-    const { key, bucket, pool, holder } = member;
+    const { key, id, bucket, pool, holder } = member;
     const { buckets } = this.#host;
     this.#members.delete(key);
+    // There may be several ids of it, but they are soon known again.
+    this.#byId.clear();
     const name = this.#inheritedName(bucket.domain, key);
     const untilMs = this.#host.countsUntilMs(holder);
     if (name !== undefined) buckets.leave(name, { pool, holder, untilMs });
     buckets.release(bucket);
-    this.tell(member, { kind: "abandon" });
+    this.tell(id, { kind: "abandon" });
   }
 
   /** Removes a bucket's share. */
@@ -228,28 +248,40 @@ export class OpenQuotaSession implements QuotaSession {
     this.#host.handOver(member.holder, holder);
     Object.assign(member, { pool, weight, holder });
     this.#host.noteMember(holder, member);
-    this.#answer(member);
+    this.#answer(member, nowMs);
   }
 
-  #take(member: QuotaMember, usage: QuotaUsage): void {
+  #take(member: QuotaMember, usage: QuotaUsage, nowMs: number): void {
     const { counts } = this.#host;
-    const nowMs = this.#host.nowMs();
     const elapsedMs = likelyElapsedMs(usage.elapsedMs, nowMs - member.reportedMs);
     member.reportedMs = nowMs;
-    const verdict = member.pool.law.report(member.holder, { ...usage, elapsedMs }, nowMs);
+    const { allowedHits, deniedHits } = usage;
+    const told = { allowedHits, deniedHits, elapsedMs };
+    const verdict = member.pool.law.report(member.holder, told, nowMs);
     if (verdict === "plausible") countUsage(member.pool.reach.counters, usage);
     else counts.add(counts.unusual, verdict);
-    this.#answer(member);
+    this.#answer(member, nowMs);
   }
 
-  #answer(member: QuotaMember): void {
-    member.answeredMs = this.#host.nowMs();
-    const assignment = member.pool.law.answer(member.holder, member.answeredMs);
-    if (assignment !== undefined) this.tell(member, { kind: "assign", assignment });
+  #answer(member: QuotaMember, nowMs: number): void {
+    member.answeredMs = nowMs;
+    const assignment = member.pool.law.answer(member.holder, nowMs);
+    if (assignment !== undefined) this.tell(member.id, { kind: "assign", assignment });
   }
 
-  /** Handles a bucket that is new on this stream. */
-  #meet(domain: string, { key, id, entries }: BucketReport): QuotaMember | undefined {
+  /** Handles an id that is new on this stream, and maybe its bucket too. */
+  #find(domain: string, id: string): QuotaMember | undefined {
+    const read = this.#caller.readId(id);
+    if (read === undefined) return undefined;
+    this.#host.counts.reportCount += 1;
+    const member = this.#members.get(read.key) ?? this.#meet(domain, id, read);
+    if (member === undefined) return undefined;
+    if (this.#byId.size >= 2 * bucketsPerStreamMax) this.#byId.clear();
+    this.#byId.set(id, member);
+    return member;
+  }
+
+  #meet(domain: string, id: string, { key, entries }: BucketId): QuotaMember | undefined {
     const host = this.#host;
     const texts = entries();
     const quota = host.quotaOf(texts[quotaBucketKey] ?? "");
@@ -267,12 +299,12 @@ export class OpenQuotaSession implements QuotaSession {
       return undefined;
     }
     if (this.#members.size >= bucketsPerStreamMax) {
-      return this.#overflow("stream", { key, id: id.slice() }, quota);
+      return this.#overflow("stream", id, quota);
     }
     const identity = this.#identity;
     const bytes = bucketBytes + bytesPerIdByte * id.length;
     if (host.isFullFor(identity, bytes)) {
-      return this.#overflow("identity", { key, id: id.slice() }, quota);
+      return this.#overflow("identity", id, quota);
     }
     const bucket = host.buckets.take(quota, read.bucket.entries, identity);
     if (bucket.isOverflow) host.counts.add(host.counts.overflows, "domain");
@@ -283,9 +315,9 @@ export class OpenQuotaSession implements QuotaSession {
     if (pool === undefined || holder === undefined) {
       host.buckets.release(bucket);
       if (pool === undefined) return undefined;
-      return this.#overflow("process", { key, id: id.slice() }, quota);
+      return this.#overflow("process", id, quota);
     }
-    const own = { session: this, key, id: id.slice(), bucket, className: texts[quotaClassKey] };
+    const own = { session: this, key, id, bucket, className: texts[quotaClassKey] };
     const times = { reportedMs: nowMs, answeredMs: nowMs };
     const member: QuotaMember = { ...own, weight, pool, holder, ...times };
     this.#members.set(key, member);
@@ -309,17 +341,13 @@ export class OpenQuotaSession implements QuotaSession {
   }
 
   /** Keeps nothing of the bucket: the quota's setting for buckets without an assignment applies. */
-  #overflow(
-    bound: QuotaOverflow,
-    bucket: Pick<QuotaMember, "key" | "id">,
-    { beforeAssignment: rule }: QuotaPolicy,
-  ): undefined {
+  #overflow(bound: QuotaOverflow, id: string, { beforeAssignment: rule }: QuotaPolicy): undefined {
     const { counts } = this.#host;
     counts.add(counts.overflows, bound);
     // A peer that does not read gets no further instructions. The same setting applies then.
     if (this.#pending.size >= bucketsPerStreamMax) return;
     const assignment = { kind: "blanket", rule, ttlMs: unlimitedQuotaTtlMs } as const;
-    this.tell(bucket, { kind: "assign", assignment });
+    this.tell(id, { kind: "assign", assignment });
   }
 
   /**

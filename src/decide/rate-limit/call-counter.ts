@@ -1,4 +1,5 @@
 import { type ChargeFinding, isRequestDenied } from "../../core/limits/gcra.js";
+import { type RegionShare, regionalBurst } from "../../core/limits/lending.js";
 import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
 import { descriptorOutcome } from "./answers.js";
 import type { DecisionCounters, HitCounters } from "./counters.js";
@@ -19,6 +20,8 @@ interface CallCounterParts {
   readonly nearLimitRatio: number;
   /** Whether no request is denied, whatever the limits say. */
   readonly isShadow: boolean;
+  /** Absent: limits are not divided among regions. */
+  readonly region?: RegionShare | undefined;
 }
 
 /** Counts decided calls. Increments plain integers, and does nothing else. */
@@ -79,7 +82,9 @@ export class CallCounter {
     counts.within += asked;
     const { currentLimit, limitRemaining } = status;
     if (currentLimit === undefined || limitRemaining === undefined) return;
-    const { burst } = currentLimit;
+    const { region } = this.#parts;
+    const isDivided = region !== undefined && currentLimit.spread === "global";
+    const burst = isDivided ? regionalBurst(currentLimit.burst, region) : currentLimit.burst;
     const nearHits = burst - limitRemaining - Math.floor(burst * this.#parts.nearLimitRatio);
     // Only the hits above the ratio.
     if (nearHits > 0) counts.near += Math.min(asked, nearHits);

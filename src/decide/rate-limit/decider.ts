@@ -2,6 +2,7 @@ import { Breaker } from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
 import type { Charge } from "../../core/limits/bucket.js";
+import type { RegionalLimits } from "../../core/limits/lending.js";
 import type { LimitKey, Rule } from "../../core/limits/limit.js";
 import { noOverrides, type OverrideTable } from "../../core/limits/override-table.js";
 import type { Verdict } from "../../core/limits/verdict.js";
@@ -14,7 +15,7 @@ import type { DecisionCounters } from "./counters.js";
 import { chargesFor, Decision, type DecisionCall, type ResolveDecision } from "./decision.js";
 import type { DecidedRequest, DecisionObserver, ObservedCall } from "./decision-observer.js";
 import { decideWithoutStore, type FallbackAsk } from "./fallback.js";
-import { KeyRecords } from "./key-records.js";
+import { KeyRecords, refusalMsMax } from "./key-records.js";
 import { NewKeyGuard } from "./new-keys.js";
 import {
   findRecords,
@@ -60,6 +61,8 @@ export interface DeciderParts {
   readonly keyRecordsBytesMax?: number;
   /** The current number of replicas that share the limits, at least 1. */
   readonly replicaCount: () => number;
+  /** Divides global limits among regions. Absent: they count like all others. */
+  readonly regions?: RegionalLimits | undefined;
   readonly onEvent: (event: DeciderEvent) => void;
   /** Default none. */
   readonly observers?: readonly DecisionObserver[];
@@ -99,17 +102,20 @@ export class Decider {
   #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
   /** The last store result that was recorded. */
   #remembered: StoreResult | undefined;
-  /** Records of store calls sent up to this monotonic time are ignored. */
-  #forgottenMs = Number.NEGATIVE_INFINITY;
+  /** Which records of store calls are used. */
+  #believed: ReturnType<typeof believedSince>;
 
   constructor(parts: DeciderParts) {
     this.#parts = parts;
     this.#observers = parts.observers ?? [];
     this.#localStore = parts.createLocalStore();
+    this.#believed = believedSince(Number.NEGATIVE_INFINITY, parts.regions);
     this.#records = new KeyRecords(parts.keyRecordsBytesMax);
     this.#newKeys = new NewKeyGuard(parts);
     const { counters, nearLimitRatio, switches } = parts;
-    this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow: switches.isShadow });
+    const { isShadow } = switches;
+    const region = parts.regions?.share;
+    this.#callCounter = new CallCounter({ counters, nearLimitRatio, isShadow, region });
     const { store, clock, storeBudgetMs, counters: counts } = parts;
     const hasShortKeys = store.shorten !== undefined;
     this.#nameOf = (key) => store.shorten?.(key) ?? key;
@@ -198,6 +204,7 @@ export class Decider {
         digest,
         nowMs: clock.monotonicMs(),
         windowSource: this.#windows,
+        region: this.#parts.regions?.share,
         epochUs: clock.epochUs(),
       });
     } catch (thrown) {
@@ -323,7 +330,7 @@ export class Decider {
     if (charges.length === 0) return nothingAsked;
     if (!isPlain) return undefined;
     if (this.#mayRemember(prepared)) findRecords(prepared.asks, this.#records);
-    const refused = refuseFromMemory(decision, nowMs, this.#forgottenMs);
+    const refused = refuseFromMemory(decision, nowMs, this.#believed);
     if (refused === undefined) return undefined;
     const { results, nowUs, isWhole } = refused;
     // Another limit may be over for longer, which only the store knows: call it if it is available.
@@ -338,7 +345,8 @@ export class Decider {
    * buckets.
    */
   forgetRefusals(): void {
-    this.#forgottenMs = this.#parts.clock.monotonicMs();
+    const { clock, regions } = this.#parts;
+    this.#believed = believedSince(clock.monotonicMs(), regions);
   }
 
   #settle(decision: Decision, outcome: BatchOutcome, index: number): void {
@@ -400,9 +408,21 @@ export class Decider {
       return;
     }
     this.#end(decision);
+    if (prepared.isGlobal) this.#noteGlobal(prepared, request);
     call.decided(verdict);
     if (verdict.isDenied) this.#parts.refusalLog?.noteRule(prepared, verdict, decision.startMs);
     if (decision.observed.length > 0) this.#show(decision, request, verdict);
+  }
+
+  /** What failure modes decided says nothing about the store. */
+  #noteGlobal({ asks }: PreparedQuery, { charges, results, nowUs, isFallback }: DecidedRequest) {
+    if (isFallback === true) return;
+    for (const [i, { limit }] of asks.entries()) {
+      const charge = charges[i];
+      const result = results[i];
+      if (limit.spread === undefined || charge === undefined || result === undefined) continue;
+      this.#parts.regions?.note({ limit, charge, result, nowUs });
+    }
   }
 
   #observe(nowMs: number): readonly ObservedCall[] {
@@ -459,6 +479,10 @@ export class Decider {
     if (isStoreBack) this.#localStore = this.#parts.createLocalStore();
     this.#parts.onEvent(event);
   }
+}
+
+function believedSince(sinceMs: number, regions: RegionalLimits | undefined) {
+  return { sinceMs, globalMsMax: regions?.denialMsMax ?? refusalMsMax };
 }
 
 const unobserved: readonly ObservedCall[] = [];

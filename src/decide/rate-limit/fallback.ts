@@ -1,7 +1,8 @@
 import { assertNever, ServiceError } from "../../core/base/errors.js";
 import { type Charge, unitsPerHit } from "../../core/limits/bucket.js";
 import { type BucketTable, decideRepeated } from "../../core/limits/gcra.js";
-import { drainTimeUsMax, type FailureMode, hitsMax } from "../../core/limits/limit.js";
+import { divideCharge } from "../../core/limits/lending.js";
+import { type FailureMode, hitsMax } from "../../core/limits/limit.js";
 import type { LimitStore, StoreResult } from "../../store/limit-store.js";
 import type { DecidedRequest } from "./decision-observer.js";
 
@@ -68,17 +69,10 @@ function fallbackCharge(charge: Charge, mode: FailureMode, replicaCount: number)
 /**
  * A replica's share of a limit: the rate divided by the number of replicas (as a longer period),
  * and the burst divided and rounded down, at least 1. Example: 10 per minute on 3 replicas becomes
- * 10 per three minutes with a burst of 3. If the period would exceed ten years, it stays at ten
- * years with fewer hits, at least 1. Window limits keep their windows.
+ * 10 per three minutes with a burst of 3. Window limits keep their windows.
  */
 export function localShare(charge: Charge, replicaCount: number): Charge {
-  if (charge.burst === 0) return charge;
-  const burst = Math.max(1, Math.floor(charge.burst / replicaCount));
-  if (charge.windows !== undefined) return { ...charge, burst };
-  const periodUs = charge.periodUs * replicaCount;
-  if (periodUs <= drainTimeUsMax) return { ...charge, periodUs, burst };
-  const hits = Math.max(1, Math.floor(charge.hits * (drainTimeUsMax / periodUs)));
-  return { ...charge, hits, periodUs: drainTimeUsMax, burst };
+  return divideCharge(charge, replicaCount, Math.max(1, Math.floor(charge.burst / replicaCount)));
 }
 
 function presentFallback(

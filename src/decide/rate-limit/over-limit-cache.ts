@@ -1,7 +1,7 @@
 import { type Charge, retryAfterUs } from "../../core/limits/bucket.js";
 import type { ChargeResult } from "../../core/limits/gcra.js";
 import { type KeyRecords, refusalMsMax, type SeenBucket } from "./key-records.js";
-import type { LimitCheck } from "./prepared-query.js";
+import type { LimitCheck, PreparedQuery } from "./prepared-query.js";
 
 /** Store results and their time. */
 interface StoreAnswer {
@@ -60,8 +60,16 @@ interface RememberedRefusal {
 
 /** A call to evaluate: a `Decision`. */
 interface OverLimitCacheCall {
-  readonly prepared: { readonly asks: readonly LimitCheck[] };
+  readonly prepared: Pick<PreparedQuery, "asks" | "isGlobal">;
   readonly charges: readonly Charge[];
+}
+
+/** How long states of buckets are used. */
+interface Believed {
+  /** States of store calls sent up to this monotonic time are not used. */
+  readonly sinceMs: number;
+  /** Their maximum age where a limit of the request is divided among regions. */
+  readonly globalMsMax: number;
 }
 
 /**
@@ -69,16 +77,16 @@ interface OverLimitCacheCall {
  * returned within the last second. Undefined if none is known to be over. A bucket may be fuller by
  * now, but never emptier than the drain of the limit's own rate allows. The exceptions are refunds
  * through other replicas and other limits on the same bucket, which is why a state is used for at
- * most one second. For requests that charge nothing when denied only.
- *
- * @param sinceMs ignores states of store calls sent up to this monotonic time
+ * most one second, and of a limit that borrows from other regions for a shorter time. For requests
+ * that charge nothing when denied only.
  */
 export function refuseFromMemory(
-  { prepared: { asks }, charges }: OverLimitCacheCall,
+  { prepared: { asks, isGlobal }, charges }: OverLimitCacheCall,
   nowMs: number,
-  sinceMs: number,
+  { sinceMs, globalMsMax }: Believed,
 ): RememberedRefusal | undefined {
-  const believedMs = Math.max(sinceMs, nowMs - refusalMsMax);
+  const ageMsMax = isGlobal ? globalMsMax : refusalMsMax;
+  const believedMs = Math.max(sinceMs, nowMs - ageMsMax);
   let isDenied = false;
   let isWhole = true;
   let nowUs = 0;

@@ -10,6 +10,7 @@ import {
   overrideKey,
   sizedKey,
 } from "../../core/limits/key.js";
+import { type RegionShare, regionalCharge } from "../../core/limits/lending.js";
 import {
   drainTimeUsMax,
   type Limit,
@@ -98,6 +99,8 @@ export interface PreparedQuery {
   readonly isStyled: boolean;
   /** Whether a matched limit may change a request that passes; see `RequestMarks`. */
   readonly isMarking: boolean;
+  /** Whether a matched limit is divided among regions. */
+  readonly isGlobal: boolean;
 }
 
 /** The approximate size of a query, with the records of its keys, in bytes. */
@@ -126,6 +129,8 @@ export interface PrepareParts {
   readonly digest: (text: string) => string;
   readonly nowMs: number;
   readonly windowSource: WindowSource;
+  /** This region among those that share global limits. Absent: limits are not divided. */
+  readonly region?: RegionShare | undefined;
   /** The wall clock, in microseconds since 1970. */
   readonly epochUs: number;
 }
@@ -164,6 +169,7 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
     slot: createSlot(),
     isStyled: descriptors.some(isStyled),
     isMarking: asks.some(({ limit }) => isMarking(limit)),
+    isGlobal: parts.region !== undefined && asks.some(({ limit }) => limit.spread === "global"),
   };
 }
 
@@ -301,10 +307,10 @@ class Preparation {
   }
 
   #ask({ index, limit, key: spelled, lastKey, isSettling }: AskedLimit): void {
-    const { records, isKept, switches, windowSource, epochUs, nameOf } = this.#parts;
+    const { records, isKept, switches, windowSource, epochUs, nameOf, region } = this.#parts;
     const key = nameOf(spelled);
     const isRefund = this.#query.descriptors[index]?.isRefund === true;
-    const charge: Charge = {
+    const whole: Charge = {
       key,
       hits: limit.hits,
       periodUs: limit.periodUs,
@@ -315,6 +321,8 @@ class Preparation {
       peekExhausted: limit.peek === "exhausted",
       windows: windowSource.windowsOf(limit, epochUs),
     };
+    const isDivided = region !== undefined && limit.spread === "global";
+    const charge = isDivided ? regionalCharge(whole, region) : whole;
     this.asks.push({
       limit,
       record: isKept ? records.recordOf(key) : records.find(key),

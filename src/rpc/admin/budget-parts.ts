@@ -2,6 +2,7 @@ import type { JsonObject } from "../../core/base/json.js";
 import type { TopUp } from "../../core/budgets/top-up.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
 import type { Window } from "../../core/limits/window.js";
+import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { ChangeOutcome } from "../../store/coordination/record-store.js";
 
@@ -70,4 +71,18 @@ interface Page<T> {
   readonly rows: readonly T[];
   /** Empty at the end. */
   readonly cursor: string;
+}
+
+/**
+ * The domain whose readers may see a budget; undefined: the domains of its services are several, or
+ * there is none.
+ */
+export function domainOfBudget(
+  parts: { readonly policies: Pick<PolicySource, "current"> },
+  { services }: BudgetPolicy,
+): string | undefined {
+  const all = parts.policies.current()?.services ?? [];
+  const own = all.filter(({ name, usage }) => services?.includes(name) ?? usage !== undefined);
+  const domains = new Set(own.map(({ rateLimit }) => rateLimit?.domain));
+  return domains.size === 1 ? [...domains][0] : undefined;
 }

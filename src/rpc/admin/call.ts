@@ -1,9 +1,4 @@
-import {
-  createContextKey,
-  createContextValues,
-  createHandlerContext,
-  type HandlerContext,
-} from "@connectrpc/connect";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import {
   type AdminRole,
   mayAct,
@@ -11,12 +6,8 @@ import {
   visibleDomains,
 } from "../../core/base/access-list.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
-import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
-import { LimitService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { findNearestName } from "../../policy/text/nearest-name.js";
-import { AdminFailure } from "./failures.js";
+import { AdminFailure, demandRoleOf } from "./failures.js";
 
 /** A call whose caller is known. */
 interface AdminCall {
@@ -43,24 +34,6 @@ export const adminCallKey = createContextKey<AdminCall>(
 /** Where the caller of a call stands. */
 export type CallerContext = Pick<HandlerContext, "values">;
 
-/** A caller who has been authorized elsewhere. */
-export function ownCaller(principal: Principal): CallerContext {
-  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
-  return { values: createContextValues().set(adminCallKey, call) };
-}
-
-/** The context of a call that came through no port; its caller has been authorized. */
-export function ownContext(principal: Principal): HandlerContext {
-  return createHandlerContext({
-    service: LimitService,
-    method: LimitService.method.tailDecisions,
-    protocolName: "own",
-    requestMethod: "POST",
-    url: "http://own/",
-    contextValues: ownCaller(principal).values,
-  });
-}
-
 /** Who calls. */
 export function callerOf(context: CallerContext): Principal {
   return context.values.get(adminCallKey).principal;
@@ -71,20 +44,13 @@ export function actorOf(context: HandlerContext): AuditActor {
   return { name: callerOf(context).name, role: "operator" };
 }
 
-/**
- * Sees that the caller has a role in a domain.
- *
- * @param domain undefined: in all of them
- * @throws AdminFailure forbidden, whether there is such a domain or not
- */
+/** As `demandRoleOf`, of a call. */
 export function demandRole(
   context: CallerContext,
   role: AdminRole,
   domain: string | undefined,
 ): void {
-  if (mayAct(callerOf(context), role, domain)) return;
-  const where = domain === undefined ? "all domains" : "this domain";
-  throw new AdminFailure("forbidden", `this needs the role ${role} in ${where}`);
+  demandRoleOf(callerOf(context), role, domain);
 }
 
 /**
@@ -114,29 +80,8 @@ export function serviceFilter(context: CallerContext): (service: ServicePolicy) 
   return ({ rateLimit }) => mayAct(principal, "reader", rateLimit?.domain);
 }
 
-/** Says that there is nothing of a name, and which is the nearest of those one may see. */
-export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
-  const nearest = findNearestName(name, [...names]);
-  const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;
-  return new AdminFailure("notFound", `unknown ${what}${hint}`);
-}
-
 /** A part that this process has; a caller is told that there is none. */
 export function demandPart<T>(part: T | undefined): T {
   if (part === undefined) throw new AdminFailure("absent", "this replica does not support it");
   return part;
-}
-
-/**
- * The domain whose readers may see a budget; undefined: the domains of its services are several, or
- * there is none.
- */
-export function domainOfBudget(
-  parts: { readonly policies: Pick<PolicySource, "current"> },
-  { services }: BudgetPolicy,
-): string | undefined {
-  const all = parts.policies.current()?.services ?? [];
-  const own = all.filter(({ name, usage }) => services?.includes(name) ?? usage !== undefined);
-  const domains = new Set(own.map(({ rateLimit }) => rateLimit?.domain));
-  return domains.size === 1 ? [...domains][0] : undefined;
 }

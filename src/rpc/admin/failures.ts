@@ -1,42 +1,41 @@
-import { Code, ConnectError } from "@connectrpc/connect";
-import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
-
-declare global {
-  /** What the library's types name and only a browser's declare. */
-  type HeadersInit = NonNullable<ConstructorParameters<typeof Headers>[0]>;
-}
+import { type AdminRole, mayAct, type Principal } from "../../core/base/access-list.js";
+import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
+import { findNearestName } from "../../policy/text/nearest-name.js";
 
 /** What a failure is for its caller. */
 interface AdminFailureRow {
   /** Of Connect and gRPC. */
-  readonly code: Code;
+  readonly code: number;
   readonly meaning: string;
 }
 
 /** Every failure of the admin API, and the one place where it becomes a code. */
 export const adminFailureRows = {
   invalid: {
-    code: Code.InvalidArgument,
+    code: grpcStatuses.invalidArgument,
     meaning: "A field of the request is invalid; the message names it.",
   },
   notFound: {
-    code: Code.NotFound,
+    code: grpcStatuses.notFound,
     meaning: "The named object does not exist; the message may suggest the nearest name.",
   },
   conflict: {
-    code: Code.Aborted,
+    code: othersGrpcStatuses.aborted,
     meaning: "Somebody else changed it first; the message contains the current version.",
   },
-  forbidden: { code: Code.PermissionDenied, meaning: "The caller is known, but may not do this." },
-  unknownCaller: { code: Code.Unauthenticated, meaning: "The caller is unknown." },
+  forbidden: {
+    code: grpcStatuses.permissionDenied,
+    meaning: "The caller is known, but may not do this.",
+  },
+  unknownCaller: { code: othersGrpcStatuses.unauthenticated, meaning: "The caller is unknown." },
   refused: {
-    code: Code.FailedPrecondition,
+    code: grpcStatuses.failedPrecondition,
     meaning: "Not available here or now, because of how the process is configured.",
   },
-  exhausted: { code: Code.ResourceExhausted, meaning: "A maximum is reached." },
-  absent: { code: Code.Unimplemented, meaning: "This build does not contain this part." },
+  exhausted: { code: grpcStatuses.resourceExhausted, meaning: "A maximum is reached." },
+  absent: { code: grpcStatuses.unimplemented, meaning: "This build does not contain this part." },
   unavailable: {
-    code: Code.Unavailable,
+    code: grpcStatuses.unavailable,
     meaning: "Something that the answer needs cannot be reached, or this process stops.",
   },
 } as const satisfies Record<string, AdminFailureRow>;
@@ -55,48 +54,21 @@ export class AdminFailure extends Error {
   }
 }
 
-/** The code of an environment failure: another time, another place, or never. */
-function codeOfError(code: ErrorCode): Code {
-  switch (code) {
-    case "REQUEST_INVALID":
-      return Code.InvalidArgument;
-    case "DEADLINE_PASSED":
-      return Code.DeadlineExceeded;
-    case "STORE_UNAUTHENTICATED":
-    case "STORE_ACCESS_DENIED":
-      return Code.FailedPrecondition;
-    case "STORE_FULL":
-      return Code.ResourceExhausted;
-    case "STORE_PROTOCOL":
-    case "CONFIG_INVALID":
-    case "LISTEN_FAILED":
-    case "INTERNAL":
-      return Code.Internal;
-    default:
-      return Code.Unavailable;
-  }
+/** Says that there is nothing of a name, and which is the nearest of those one may see. */
+export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
+  const nearest = findNearestName(name, [...names]);
+  const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;
+  return new AdminFailure("notFound", `unknown ${what}${hint}`);
 }
 
 /**
- * Any thrown value as what its caller may see, and whether a bug threw it: a bug's own words stay
- * inside.
+ * Sees that a caller has a role in a domain.
+ *
+ * @param domain undefined: in all of them
+ * @throws AdminFailure forbidden, whether there is such a domain or not
  */
-export function toConnectError(thrown: unknown): {
-  readonly error: ConnectError;
-  readonly isBug: boolean;
-} {
-  if (thrown instanceof ConnectError) return { error: thrown, isBug: false };
-  if (thrown instanceof AdminFailure) {
-    return {
-      error: new ConnectError(thrown.message, adminFailureRows[thrown.kind].code),
-      isBug: false,
-    };
-  }
-  const { code, message } = toServiceError(thrown);
-  return { error: new ConnectError(message, codeOfError(code)), isBug: code === "INTERNAL" };
-}
-
-/** A code as metrics and the wire of Connect name it, such as `permission_denied`. */
-export function codeName(code: Code): string {
-  return (Code[code] ?? "Unknown").replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase();
+export function demandRoleOf(caller: Principal, role: AdminRole, domain: string | undefined): void {
+  if (mayAct(caller, role, domain)) return;
+  const where = domain === undefined ? "all domains" : "this domain";
+  throw new AdminFailure("forbidden", `this needs the role ${role} in ${where}`);
 }

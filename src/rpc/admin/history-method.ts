@@ -11,9 +11,8 @@ import {
 import type { HistoryAsk, HistoryPart } from "./admin-parts.js";
 import { askOthers, type Others } from "./ask-others.js";
 import { callerOf, demandPart, serviceFilter } from "./call.js";
-import { keyNameBounds } from "./key-methods.js";
 import { timeOf } from "./messages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** The maximum number of rules in one call. */

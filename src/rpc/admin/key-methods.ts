@@ -3,7 +3,6 @@ import { auditEntry, reasonCharsMax } from "../../core/base/audit-entry.js";
 import type { Rule } from "../../core/limits/limit.js";
 import type { KeyLookup, KeySelector } from "../../decide/inspect/key-inspector.js";
 import type { RuleSelector } from "../../decide/inspect/seen-key.js";
-import { textLengthMax } from "../../decide/rate-limit/query.js";
 import {
   LimitService,
   type KeySelector as SelectorMessage,
@@ -13,8 +12,8 @@ import type { Policy } from "../../policy/policy.js";
 import { isRule } from "../../policy/policy-size.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { askOthers } from "./ask-others.js";
-import { actorOf, askedDomains, demandPart, demandRole, notFound, visibleAmong } from "./call.js";
-import { AdminFailure } from "./failures.js";
+import { actorOf, askedDomains, demandPart, demandRole, visibleAmong } from "./call.js";
+import { AdminFailure, notFound } from "./failures.js";
 import {
   encodeEntries,
   encodeKeyState,
@@ -24,11 +23,8 @@ import {
   wideOf,
 } from "./messages.js";
 import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
-
-/** The longest name of a domain, a rule or a limit in a request, in UTF-16 units. */
-export const keyNameBounds = { charsMax: textLengthMax } as const;
 
 /** How many keys are answered. */
 const keysRule = { max: 100, defaultValue: 10 } as const;
@@ -166,7 +162,7 @@ interface RulesAsked {
 }
 
 function listRules(
-  { ruleCounters, replica }: AdminServiceParts,
+  { ruleCounters, replica, regionCount = 1 }: AdminServiceParts,
   policy: Policy,
   { domains, countMax, after }: RulesAsked,
 ) {
@@ -187,7 +183,10 @@ function listRules(
         domain,
         label,
         path: encodePath(path),
-        limits: effect.kind === "limited" ? effect.limits.map(encodeLimit) : [],
+        limits:
+          effect.kind === "limited"
+            ? effect.limits.map((limit) => encodeLimit(limit, regionCount))
+            : [],
         isUnlimited: effect.kind === "unlimited",
         counts: {
           hits: wideOf(hits?.total ?? 0),

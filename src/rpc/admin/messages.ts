@@ -1,37 +1,31 @@
-import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type Duration,
-  DurationSchema,
-  type Timestamp,
-  timestampFromMs,
-} from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Plain } from "../../core/base/plain-message.js";
 import type { Limit, PathStep } from "../../core/limits/limit.js";
 import { whyNotText } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
 import { joinMarks, type RequestMarks } from "../../core/limits/request-marks.js";
+import { microHzPerHz } from "../../core/quota/quota.js";
 import type { LeftOutDescriptor } from "../../decide/admission/service-query.js";
 import type { ExplainedDescriptor, Explanation } from "../../decide/inspect/explain.js";
 import type { ExplainedUsage } from "../../decide/inspect/explain-budgets.js";
 import type { KeyState } from "../../decide/inspect/key-inspector.js";
+import type { QuotaPoolView } from "../../decide/quota/quota-view.js";
 import type {
-  EntrySchema,
-  ExplanationSchema,
-  KeyStateSchema,
-  LimitSchema,
-  OverrideSchema,
-  PolicyVersionSchema,
-  QuotaExplanationSchema,
-  RequestMarksSchema,
-  UsageExplanationSchema,
+  DescriptorExplanation,
+  Entry,
+  Explanation as ExplanationMessage,
+  KeyState as KeyStateMessage,
+  Limit as LimitMessage,
+  Override as OverrideMessage,
+  PolicyVersion as PolicyVersionMessage,
+  QuotaExplanation,
+  RequestMarks as RequestMarksMessage,
+  UsageExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { PolicyVersion } from "./admin-parts.js";
-
-/** What our plain data is on the wire. */
-
-type Init<T extends DescMessage> = MessageInitShape<T>;
 
 /** A whole number of 64 bits; a fraction is cut off, and what is no number is 0. */
 export function wideOf(value: number): bigint {
@@ -47,20 +41,26 @@ export function widened<Name extends string>(
 }
 
 /** A time from milliseconds since 1970. */
-export function timeOf(epochMs: number): Timestamp {
-  return timestampFromMs(Math.floor(epochMs));
+export function timeOf(epochMs: number): Plain<Timestamp> {
+  const whole = Math.floor(epochMs);
+  const seconds = Math.floor(whole / 1_000);
+  return { seconds: BigInt(seconds), nanos: (whole - seconds * 1_000) * 1_000_000 };
 }
 
 /** A duration from microseconds. */
-export function durationOf(us: number): Duration {
+export function durationOf(us: number): Plain<Duration> {
   const whole = Math.floor(us);
   const seconds = Math.floor(whole / 1_000_000);
   const nanos = (whole - seconds * 1_000_000) * 1_000;
-  return create(DurationSchema, { seconds: BigInt(seconds), nanos });
+  return { seconds: BigInt(seconds), nanos };
 }
 
-/** A limit. */
-export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
+/**
+ * A limit.
+ *
+ * @param regionCount regions that share a global one, from 1
+ */
+export function encodeLimit(limit: Limit, regionCount: number): Plain<LimitMessage> {
   const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure, over } = limit;
   return {
     name,
@@ -71,18 +71,19 @@ export function encodeLimit(limit: Limit): Init<typeof LimitSchema> {
     role,
     onStoreFailure,
     ...(over?.kind !== "delay" ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
+    regionCount: limit.spread === undefined ? 0 : regionCount,
   };
 }
 
 /** A rule's path: a step without a value takes any. */
-export function encodePath(path: readonly PathStep[]): Init<typeof EntrySchema>[] {
+export function encodePath(path: readonly PathStep[]): Plain<Entry>[] {
   return path.map(({ key, value = "" }) => ({ key, value }));
 }
 
 /** A descriptor's entries. */
 export function encodeEntries(
   entries: readonly { readonly key: string; readonly value: string }[],
-): Init<typeof EntrySchema>[] {
+): Plain<Entry>[] {
   return entries.map(({ key, value }) => ({ key, value }));
 }
 
@@ -91,7 +92,7 @@ export function encodeEntries(
  *
  * @param version of its record; 0 where it is not known
  */
-export function encodeOverride(override: Override, version: number): Init<typeof OverrideSchema> {
+export function encodeOverride(override: Override, version: number): Plain<OverrideMessage> {
   const { id, domain, entries, isPrefix, limitName = "", effect, expiresEpochMs } = override;
   const { reason, author, createdEpochMs } = override;
   return {
@@ -123,11 +124,12 @@ function encodeEffect(effect: Override["effect"]) {
 }
 
 /** A bucket as it is. */
-export function encodeKeyState(state: KeyState): Init<typeof KeyStateSchema> {
+export function encodeKeyState(state: KeyState): Plain<KeyStateMessage> {
   const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
   return {
     ruleLabel,
-    limit: encodeLimit(limit),
+    limit: encodeLimit(limit, state.regionCount),
+    burst: wideOf(state.burst),
     ...(override === undefined ? {} : { override: encodeOverride(override, 0) }),
     usedHits,
     remainingHits: wideOf(remainingHits),
@@ -156,17 +158,14 @@ export interface ExplainedQuota {
   readonly quota: QuotaPolicy;
   /** Its bucket, as an ordinary descriptor. */
   readonly descriptor: ExplainedDescriptor;
-  readonly use: Pick<
-    Init<typeof QuotaExplanationSchema>,
-    "demandRate" | "heldRate" | "bucketCount"
-  >;
+  readonly use: Pick<Plain<QuotaExplanation>, "demandRate" | "heldRate" | "bucketCount">;
 }
 
 /** Why a call passes or is refused. */
 export function encodeExplanation(
   explanation: Explanation,
   { service, leftOut, nearestDomain = "", quotas = [], usage, prices }: ExplanationSource,
-): Init<typeof ExplanationSchema> {
+): Plain<ExplanationMessage> {
   const { policyVersion, isDomainKnown, descriptors, delayUs } = explanation;
   const isDenied = explanation.isDenied || usage?.isDenied === true;
   const marks = isDenied ? undefined : joinMarks(explanation.marks, usage?.marks);
@@ -190,7 +189,7 @@ export function encodeExplanation(
   };
 }
 
-function encodeMarks({ setHeaders, fallback }: RequestMarks): Init<typeof RequestMarksSchema> {
+function encodeMarks({ setHeaders, fallback }: RequestMarks): Plain<RequestMarksMessage> {
   const tier = fallback?.kind === "header" ? [fallback.header] : [];
   return {
     // Of several of one name the last counts, as in Envoy.
@@ -202,7 +201,7 @@ function encodeMarks({ setHeaders, fallback }: RequestMarks): Init<typeof Reques
 function encodeUsage(
   { model, price, budgets, isDeniedByHidden }: ExplainedUsage,
   prices: Policy["prices"],
-): Init<typeof UsageExplanationSchema> {
+): Plain<UsageExplanation> {
   return {
     model,
     priceModel: price?.model ?? "",
@@ -248,7 +247,7 @@ const leftOutTexts: Readonly<Record<LeftOutDescriptor["why"], string>> = {
   streamDone: "it is charged after the response, and decides nothing",
 };
 
-function encodeDescriptor(explained: ExplainedDescriptor) {
+function encodeDescriptor(explained: ExplainedDescriptor): Plain<DescriptorExplanation> {
   const { entries, hits, tried, matched = "", effect, isOver, limits } = explained;
   return {
     entries: encodeEntries(entries),
@@ -268,8 +267,29 @@ function encodeDescriptor(explained: ExplainedDescriptor) {
   };
 }
 
+/** How much of its limits Envoys want and have here. */
+export function encodeQuotaUse(pool: QuotaPoolView | undefined) {
+  if (pool === undefined) return { demandRate: 0, heldRate: 0, bucketCount: 0n };
+  return {
+    demandRate: pool.demandMicroHz / microHzPerHz,
+    ...heldRate(boundOf(pool)),
+    bucketCount: wideOf(pool.holderCount),
+  };
+}
+
+/** The most that all buckets of a pool may let pass; Infinity where everything passes. */
+export function boundOf({ mode, heldMicroHz }: QuotaPoolView): number {
+  if (mode === "denied") return 0;
+  return mode === "limited" ? heldMicroHz : Number.POSITIVE_INFINITY;
+}
+
+/** What a rate in millionths is as a field; absent where nothing bounds it. */
+export function heldRate(microHz: number): { readonly heldRate?: number } {
+  return Number.isFinite(microHz) ? { heldRate: microHz / microHzPerHz } : {};
+}
+
 /** A policy that is, or was, active. */
-export function encodePolicyVersion(policy: PolicyVersion): Init<typeof PolicyVersionSchema> {
+export function encodePolicyVersion(policy: PolicyVersion): Plain<PolicyVersionMessage> {
   const { version, appliedEpochMs, author, reason, files, source } = policy;
   return {
     version,

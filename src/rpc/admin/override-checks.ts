@@ -4,8 +4,7 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import { type Limit, limitsOf, type Rule } from "../../core/limits/limit.js";
 import { type Override, overrideMaxOf, overrideRefusal } from "../../core/limits/override.js";
 import type { Policy } from "../../policy/policy.js";
-import { notFound } from "./call.js";
-import { AdminFailure } from "./failures.js";
+import { AdminFailure, notFound } from "./failures.js";
 import { demandDomain, noRuleMeets, policyOf } from "./key-methods.js";
 import type { AdminServiceParts } from "./service-parts.js";
 

@@ -13,13 +13,13 @@ import type {
   Override as OverrideMessage,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
-import { actorOf, askedDomains, demandRole, notFound, visibleAmong } from "./call.js";
-import { AdminFailure } from "./failures.js";
-import { demandDomain, keyNameBounds, policyOf, readRuleLabel } from "./key-methods.js";
+import { actorOf, askedDomains, demandRole, visibleAmong } from "./call.js";
+import { AdminFailure, notFound } from "./failures.js";
+import { demandDomain, policyOf, readRuleLabel } from "./key-methods.js";
 import { encodeOverride } from "./messages.js";
 import { checkOverride, concernsRule } from "./override-checks.js";
 import { nextOf, pageRule, pageToken, readPageToken } from "./pages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;

@@ -10,13 +10,12 @@ import {
   type ReplayedPolicy,
   replayFormats,
 } from "./admin-parts.js";
-import { actorOf, demandPart, demandRole, notFound } from "./call.js";
-import { explainedFilesMax, readFiles } from "./explain-method.js";
-import { AdminFailure } from "./failures.js";
+import { actorOf, demandPart, demandRole } from "./call.js";
+import { AdminFailure, notFound } from "./failures.js";
 import { durationOf, encodePolicyVersion, timeOf, widened, wideOf } from "./messages.js";
 import { conflict } from "./override-methods.js";
 import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
-import { RequestReader } from "./request-reader.js";
+import { explainedFilesMax, RequestReader, readFiles } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 const versionRule = { charsMax: 256 } as const;

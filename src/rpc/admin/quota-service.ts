@@ -9,11 +9,19 @@ import type {
   QuotaShareSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import { demandPart, notFound } from "./call.js";
-import { keyNameBounds, policyOf, readAsked } from "./key-methods.js";
-import { durationOf, encodeEntries, wideOf } from "./messages.js";
+import { demandPart } from "./call.js";
+import { notFound } from "./failures.js";
+import { policyOf, readAsked } from "./key-methods.js";
+import {
+  boundOf,
+  durationOf,
+  encodeEntries,
+  encodeQuotaUse,
+  heldRate,
+  wideOf,
+} from "./messages.js";
 import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** Pools that one call answers. */
@@ -89,12 +97,6 @@ function usesOf(view: QuotaView, names: ReadonlySet<string>): ReadonlyMap<string
   return uses;
 }
 
-/** The most that all buckets of a pool may let pass; Infinity where everything passes. */
-function boundOf({ mode, heldMicroHz }: QuotaPoolView): number {
-  if (mode === "denied") return 0;
-  return mode === "limited" ? heldMicroHz : Number.POSITIVE_INFINITY;
-}
-
 interface WantedPools {
   readonly domains: readonly string[] | undefined;
   /** Empty: of all quotas. */
@@ -138,16 +140,6 @@ function encodeQuota(quota: QuotaPolicy, use: QuotaUse): MessageInitShape<typeof
     bucketCount: wideOf(use.bucketCount),
     demandRate: use.demandMicroHz / microHzPerHz,
     ...heldRate(use.heldMicroHz),
-  };
-}
-
-/** How much of its limits Envoys want and have here. */
-export function encodeQuotaUse(pool: QuotaPoolView | undefined) {
-  if (pool === undefined) return { demandRate: 0, heldRate: 0, bucketCount: 0n };
-  return {
-    demandRate: pool.demandMicroHz / microHzPerHz,
-    ...heldRate(boundOf(pool)),
-    bucketCount: wideOf(pool.holderCount),
   };
 }
 
@@ -195,8 +187,4 @@ function encodeAssignment(assignment: QuotaAssignment) {
   const { rateMicroHz, tokensMax } = assignment;
   const value = { rate: rateMicroHz / microHzPerHz, tokensMax: wideOf(tokensMax) };
   return { case: "tokens", value } as const;
-}
-
-function heldRate(microHz: number): { readonly heldRate?: number } {
-  return Number.isFinite(microHz) ? { heldRate: microHz / microHzPerHz } : {};
 }

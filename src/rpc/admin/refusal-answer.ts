@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { httpStatuses } from "../../core/base/http-status.js";
-import { codeName } from "./failures.js";
+import { codeName } from "./connect-errors.js";
 
 /** An answer that is given before a request is read. */
 export interface RefusalAnswer {

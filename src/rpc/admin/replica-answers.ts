@@ -7,12 +7,16 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
+import {
+  createContextValues,
+  createHandlerContext,
+  type HandlerContext,
+} from "@connectrpc/connect";
 import type { Principal, RoleGrant } from "../../core/base/access-list.js";
 import { isJsonObject, type JsonValue } from "../../core/base/json.js";
 import type { OpenAnswer, ReplicaQuestion } from "../../fleet/claims/replica-questions.js";
 import { FleetService, LimitService, RoomService } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { ownContext } from "./call.js";
+import { adminCallKey } from "./call.js";
 import { fleetService } from "./fleet-service.js";
 import { keyMethods } from "./key-methods.js";
 import { roomService } from "./room-service.js";
@@ -95,4 +99,17 @@ function readGrant(value: JsonValue): RoleGrant | undefined {
   if (domains === undefined) return { role, domains };
   const isNames = Array.isArray(domains) && domains.every((one) => typeof one === "string");
   return isNames ? { role, domains } : undefined;
+}
+
+/** The context of a call that came through no port; its caller has been authorized. */
+function ownContext(principal: Principal): HandlerContext {
+  const call = { principal, isStillAllowed: async () => true, onRead: () => {}, onEnd: () => {} };
+  return createHandlerContext({
+    service: LimitService,
+    method: LimitService.method.tailDecisions,
+    protocolName: "own",
+    requestMethod: "POST",
+    url: "http://own/",
+    contextValues: createContextValues().set(adminCallKey, call),
+  });
 }

@@ -1,10 +1,16 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { millisecondsOf } from "../../core/base/timestamp.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { entryCountMax, textLengthMax } from "../../decide/rate-limit/query.js";
+import type { PolicyFile as PolicyFileMessage } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { PolicyText } from "../../policy/parse.js";
 import { AdminFailure } from "./failures.js";
 
 /** Problems of one request that are told. */
 export const requestProblemsMax = 20;
+
+/** The most texts of a policy. */
+export const explainedFilesMax = 1_000;
 
 /** The bounds of a text. */
 interface TextBounds {
@@ -12,6 +18,9 @@ interface TextBounds {
   readonly charsMax: number;
   readonly isNeeded?: boolean;
 }
+
+/** The longest name of a domain, a rule or a limit in a request, in UTF-16 units. */
+export const keyNameBounds = { charsMax: textLengthMax } as const;
 
 /** The bounds of a number; both are taken. */
 interface NumberRule {
@@ -83,7 +92,7 @@ export class RequestReader {
   /** A time, in milliseconds since 1970; undefined where there is none. */
   epochMs(place: string, value: Timestamp | undefined): number | undefined {
     if (value === undefined) return undefined;
-    const ms = timestampMs(value);
+    const ms = Math.ceil(millisecondsOf(value));
     if (Math.abs(ms) <= epochMsMax) return ms;
     this.report(place, "must be a time in the years 0 to 9999");
     return undefined;
@@ -111,3 +120,22 @@ export class RequestReader {
 
 /** The last millisecond of the year 9999. Source: google.protobuf.Timestamp. */
 const epochMsMax = 253_402_300_799_999;
+
+/** A policy's texts; how long they may be the parser itself looks at. */
+export function readFiles(
+  place: string,
+  files: readonly PolicyFileMessage[],
+): readonly PolicyText[] {
+  const reader = new RequestReader();
+  if (files.length > explainedFilesMax)
+    reader.report(place, `it has more than ${explainedFilesMax}`);
+  reader.end();
+  const names = new Set<string>();
+  files.forEach(({ file }, i) => {
+    const name = reader.text(`${place}[${i}].file`, file, { charsMax: 1_024, isNeeded: true });
+    if (names.has(name)) reader.report(`${place}[${i}].file`, "another one has the same name");
+    names.add(name);
+  });
+  reader.end();
+  return files.map(({ file, text }) => ({ file, text }));
+}

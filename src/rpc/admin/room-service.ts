@@ -22,11 +22,10 @@ import {
 import { activeUsersMax, entriesPerMinuteMax } from "../../policy/waiting-rooms/room-capacity.js";
 import type { RoomAdministration } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";
-import { actorOf, callerOf, demandPart, demandRole, notFound } from "./call.js";
-import { AdminFailure } from "./failures.js";
-import { keyNameBounds } from "./key-methods.js";
+import { actorOf, callerOf, demandPart, demandRole } from "./call.js";
+import { AdminFailure, notFound } from "./failures.js";
 import { durationOf, timeOf, wideOf } from "./messages.js";
-import { RequestReader } from "./request-reader.js";
+import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /** The longest ticket, in UTF-16 units: browsers keep no longer cookie. */

@@ -47,6 +47,12 @@ export class BackwardWriter {
     this.#slab.set(bytes, this.#at);
   }
 
+  /** Bytes as a text of one character for each. */
+  latin1(text: string): void {
+    this.#at -= text.length;
+    this.#slab.write(text, this.#at, "latin1");
+  }
+
   /** Whole, 0 to 2^53. */
   varint(value: number): void {
     let length = 1;
@@ -71,6 +77,16 @@ export class BackwardWriter {
   double(value: number): void {
     this.#at -= 8;
     this.#slab.writeDoubleLE(value, this.#at);
+  }
+
+  /** Overwrites the eight bytes that are so many behind what was written last. */
+  doubleAt(place: number, value: number): void {
+    this.#slab.writeDoubleLE(value, this.#at + place);
+  }
+
+  /** The same with one byte. */
+  byteAt(place: number, value: number): void {
+    this.#slab[this.#at + place] = value;
   }
 
   /** The length and tag of what was written since the writer was at `end`. */

@@ -176,10 +176,27 @@ export class FieldReader {
     return read(this.#bytes, this.#partStart, this.#at);
   }
 
+  /**
+   * What is made of a field's bytes where they stand; undefined: nothing is, and the field is still
+   * to be read, entered or passed over.
+   */
+  tryPart<Made>(read: (bytes: Buffer, start: number, end: number) => Made | undefined) {
+    const before = this.#at;
+    const end = this.#endOfPart();
+    const made = read(this.#bytes, this.#at, end);
+    this.#at = made === undefined ? before : end;
+    return made;
+  }
+
   /** A field's bytes, in place. */
   part(): Uint8Array {
     this.pass();
     return this.partAt(this.#partStart, this.#at);
+  }
+
+  /** The bytes of a part that was passed, each as one character. */
+  latin1At(start: number, end: number): string {
+    return this.#bytes.toString("latin1", start, end);
   }
 
   /** The bytes of a part that was passed, in place. */
@@ -227,6 +244,11 @@ export class LastPart {
   text(reader: FieldReader, bytesMax = textBytesMax): string {
     const end = Math.min(this.#end, this.#start + bytesMax);
     return end === this.#start ? "" : reader.textAt(this.#start, end);
+  }
+
+  /** Each byte as one character: nothing is lost, whatever the bytes are. */
+  latin1(reader: FieldReader): string {
+    return this.#end === this.#start ? "" : reader.latin1At(this.#start, this.#end);
   }
 
   /** In place. */

@@ -16,6 +16,7 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { ServiceHandlers } from "../../wire/grpc/service.js";
 import { ControlCounts, ControlStreams, controlStreamsMax } from "../nodes/control-stream.js";
 import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
+import { LayerBuilder } from "../nodes/layer-values.js";
 import { createLoadReportingService } from "../nodes/load-report.js";
 import { createMetricsService } from "../nodes/metrics-sink.js";
 import { type Node, NodeRegistry, nodesMax } from "../nodes/node-registry.js";
@@ -186,12 +187,23 @@ export class ControlPlane {
   /** What each Envoy did since this was called last; once a second. */
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
-    this.#lastReports = this.registry.takeReports(clusters, (service) => teachers.has(service));
-    for (const { service, overflowCount } of this.#lastReports) {
+    return this.#noteReports(this.registry.takeReports(clusters, (name) => teachers.has(name)));
+  }
+
+  /** As `takeReports`, of some Envoys in each turn. */
+  *takeReportsInTurns(): Generator<undefined, readonly NodeReport[]> {
+    const { clusters, teachers } = this.#policy;
+    const turns = this.registry.takeReportsInTurns(clusters, (name) => teachers.has(name));
+    return this.#noteReports(yield* turns);
+  }
+
+  #noteReports(reports: readonly NodeReport[]): readonly NodeReport[] {
+    this.#lastReports = reports;
+    for (const { service, overflowCount } of reports) {
       const known = this.#overflowCounts.get(service) ?? 0;
       this.#overflowCounts.set(service, known + overflowCount);
     }
-    return this.#lastReports;
+    return reports;
   }
 
   /** Requests that breakers of Envoys which tell it here refused since the start, by service. */
@@ -219,12 +231,16 @@ export class ControlPlane {
       return isKnown ? this.#withRooms(bareLayer(plan)) : undefined;
     }
     const untilMs = madeAtMs === undefined ? undefined : madeAtMs + snapshotSpreadMs + ttlMs;
-    return this.#withRooms(layerOf(node, { snapshot, gates, untilMs }, plan));
+    const layer = layerOf(node, { snapshot, gates, untilMs }, plan);
+    return this.#withRooms(layer, node.ledger.sentLayer?.values);
   }
 
-  #withRooms(layer: NodeLayer): NodeLayer {
+  #withRooms(layer: NodeLayer, likely?: NodeLayer["values"]): NodeLayer {
     if (this.#roomValues.size === 0) return layer;
-    return { ...layer, values: new Map([...layer.values, ...this.#roomValues]) };
+    const values = new LayerBuilder(likely);
+    for (const [key, value] of layer.values) values.set(key, value);
+    for (const [key, value] of this.#roomValues) values.set(key, value);
+    return { ...layer, values: values.finish() };
   }
 }
 

@@ -1,4 +1,5 @@
 import { WireType } from "@bufbuild/protobuf/wire";
+import { assert } from "../../core/base/errors.js";
 import { runtimeLayerName } from "../../core/feedback/runtime-keys.js";
 import { BackwardWriter } from "../codec/backward-writer.js";
 import { fieldTag } from "../codec/field-reader.js";
@@ -8,7 +9,8 @@ import {
   writeDuration,
   writeStructFields,
 } from "../codec/well-known-writer.js";
-import { emptyLayer, type NodeLayer } from "../nodes/layer-ledger.js";
+import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
+import { type EncodedKeys, LayerValues } from "../nodes/layer-values.js";
 
 /** The type of runtime layers, as discovery names it. */
 export const runtimeTypeUrl = "type.googleapis.com/envoy.service.runtime.v3.Runtime";
@@ -89,6 +91,9 @@ export function encodeEmptyAnswer(typeUrl: string, nonce: string): Uint8Array {
 function layerLengthMax({ version, values }: NodeLayer): number {
   const around = encodedTextsMax(resourceTypeUrl, version) + encodedTextsMax(runtimeTypeUrl);
   let length = around + 2 * encodedTextsMax(runtimeLayerName);
+  if (values instanceof LayerValues) {
+    return length + values.known.encoded(() => encodeValues(values)).bytes.length;
+  }
   for (const [key, value] of values) length += structFieldLengthMax(key, value);
   return length;
 }
@@ -96,10 +101,43 @@ function layerLengthMax({ version, values }: NodeLayer): number {
 /** An Any with a Runtime. */
 function writeRuntime(name: string, { values }: NodeLayer): void {
   const end = writer.at;
-  writeStructFields(writer, [...values].reverse());
+  if (values instanceof LayerValues) writeValues(values);
+  else writeStructFields(writer, [...values].reverse());
   writer.message(runtimeTags.layer, end);
   writer.text(runtimeTags.name, name);
   endAny(runtimeTypeUrl, end);
+}
+
+/** The keys as they were written once for all layers that have them, with this one's values. */
+function writeValues(values: LayerValues<LayerValue>): void {
+  const { known, list } = values;
+  const { bytes, places, areFlags } = known.encoded(() => encodeValues(values));
+  writer.bytes(bytes);
+  for (let i = 0; i < list.length; i += 1) {
+    const value = list[i];
+    const place = places[i] ?? 0;
+    if (typeof value === "number") writer.doubleAt(place, value);
+    else writer.byteAt(place, value === true ? 1 : 0);
+    assert((typeof value === "boolean") === areFlags[i], "a key has values of one kind");
+  }
+}
+
+/** Fields of a struct, each of which ends with its value. */
+function encodeValues(values: LayerValues<LayerValue>): EncodedKeys {
+  const places: number[] = [];
+  const parts: Uint8Array[] = [];
+  const own = new BackwardWriter();
+  let length = 0;
+  for (const [key, value] of values) {
+    own.begin(structFieldLengthMax(key, value));
+    writeStructFields(own, [[key, value]]);
+    const part = own.finish();
+    parts.push(part);
+    length += part.length;
+    places.push(length - (typeof value === "boolean" ? 1 : 8));
+  }
+  const areFlags = values.list.map((value) => typeof value === "boolean");
+  return { bytes: Buffer.concat(parts), places, areFlags };
 }
 
 /** A field with an Any with a Resource with an Any with a Runtime. */

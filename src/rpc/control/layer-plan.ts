@@ -10,10 +10,13 @@ import {
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RetryBudgetSettings } from "../../policy/upstream/circuit-breakers.js";
-import type { LayerValue } from "../nodes/layer-ledger.js";
+import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
 
 /** What a closed gate spares, as admission itself does. */
 const sparedPriority: Priority = "critical";
+
+/** Groups of Envoys whose clusters are kept, for each service. */
+export const plannedGroupsMax = 1_000;
 
 /** Clusters whose keys are kept made; those of others are made each time. */
 export const plannedClustersMax = 10_000;
@@ -25,6 +28,8 @@ export interface LayerPlan {
    * What holds while Headgate lives, whatever a snapshot says: what is only for without it is off.
    */
   readonly liveValues: ReadonlyMap<string, LayerValue>;
+  /** The layer that was made last: most Envoys have the same clusters. */
+  last: Pick<NodeLayer, "values" | "shares"> | undefined;
   /** Whether a snapshot has anything to say of these services. */
   readonly needsSnapshot: boolean;
   /** The keys of a cluster's breakers at both of Envoy's priorities. */
@@ -81,6 +86,7 @@ export function planLayers(
   return {
     services: planned,
     liveValues: liveValuesOf(services),
+    last: undefined,
     needsSnapshot: planned.length > 0,
     keysOf: (cluster) => {
       const keys = known.get(cluster) ?? clusterKeys(cluster);
@@ -103,6 +109,7 @@ export function unfixedPins({ services }: LayerPlan): readonly string[] {
 
 function planService(service: ServicePolicy, clusters: ServiceClusters): PlannedService {
   const { name, concurrency } = service;
+  const clustersOf = new Map<string, readonly string[]>();
   return {
     name,
     isBroken: concurrency?.feedback.includes("circuitBreakers") === true,
@@ -111,7 +118,14 @@ function planService(service: ServicePolicy, clusters: ServiceClusters): Planned
     shedKeys: priorities
       .filter((priority) => priority !== sparedPriority)
       .map((priority) => shedKey(name, priority)),
-    clustersAt: (at) => clusters.clustersOf(name, at),
+    clustersAt: (at) => {
+      const known = clustersOf.get(at.cluster);
+      if (known !== undefined) return known;
+      const found = clusters.clustersOf(name, at);
+      if (clustersOf.size >= plannedGroupsMax) clustersOf.clear();
+      clustersOf.set(at.cluster, found);
+      return found;
+    },
   };
 }
 

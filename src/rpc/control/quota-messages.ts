@@ -1,6 +1,7 @@
-import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { microHzPerHz, type QuotaAssignment } from "../../core/quota/quota.js";
-import type { QuotaAction } from "../../decide/quota/quota-session.js";
+import type { BucketReport, QuotaAction } from "../../decide/quota/quota-session.js";
+import { BackwardWriter } from "../codec/backward-writer.js";
 import {
   FieldReader,
   fieldTag,
@@ -11,20 +12,11 @@ import {
 } from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
 
-/** What an Envoy says of one bucket, as it came. */
-interface WireUsage {
-  /** The bucket's id as a message, in place: it holds as long as what it was read from. */
-  readonly id: Uint8Array;
-  readonly allowedHits: number;
-  readonly deniedHits: number;
-  /** Whole seconds, as Envoy cuts them off; below 0 where it is no time that can be. */
-  readonly elapsedMs: number;
-}
-
 /** One message of usage. */
 export interface UsageMessage {
   readonly domain: string;
-  readonly usages: readonly WireUsage[];
+  /** Times are whole seconds, as Envoy cuts them off; below 0 where it is no time that can be. */
+  readonly usages: readonly BucketReport[];
 }
 
 const { Varint, LengthDelimited } = WireType;
@@ -43,11 +35,9 @@ const usageTags = {
 /** Source: BucketId, a map. */
 const entryTag = fieldTag(1, LengthDelimited);
 
-const nothing: Uint8Array = new Uint8Array(0);
-
 /**
- * Reads a message of usage. Bucket ids stay bytes: Envoy puts callers' bytes into them, which may
- * be no text, and an answer must name the bucket exactly as it was named.
+ * Reads a message of usage. Bucket ids stay bytes, each as one character: Envoy puts callers' bytes
+ * into them, which may be no text, and an answer must name the bucket exactly as it was named.
  *
  * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports.
  *
@@ -58,7 +48,7 @@ const nothing: Uint8Array = new Uint8Array(0);
 export function decodeUsage(bytes: Uint8Array, most: number): UsageMessage {
   const reader = new FieldReader(bytes);
   const usagesMax = leanPartsMax(bytes.length);
-  const usages: WireUsage[] = [];
+  const usages: BucketReport[] = [];
   const domain = new LastPart();
   while (reader.next()) {
     if (reader.tag === messageTags.domain) domain.pass(reader);
@@ -70,7 +60,7 @@ export function decodeUsage(bytes: Uint8Array, most: number): UsageMessage {
   return { domain: domain.text(reader), usages };
 }
 
-function readUsage(reader: FieldReader): WireUsage {
+function readUsage(reader: FieldReader): BucketReport {
   const id = new LastPart();
   let elapsedMs = 0;
   let allowedHits = 0;
@@ -84,19 +74,58 @@ function readUsage(reader: FieldReader): WireUsage {
     else reader.skip();
   }
   reader.leave(outerEnd);
-  return { id: id.bytes(reader), elapsedMs, allowedHits, deniedHits };
+  return { id: id.latin1(reader), elapsedMs, allowedHits, deniedHits };
 }
 
-/** Writes a message of actions, in order. Source: RateLimitQuotaResponse. */
-export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
-  const writer = new BinaryWriter();
-  for (const { id, reported } of actions) {
-    const action = new BinaryWriter().tag(1, WireType.LengthDelimited).bytes(id);
-    if (reported.kind === "abandon") action.tag(3, WireType.LengthDelimited).bytes(nothing);
-    else action.tag(2, WireType.LengthDelimited).bytes(encodeAssignment(reported.assignment));
-    writer.tag(1, WireType.LengthDelimited).bytes(action.finish());
+/** Field numbers with their wire types. Source: RateLimitQuotaResponse and what is inside. */
+const actionTags = {
+  action: 0x0a,
+  id: 0x0a,
+  assignment: 0x12,
+  abandon: 0x1a,
+  ttl: 0x12,
+  strategy: 0x1a,
+  blanketRule: 0x08,
+  tokenBucket: 0x1a,
+  tokensMax: 0x08,
+  tokensPerFill: 0x12,
+  fillInterval: 0x1a,
+  wrapped: 0x08,
+} as const;
+
+/** Bytes of an action besides its id, at most. */
+const actionBytesMax = 96;
+
+/**
+ * Writes a message of actions, in order. Source: RateLimitQuotaResponse.
+ *
+ * @param writer one for all messages spares each the half of its time
+ */
+export function encodeActions(
+  actions: readonly QuotaAction[],
+  writer = new BackwardWriter(),
+): Uint8Array {
+  let lengthMax = 0;
+  for (const { id } of actions) lengthMax += id.length + actionBytesMax;
+  writer.begin(lengthMax);
+  for (let i = actions.length - 1; i >= 0; i -= 1) {
+    const action = actions[i];
+    if (action !== undefined) writeAction(writer, action);
   }
   return writer.finish();
+}
+
+function writeAction(writer: BackwardWriter, { id, reported }: QuotaAction): void {
+  const end = writer.at;
+  if (reported.kind === "abandon") writer.message(actionTags.abandon, end);
+  else {
+    writeAssignment(writer, reported.assignment);
+    writer.message(actionTags.assignment, end);
+  }
+  const idEnd = writer.at;
+  writer.latin1(id);
+  writer.message(actionTags.id, idEnd);
+  writer.message(actionTags.action, end);
 }
 
 /**
@@ -104,36 +133,39 @@ export function encodeActions(actions: readonly QuotaAction[]): Uint8Array {
  * since Envoy drops the rest of them, and a bucket that fills within less than one lets everything
  * pass.
  */
-function encodeAssignment(assignment: QuotaAssignment): Uint8Array {
-  const writer = new BinaryWriter().tag(2, LengthDelimited);
-  writeSeconds(writer, Math.floor(assignment.ttlMs / 1_000));
-  writer.tag(3, LengthDelimited).fork();
+function writeAssignment(writer: BackwardWriter, assignment: QuotaAssignment): void {
+  const end = writer.at;
   if (assignment.kind === "blanket") {
-    writer
-      .tag(1, Varint)
-      .int32(assignment.rule === "allow" ? blanketRules.allow : blanketRules.deny);
-  } else writeTokenBucket(writer.tag(3, LengthDelimited), assignment);
-  return writer.join().finish();
+    // Of a oneof, it is written whatever it says.
+    writer.varint(assignment.rule === "allow" ? blanketRules.allow : blanketRules.deny);
+    writer.byte(actionTags.blanketRule);
+  } else {
+    writeTokenBucket(writer, assignment);
+    writer.message(actionTags.tokenBucket, end);
+  }
+  writer.message(actionTags.strategy, end);
+  writeWrapped(writer, actionTags.ttl, Math.floor(assignment.ttlMs / 1_000));
 }
 
 /** Source: envoy.type.v3.RateLimitStrategy.BlanketRule. */
 const blanketRules = { allow: 0, deny: 1 } as const;
 
-/** The value of a field, with its length. Source: envoy.type.v3.TokenBucket. */
+/** Source: envoy.type.v3.TokenBucket. */
 function writeTokenBucket(
-  writer: BinaryWriter,
+  writer: BackwardWriter,
   { tokensMax, rateMicroHz }: Extract<QuotaAssignment, { kind: "bucket" }>,
 ): void {
   const { tokensPerFill, fillSeconds } = wireRate(rateMicroHz);
-  writer.fork().tag(1, Varint).uint32(tokensMax);
-  writer.tag(2, LengthDelimited).fork().tag(1, Varint).uint32(tokensPerFill).join();
-  writeSeconds(writer.tag(3, LengthDelimited), fillSeconds);
-  writer.join();
+  writeWrapped(writer, actionTags.fillInterval, fillSeconds);
+  writeWrapped(writer, actionTags.tokensPerFill, tokensPerFill);
+  writer.number(actionTags.tokensMax, tokensMax);
 }
 
-/** The value of a field, with its length. Source: google.protobuf.Duration. */
-function writeSeconds(writer: BinaryWriter, seconds: number): void {
-  writer.fork().tag(1, Varint).int64(seconds).join();
+/** The seconds of a google.protobuf.Duration, or a google.protobuf.UInt32Value. */
+function writeWrapped(writer: BackwardWriter, tag: number, value: number): void {
+  const end = writer.at;
+  writer.number(actionTags.wrapped, value);
+  writer.message(tag, end);
 }
 
 /** The largest number of a field of 32 bits. */
@@ -176,12 +208,16 @@ type ReadBucketId =
     }
   | { readonly kind: "fault"; readonly fault: BucketIdFault };
 
-/** Reads a bucket id. Source: envoy.service.rate_limit_quota.v3.BucketId. */
-export function readBucketId(id: Uint8Array): ReadBucketId {
+/**
+ * Reads a bucket id, of which each character is a byte.
+ *
+ * Source: envoy.service.rate_limit_quota.v3.BucketId.
+ */
+export function readBucketId(id: string): ReadBucketId {
   if (id.length > bucketIdBytesMax) return { kind: "fault", fault: "id_too_long" };
   let parts: readonly EntryBytes[];
   try {
-    parts = readEntries(id);
+    parts = readEntries(Buffer.from(id, "latin1"));
   } catch {
     return { kind: "fault", fault: "id_unreadable" };
   }

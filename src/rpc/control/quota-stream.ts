@@ -1,16 +1,13 @@
 import type { Cancel } from "../../core/base/clock.js";
 import { cutText } from "../../core/base/text.js";
-import type {
-  BucketReport,
-  DividesQuotas,
-  QuotaSession,
-} from "../../decide/quota/quota-session.js";
+import type { BucketId, DividesQuotas, QuotaSession } from "../../decide/quota/quota-session.js";
 import type {
   BidiAnswers,
   BidiContext,
   BidiReader,
   ServiceHandlers,
 } from "../../wire/grpc/service.js";
+import { BackwardWriter } from "../codec/backward-writer.js";
 import { type ControlStream, type ControlStreams, readMessages } from "../nodes/control-stream.js";
 import { nodeIdCharsMax } from "../nodes/node-identity.js";
 import { decodeUsage, encodeActions, readBucketId, type UsageMessage } from "./quota-messages.js";
@@ -57,16 +54,24 @@ type IgnoredReport =
  * measured on 1.40 (docs/internals/quotas.md).
  */
 export function createQuotaService(parts: QuotaServiceParts): ServiceHandlers {
+  const writer = new BackwardWriter();
   return {
     name: quotaServiceName,
     methods: [
       {
         kind: "bidi",
         name: "StreamRateLimitQuotas",
-        open: (call, answers) => new QuotaStream(parts, { call, answers }).reader,
+        open: (call, answers) => new QuotaStream(parts, { call, answers, writer }).reader,
       },
     ],
   };
+}
+
+interface QuotaStreamTerms {
+  readonly call: BidiContext;
+  readonly answers: BidiAnswers;
+  /** Of all streams. */
+  readonly writer: BackwardWriter;
 }
 
 class QuotaStream {
@@ -74,6 +79,7 @@ class QuotaStream {
   readonly #parts: QuotaServiceParts;
   readonly #stream: ControlStream;
   readonly #session: QuotaSession;
+  readonly #writer: BackwardWriter;
   #secondMs = Number.NEGATIVE_INFINITY;
   #reportCount = 0;
   #isFull = false;
@@ -81,11 +87,9 @@ class QuotaStream {
   #isHeldUp = false;
   #cancelUnread: Cancel = () => {};
 
-  constructor(
-    parts: QuotaServiceParts,
-    { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
-  ) {
+  constructor(parts: QuotaServiceParts, { call, answers, writer }: QuotaStreamTerms) {
     this.#parts = parts;
+    this.#writer = writer;
     const { peer } = call;
     const node = saidNodeOf(call);
     this.#stream = parts.streams.open("quotas", answers, { peer, node });
@@ -93,6 +97,7 @@ class QuotaStream {
     this.#session = parts.quotas.open({
       node: node ?? nodeName(call.metadata("x-forwarded-for")),
       peer,
+      readId: (id) => this.#readId(id),
       wake,
     });
     this.#stream.onOver(() => {
@@ -113,28 +118,29 @@ class QuotaStream {
 
   #take({ domain, usages }: UsageMessage): void {
     this.#stream.hear();
-    const reports: BucketReport[] = [];
-    for (const { id, ...usage } of usages) {
-      if (!this.#isWithinPace()) {
-        this.#parts.onIgnored("too_many");
-        continue;
-      }
-      const read = readBucketId(id);
-      if (read.kind === "fault") this.#parts.onIgnored(read.fault);
-      else reports.push({ key: read.key, id, entries: read.entries, usage });
-    }
-    this.#session.report(domain, reports);
+    const count = this.#countWithinPace(usages.length);
+    for (let i = count; i < usages.length; i += 1) this.#parts.onIgnored("too_many");
+    this.#session.report(domain, count < usages.length ? usages.slice(0, count) : usages);
     this.#send();
   }
 
-  #isWithinPace(): boolean {
+  #readId(id: string): BucketId | undefined {
+    const read = readBucketId(id);
+    if (read.kind === "id") return read;
+    this.#parts.onIgnored(read.fault);
+    return undefined;
+  }
+
+  /** How many of so many more reports are looked at in this second. */
+  #countWithinPace(count: number): number {
     const nowMs = this.#parts.streams.parts.clock.monotonicMs();
     if (nowMs - this.#secondMs >= 1_000) {
       this.#secondMs = nowMs;
       this.#reportCount = 0;
     }
-    this.#reportCount += 1;
-    return this.#reportCount <= bucketReportsPerSecondMax;
+    const within = Math.min(count, bucketReportsPerSecondMax - this.#reportCount);
+    this.#reportCount += within;
+    return within;
   }
 
   /**
@@ -146,7 +152,7 @@ class QuotaStream {
     while (!this.#isFull) {
       const actions = this.#session.takeActions(actionsPerMessageMax);
       if (actions.length === 0) return;
-      if (this.#stream.send(encodeActions(actions))) continue;
+      if (this.#stream.send(encodeActions(actions, this.#writer))) continue;
       this.#isFull = true;
       const { clock } = this.#parts.streams.parts;
       this.#cancelUnread = clock.schedule(unreadMsMax, () => this.#stream.fail("unread"));

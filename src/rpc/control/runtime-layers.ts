@@ -3,6 +3,7 @@ import type { NodeShare, ShareSnapshot } from "../../core/feedback/feedback.js";
 import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
+import { areSameValues, LayerBuilder } from "../nodes/layer-values.js";
 import {
   type BreakerKeys,
   type ClusterKeys,
@@ -35,6 +36,8 @@ export interface LayerNode {
     /** Its share by cluster, where it is known in which clusters it has the service. */
     divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare>;
   };
+  /** Its layer before, if it is known. */
+  readonly ledger?: { readonly sentLayer: NodeLayer | undefined };
 }
 
 /** What an Envoy is told while there is no snapshot: what holds as long as Headgate lives. */
@@ -52,8 +55,10 @@ export function layerOf(
   { snapshot, gates, untilMs }: LayerSnapshot,
   plan: LayerPlan,
 ): NodeLayer {
-  const values = new Map(plan.liveValues);
-  const shares = new Map<string, number>();
+  const likely = node.ledger?.sentLayer ?? plan.last;
+  const values = new LayerBuilder(likely?.values);
+  for (const [key, value] of plan.liveValues) values.set(key, value);
+  const shares = new LayerBuilder(likely?.shares);
   const arePinsContested = contestedPins(plan).length > 0;
   for (const planned of plan.services) {
     const known = snapshot.services.get(planned.name);
@@ -67,14 +72,16 @@ export function layerOf(
     if (held > 0) shares.set(planned.name, held);
   }
   const version = `${snapshot.term}.${snapshot.version}`;
-  return { version, values, shares, ...(untilMs === undefined ? {} : { untilMs }) };
+  const layer = { version, values: values.finish(), shares: shares.finish() };
+  plan.last = layer;
+  return untilMs === undefined ? layer : { ...layer, untilMs };
 }
 
 /**
  * A closed gate is answered by Envoy. One that is half open is left to admission, which draws: were
  * Envoy to draw as well, only the square of what may pass would.
  */
-function shed({ shedKeys }: PlannedService, to: Map<string, LayerValue>): void {
+function shed({ shedKeys }: PlannedService, to: LayerBuilder<LayerValue>): void {
   for (const key of shedKeys) to.set(key, 100);
 }
 
@@ -82,7 +89,7 @@ interface BreakerTerms {
   readonly node: LayerNode;
   readonly planned: PlannedService;
   readonly plan: LayerPlan;
-  readonly values: Map<string, LayerValue>;
+  readonly values: LayerBuilder<LayerValue>;
 }
 
 /**
@@ -138,7 +145,7 @@ function setBreaker(
 function setRetries(
   keys: BreakerKeys,
   { max, retries }: { readonly max: number; readonly retries: PlannedRetries },
-  values: Map<string, LayerValue>,
+  values: LayerBuilder<LayerValue>,
 ): void {
   const part = (ratio: number): number => Math.max(1, Math.ceil(max * ratio));
   if (retries.kind === "fixed") {
@@ -161,7 +168,5 @@ function isWhole(value: number, min: number): boolean {
 
 /** Whether two layers tell an Envoy the same. */
 export function isSameLayer(one: NodeLayer, other: NodeLayer): boolean {
-  if (one.values.size !== other.values.size) return false;
-  for (const [key, value] of one.values) if (other.values.get(key) !== value) return false;
-  return true;
+  return areSameValues(one.values, other.values);
 }

@@ -188,7 +188,8 @@ export class LayerLedger {
   }
 
   #forgetExpired(nowMs: number): void {
-    if (this.#pending.length === 0) return;
+    if (!this.#pending.some(({ endedAtMs, ttlMs }) => nowMs >= (endedAtMs ?? nowMs) + ttlMs))
+      return;
     this.#pending = this.#pending.filter(
       ({ endedAtMs, ttlMs }) => nowMs < (endedAtMs ?? nowMs) + ttlMs,
     );

@@ -3,7 +3,7 @@ import type { GradientFacts } from "../../core/feedback/feedback.js";
 import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
-import { type RawMetric, readMetric } from "./prometheus-reader.js";
+import { type RawMetric, readStatistic, statisticQuantiles } from "./prometheus-reader.js";
 
 /** A counter of a cluster, by what it counts. */
 export type ClusterCounter =
@@ -99,12 +99,23 @@ export const bucketsMax = 256;
 /** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
 type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
 
+/** Owners whose texts are kept once, for all names and Envoys. Above, they are kept anew. */
+export const keptOwnersMax = 10_000;
+
 /** Reads messages of any number of streams. */
 export class MetricsDecoder {
   readonly #names = new NameTable(
     rows.map(({ after }) => after),
-    meaningOf,
+    (name) => this.#meaningOf(name),
   );
+  readonly #owners = new Map<string, string>();
+  readonly #passUnread = (bytes: Buffer, start: number, end: number): true | undefined => {
+    if (bytes[start] !== familyTags.name) return undefined;
+    const nameBytes = bytes[start + 1] ?? 0;
+    const nameEnd = start + 2 + nameBytes;
+    if (nameBytes > 127 || nameBytes < 8 || nameEnd > end) return undefined;
+    return this.#names.isWantedEnd(bytes, nameEnd) ? undefined : true;
+  };
 
   /**
    * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
@@ -120,6 +131,7 @@ export class MetricsDecoder {
     const reading: Reading = { isWanted, samples: [], metricsLeft: metricsMax, node: undefined };
     while (reader.next()) {
       if (reader.tag === familyTags.family) {
+        if (reader.tryPart(this.#passUnread) !== undefined) continue;
         const outerEnd = reader.enter();
         this.#readFamily(reader, reading);
         reader.leave(outerEnd);
@@ -128,6 +140,17 @@ export class MetricsDecoder {
       } else reader.skip();
     }
     return { node: reading.node, samples: reading.samples };
+  }
+
+  #meaningOf(name: string): NameMeaning | undefined {
+    const meaning = meaningOf(name);
+    if (meaning === undefined) return undefined;
+    const { row, owner } = meaning;
+    const kept = this.#owners.get(owner);
+    if (kept !== undefined) return { row, owner: kept };
+    if (this.#owners.size >= keptOwnersMax) this.#owners.clear();
+    this.#owners.set(owner, owner);
+    return meaning;
   }
 
   /** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
@@ -142,7 +165,7 @@ export class MetricsDecoder {
       } else if (reader.tag === familyTags.metric && found !== undefined) {
         to.metricsLeft -= 1;
         if (to.metricsLeft < 0) throw new TooManyFieldsError();
-        const metric = readMetric(reader);
+        const metric = readStatistic(reader);
         const { row, owner } = found;
         const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
         if (sample !== undefined) to.samples.push(sample);
@@ -309,12 +332,19 @@ function readTimes(metric: RawMetric, cluster: string): MetricSample | undefined
   if (summary === undefined) return undefined;
   const { count, sum: sumMs, quantiles } = summary;
   if (!isAmount(count) || !isAmount(sumMs)) return undefined;
-  const valueAt = (wanted: number): number | undefined => {
-    const value = quantiles.find(({ at }) => at === wanted)?.value;
-    return isAmount(value) ? value : undefined;
-  };
-  const found = { minMs: valueAt(0), p50Ms: valueAt(0.5) };
-  return { kind: "quantiles", cluster, stampMs, count, sumMs, ...found };
+  const minMs = valueAt(statisticQuantiles.min, quantiles);
+  const p50Ms = valueAt(statisticQuantiles.median, quantiles);
+  return { kind: "quantiles", cluster, stampMs, count, sumMs, minMs, p50Ms };
+}
+
+function valueAt(
+  wanted: number,
+  quantiles: NonNullable<RawMetric["summary"]>["quantiles"],
+): number | undefined {
+  for (const { at, value } of quantiles) {
+    if (at === wanted) return isAmount(value) ? value : undefined;
+  }
+  return undefined;
 }
 
 function stampOf({ timestampMs }: RawMetric): number {

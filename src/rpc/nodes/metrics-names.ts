@@ -16,19 +16,26 @@ const endBytes = 8;
 interface KeptName<Meaning> {
   readonly bytes: Uint8Array;
   readonly meaning: Meaning | undefined;
+  /** The name that came after it last. Undefined if unknown, and once it is no longer kept. */
+  next: KeptName<Meaning> | undefined;
+  isDropped: boolean;
 }
+
+/** Slots for hashes of endings: four times as many as there are, so that most hold one or none. */
+const endSlotCount = 64;
 
 /**
  * Caches the meaning of statistic names by their bytes. An Envoy sends the same hundreds of names
  * every second, most of which are irrelevant. Decoding each as text was the largest part of the
- * cost.
+ * cost. It sends them in the same order too, so the name that followed last time is compared first.
  */
 export class NameTable<Meaning> {
   readonly #read: (name: string) => Meaning | undefined;
-  readonly #ends: ReadonlySet<number>;
+  readonly #ends: readonly (readonly number[])[];
   /** By a hash of the name. Of two names with the same hash, the later one is kept. */
   readonly #kept = new Map<number, KeptName<Meaning>>();
   #keptBytes = 0;
+  #last: KeptName<Meaning> | undefined;
 
   /**
    * @param ends the endings of relevant names, each at least eight bytes long
@@ -36,38 +43,72 @@ export class NameTable<Meaning> {
    */
   constructor(ends: Iterable<string>, read: (name: string) => Meaning | undefined) {
     this.#read = read;
-    this.#ends = new Set([...ends].map(endOf));
+    const hashes = [...new Set([...ends].map(endOf))];
+    this.#ends = Array.from({ length: endSlotCount }, (_, slot) =>
+      hashes.filter((hash) => slotOf(hash) === slot),
+    );
   }
 
   get keptCount(): number {
     return this.#kept.size;
   }
 
+  /** Whether a name that ends here may be relevant. */
+  isWantedEnd(bytes: Uint8Array, end: number): boolean {
+    const hash = endHash(bytes, end);
+    return this.#ends[slotOf(hash)]?.includes(hash) === true;
+  }
+
   /** Returns the meaning of the name in these bytes. A bound function that can be passed on. */
   readonly find = (bytes: Uint8Array, start: number, end: number): Meaning | undefined => {
     const byteCount = end - start;
+    const last = this.#last;
+    const next = last?.next;
+    if (next?.bytes.length === byteCount && isAt(next.bytes, bytes, start)) {
+      this.#last = next;
+      return next.meaning;
+    }
     if (byteCount < endBytes || byteCount > nameBytesMax) return undefined;
-    if (!this.#ends.has(endHash(bytes, end))) return undefined;
+    if (!this.isWantedEnd(bytes, end)) return undefined;
+    const found = this.#look(bytes, start, end);
+    if (last !== undefined && !last.isDropped) last.next = found;
+    this.#last = found;
+    return found.meaning;
+  };
+
+  #look(bytes: Uint8Array, start: number, end: number): KeptName<Meaning> {
     const hash = hashOf(bytes, start, end);
     const kept = this.#kept.get(hash);
-    const isKnown = kept?.bytes.length === byteCount && isAt(kept.bytes, bytes, start);
-    if (isKnown) return kept.meaning;
+    if (kept?.bytes.length === end - start && isAt(kept.bytes, bytes, start)) return kept;
     const own = bytes.slice(start, end);
     const meaning = this.#read(Buffer.from(own).toString());
-    this.#keep(hash, { bytes: own, meaning });
-    return meaning;
-  };
+    const name = { bytes: own, meaning, next: undefined, isDropped: false };
+    this.#keep(hash, name);
+    return name;
+  }
 
   #keep(hash: number, name: KeptName<Meaning>): void {
     const before = this.#kept.get(hash);
     const bytes = entryBytes + name.bytes.length;
     this.#keptBytes += bytes - (before === undefined ? 0 : entryBytes + before.bytes.length);
+    if (before !== undefined) drop(before);
     if (this.#keptBytes > keptNamesBytesMax) {
+      for (const one of this.#kept.values()) drop(one);
       this.#kept.clear();
       this.#keptBytes = bytes;
     }
     this.#kept.set(hash, name);
   }
+}
+
+/** Else names that are no longer kept would hold each other, one after the other. */
+function drop(name: KeptName<unknown>): void {
+  name.next = undefined;
+  name.isDropped = true;
+}
+
+function slotOf(hash: number): number {
+  return hash & (endSlotCount - 1);
 }
 
 function endOf(name: string): number {

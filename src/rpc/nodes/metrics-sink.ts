@@ -8,6 +8,7 @@ import type {
 import { type ControlStream, type ControlStreams, readMessages } from "./control-stream.js";
 import { type MetricSample, MetricsDecoder, type MetricsMessage } from "./metrics-message.js";
 import type { NodeIdentity } from "./node-identity.js";
+import type { Node } from "./node-registry.js";
 
 /** The full name of the service. Source: envoy/service/metrics/v3/metrics_service.proto. */
 const metricsName = "envoy.service.metrics.v3.MetricsService";
@@ -47,17 +48,18 @@ function openMetrics(
   { call, answers }: { readonly call: BidiContext; readonly answers: BidiAnswers },
 ): BidiReader {
   const stream = parts.streams.open("metrics", answers, call);
-  let known: NodeIdentity | undefined;
+  let node: Node | undefined;
   const isWanted = (cluster: string, said: NodeIdentity | undefined): boolean => {
-    const at = said ?? known;
+    if (node?.signals.follows(cluster) === true) return true;
+    const at = said ?? node?.identity;
     return at === undefined || parts.isClaimed(cluster, at);
   };
   return readMessages({
     stream,
     decode: (bytes) => decoder.decode(bytes, isWanted),
     take: (message) => {
-      known = message.node ?? known;
-      takeMetrics(parts, stream, message);
+      node = stream.meet(message.node);
+      if (node !== undefined) takeMetrics(parts, stream, { node, samples: message.samples });
     },
     onEnd: () => {
       stream.send(emptyAnswer);
@@ -68,17 +70,16 @@ function openMetrics(
 function takeMetrics(
   parts: MetricsSinkParts,
   stream: ControlStream,
-  message: MetricsMessage,
+  { node, samples }: { readonly node: Node; readonly samples: MetricsMessage["samples"] },
 ): void {
-  const node = stream.meet(message.node);
-  if (node === undefined) return;
   stream.claim(node, "metrics");
   const { registry, clock } = parts.streams.parts;
   const isWanted = (sample: MetricSample): boolean => {
-    if (sample.kind === "gradient" || parts.isClaimed(sample.cluster, node.identity)) return true;
+    if (sample.kind === "gradient" || node.signals.follows(sample.cluster)) return true;
+    if (parts.isClaimed(sample.cluster, node.identity)) return true;
     // Envoy also has counters and times by origin and zone, whose names look like clusters.
     if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
     return false;
   };
-  node.signals.addMetrics(message.samples.filter(isWanted), clock.monotonicMs());
+  node.signals.addMetrics(samples.filter(isWanted), clock.monotonicMs());
 }

@@ -54,6 +54,12 @@ export interface NodeRegistryParts extends LayerLedgerParts {
   readonly nodesBytesMax?: number;
 }
 
+/** Reports that are taken in one turn: about a millisecond. */
+export const reportsPerTurn = 500;
+
+/** Clusters whose runtime keys are kept; those of others are made each time. */
+const highKeysMax = 10_000;
+
 /** Maximum number of names of clusters without a service that are kept for display. */
 export const unclaimedClustersMax = 200;
 
@@ -66,6 +72,8 @@ export class NodeRegistry {
   readonly #nodes = new Map<string, Node>();
   readonly #room: NodeRoom;
   readonly #unclaimed = new Set<string>();
+  /** By cluster, the runtime key of its breaker at HIGH. */
+  readonly #highKeys = new Map<string, string>();
   #forgottenIgnoredCount = 0;
 
   constructor(parts: NodeRegistryParts) {
@@ -197,12 +205,40 @@ export class NodeRegistry {
     clusters: ServiceClusters,
     teaches: (service: string) => boolean,
   ): readonly NodeReport[] {
+    const turns = this.takeReportsInTurns(clusters, teaches);
+    for (;;) {
+      const { done, value } = turns.next();
+      if (done === true) return value;
+    }
+  }
+
+  /** As `takeReports`, of some Envoys in each turn, so that nothing waits for all of them. */
+  *takeReportsInTurns(
+    clusters: ServiceClusters,
+    teaches: (service: string) => boolean,
+  ): Generator<undefined, readonly NodeReport[]> {
     this.forgetSilent();
-    const nowMs = this.#parts.nowMs();
-    const { configuredHigh = () => undefined } = this.#parts;
-    return [...this.#nodes.values()].flatMap((node) =>
-      reportsOf(node, { clusters, teaches, configuredHigh, nowMs }),
-    );
+    const { nowMs, configuredHigh = () => undefined } = this.#parts;
+    const highKeyOf = (cluster: string): string => this.#highKeyOf(cluster);
+    const reports: NodeReport[] = [];
+    let turnEnd = reportsPerTurn;
+    for (const node of this.#nodes.values()) {
+      const terms = { clusters, teaches, configuredHigh, highKeyOf, nowMs: nowMs() };
+      for (const report of reportsOf(node, terms)) reports.push(report);
+      if (reports.length < turnEnd) continue;
+      turnEnd = reports.length + reportsPerTurn;
+      yield;
+    }
+    return reports;
+  }
+
+  #highKeyOf(cluster: string): string {
+    const known = this.#highKeys.get(cluster);
+    if (known !== undefined) return known;
+    if (this.#highKeys.size >= highKeysMax) this.#highKeys.clear();
+    const key = breakerKey(cluster, "high", "max_requests");
+    this.#highKeys.set(cluster, key);
+    return key;
   }
 }
 
@@ -247,25 +283,26 @@ interface ReportTerms {
   readonly clusters: ServiceClusters;
   readonly teaches: (service: string) => boolean;
   readonly configuredHigh: (service: string) => number | undefined;
+  readonly highKeyOf: (cluster: string) => string;
   readonly nowMs: number;
 }
 
 function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
-  const { clusters, teaches, configuredHigh, nowMs } = terms;
+  const { clusters, teaches, configuredHigh, highKeyOf, nowMs } = terms;
   const { id: nodeId, owner, signals, ledger, identity: at } = node;
   // The thresholds of its breakers are only known if it gets its layers from here.
   const values = node.claims.has("layers") ? ledger.activeValues(nowMs) : undefined;
   const highThresholdOf = (cluster: string, service: string): number | undefined => {
     if (values === undefined) return undefined;
-    const sent = values.get(breakerKey(cluster, "high", "max_requests"));
+    const sent = values.get(highKeyOf(cluster));
     return typeof sent === "number" ? sent : configuredHigh(service);
   };
   const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
-  // Field by field: a spread was half of the cost.
+  // Field by field, and what is optional afterwards: a spread was half of the cost.
   const reports = reported.map((one): NodeReport => {
     const { service, gradientFacts, highInFlight } = one;
-    const report: NodeReport = {
+    const report: OpenReport = {
       nodeId,
       owner,
       service,
@@ -279,12 +316,9 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
       held: ledger.held(service, nowMs),
       heldAtMs: knownAtMs,
     };
-    if (highInFlight === undefined && gradientFacts === undefined) return report;
-    return {
-      ...report,
-      ...(highInFlight === undefined ? {} : { highInFlight }),
-      ...(gradientFacts === undefined ? {} : { gradientFacts }),
-    };
+    if (highInFlight !== undefined) report.highInFlight = highInFlight;
+    if (gradientFacts !== undefined) report.gradientFacts = gradientFacts;
+    return report;
   });
   const spoken = new Set(reported.map(({ service }) => service));
   for (const service of ledger.services(nowMs)) {
@@ -292,6 +326,8 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   }
   return reports;
 }
+
+type OpenReport = { -readonly [field in keyof NodeReport]: NodeReport[field] };
 
 const noLatency = { count: 0, sumMs: 0 } as const;
 

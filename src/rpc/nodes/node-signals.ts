@@ -69,10 +69,15 @@ const coveredMsMax = 60_000;
 export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
-  readonly #lastRps = new Map<string, number>();
   readonly #clusterShares = new ClusterShares();
-  /** By service, the demand of the clusters that were reported. */
-  #demands: ReadonlyMap<string, readonly ClusterDemand[]> = new Map();
+  /** A share that one cluster has alone, while it is read. */
+  readonly #undivided = new Map<string, NodeShare>();
+  /** By service, its clusters as of the last call of `take`. */
+  #services = new Map<string, FollowedService>();
+  /** What the services were found by; undefined: a cluster has come since. */
+  #foundBy: { readonly clusters: ServiceClusters; readonly at: ProxyGroup } | undefined;
+  /** The cluster that was asked for last: samples of one come in a row. */
+  #last: { readonly name: string; readonly signals: ClusterSignals } | undefined;
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
   #ignoredCount = 0;
@@ -97,6 +102,11 @@ export class NodeSignals {
   /** The reported clusters, each with the time of its last report. */
   *clusters(): Iterable<readonly [string, ClusterSignals]> {
     yield* this.#clusters;
+  }
+
+  /** Whether it belongs to a service, as far as that is known here. */
+  follows(cluster: string): boolean {
+    return this.#last?.name === cluster || this.#clusters.has(cluster);
   }
 
   /** Adds a flush or a part of one. @param samples of clusters of services only */
@@ -148,8 +158,33 @@ export class NodeSignals {
     nowMs: number,
     { at, highThresholdOf }: TakeTerms = noTerms,
   ): readonly ServiceSummary[] {
-    const byService = new Map<string, ClusterSummary[]>();
-    const demands = new Map<string, ClusterDemand[]>();
+    if (this.#foundBy?.clusters !== clusters || this.#foundBy.at !== at) this.#find(clusters, at);
+    const reported: ServiceSummary[] = [];
+    let reportedCount = 0;
+    for (const followed of this.#services.values()) {
+      followed.summaries.length = 0;
+      for (const one of followed.clusters) {
+        const summary = one.signals.take(nowMs, highThresholdOf(one.cluster, followed.service));
+        setDemand(one.demand, summary);
+        if (summary.atMs !== Number.NEGATIVE_INFINITY) followed.summaries.push(summary);
+      }
+      if (followed.summaries.length > 0) reportedCount += 1;
+      else followed.lastRps = 0;
+    }
+    const isOnly = reportedCount === 1;
+    for (const followed of this.#services.values()) {
+      if (followed.summaries.length === 0) continue;
+      const gradientFacts = this.#gradientOf(followed.service, isOnly);
+      reported.push(join(followed, gradientFacts));
+    }
+    return reported;
+  }
+
+  /** Finds the service of each cluster, and forgets the clusters of none. */
+  #find(clusters: ServiceClusters, at: ProxyGroup): void {
+    const before = this.#services;
+    this.#services = new Map();
+    this.#last = undefined;
     for (const [cluster, signals] of this.#clusters) {
       const service = clusters.serviceOf(cluster, at);
       if (service === undefined) {
@@ -158,100 +193,41 @@ export class NodeSignals {
         this.#room.giveBack(bytesOf(cluster));
         continue;
       }
-      const summary = signals.take(nowMs, highThresholdOf(cluster, service));
-      const demand = demandOf(cluster, summary);
-      const known = demands.get(service);
-      if (known === undefined) demands.set(service, [demand]);
-      else known.push(demand);
-      if (summary.atMs === Number.NEGATIVE_INFINITY) continue;
-      const summaries = byService.get(service);
-      if (summaries === undefined) byService.set(service, [summary]);
-      else summaries.push(summary);
+      const known: FollowedService = this.#services.get(service) ?? {
+        service,
+        clusters: [],
+        demands: [],
+        summaries: [],
+        lastRps: before.get(service)?.lastRps ?? 0,
+      };
+      this.#services.set(service, known);
+      const demand = { cluster, demand: 0, highDemand: 0 };
+      known.clusters.push({ cluster, signals, demand });
+      known.demands.push(demand);
     }
-    for (const service of this.#lastRps.keys()) {
-      if (!byService.has(service)) this.#lastRps.delete(service);
+    for (const service of before.keys()) {
+      if (!this.#services.has(service)) this.#clusterShares.forget(service);
     }
-    for (const service of this.#demands.keys()) {
-      if (!demands.has(service)) this.#clusterShares.forget(service);
-    }
-    this.#demands = demands;
-    const isOnly = byService.size === 1;
-    const reported: ServiceSummary[] = [];
-    for (const [service, summaries] of byService) {
-      const gradientFacts = this.#gradientOf(service, isOnly);
-      reported.push(this.#join(summaries, { service, gradientFacts }));
-    }
-    return reported;
+    this.#foundBy = { clusters, at };
   }
 
   /** The number of clusters for a service, as far as reported; at least one. */
   clusterCount(service: string): number {
-    return Math.max(1, this.#demands.get(service)?.length ?? 1);
+    return Math.max(1, this.#services.get(service)?.clusters.length ?? 1);
   }
 
   /**
    * Divides a share of a service among the clusters of this Envoy. Empty if it has reported none,
-   * for example because it reports to another replica.
+   * for example because it reports to another replica. The result holds until the next call.
    */
   divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare> {
-    const demands = this.#demands.get(service) ?? [];
-    const [only] = demands;
-    if (only === undefined) return new Map();
-    if (demands.length === 1) return new Map([[only.cluster, share]]);
-    return this.#clusterShares.divide(service, share, demands);
-  }
-
-  #join(
-    summaries: readonly ClusterSummary[],
-    { service, gradientFacts }: Pick<ServiceSummary, "service" | "gradientFacts">,
-  ): ServiceSummary {
-    const [only] = summaries;
-    if (only !== undefined && summaries.length === 1) {
-      const { atMs, inFlight, highInFlight, latency, errorCount, dropCount, overflowCount } = only;
-      const rps = this.#rpsOf(service, summaries);
-      return {
-        service,
-        atMs,
-        inFlight,
-        highInFlight,
-        rps,
-        latency,
-        errorCount,
-        dropCount,
-        overflowCount,
-        gradientFacts,
-      };
-    }
-    const sum = (of: (summary: ClusterSummary) => number): number =>
-      summaries.reduce((total, summary) => total + of(summary), 0);
-    return {
-      service,
-      gradientFacts,
-      atMs: Math.max(...summaries.map(({ atMs }) => atMs)),
-      inFlight: sum(({ inFlight }) => inFlight),
-      highInFlight: summaries.every(({ highInFlight }) => highInFlight !== undefined)
-        ? sum(({ highInFlight = 0 }) => highInFlight)
-        : undefined,
-      rps: this.#rpsOf(service, summaries),
-      latency: joinLatencies(summaries.map(({ latency }) => latency)),
-      errorCount: sum(({ errorCount }) => errorCount),
-      dropCount: sum(({ dropCount }) => dropCount),
-      overflowCount: sum(({ overflowCount }) => overflowCount),
-    };
-  }
-
-  /** The rate over the reported time. If no time was reported, the previous rate. */
-  #rpsOf(service: string, summaries: readonly ClusterSummary[]): number {
-    let rps = 0;
-    let isReported = false;
-    for (const { endedCount, coveredMs } of summaries) {
-      if (coveredMs <= 0) continue;
-      isReported = true;
-      rps += (endedCount / coveredMs) * 1_000;
-    }
-    if (!isReported) return this.#lastRps.get(service) ?? 0;
-    this.#lastRps.set(service, rps);
-    return rps;
+    const followed = this.#services.get(service);
+    const [only] = followed?.clusters ?? [];
+    if (followed === undefined || only === undefined) return noShares;
+    const { demands } = followed;
+    if (demands.length > 1) return this.#clusterShares.divide(service, share, demands);
+    this.#undivided.clear();
+    return this.#undivided.set(only.cluster, share);
   }
 
   /** Assigns a listener's controller to the service of the same name, or to the only service. */
@@ -290,11 +266,19 @@ export class NodeSignals {
   }
 
   #clusterOf(name: string): ClusterSignals | undefined {
+    if (this.#last?.name === name) return this.#last.signals;
+    const signals = this.#findCluster(name);
+    this.#last = signals && { name, signals };
+    return signals;
+  }
+
+  #findCluster(name: string): ClusterSignals | undefined {
     const known = this.#clusters.get(name);
     if (known !== undefined || this.#clusters.size >= clustersPerNodeMax) return known;
     if (!this.#takeRoom(name)) return undefined;
     const signals = new ClusterSignals();
     this.#clusters.set(name, signals);
+    this.#foundBy = undefined;
     return signals;
   }
 
@@ -309,15 +293,84 @@ function bytesOf(name: string): number {
   return followedBytes + 2 * name.length;
 }
 
+/** A service that an Envoy has clusters for. It lasts, so that a second leaves nothing behind. */
+interface FollowedService {
+  readonly service: string;
+  readonly clusters: FollowedCluster[];
+  /** Those of the clusters, in their order. */
+  readonly demands: ClusterDemand[];
+  /** Of clusters that have reported, in one call of `take`. */
+  readonly summaries: ClusterSummary[];
+  /** 0: unknown. */
+  lastRps: number;
+}
+
+interface FollowedCluster {
+  readonly cluster: string;
+  readonly signals: ClusterSignals;
+  readonly demand: OpenDemand;
+}
+
+type OpenDemand = { -readonly [field in keyof ClusterDemand]: ClusterDemand[field] };
+
+const noShares: ReadonlyMap<string, NodeShare> = new Map();
+
+function join(followed: FollowedService, gradientFacts: GradientFacts | undefined): ServiceSummary {
+  const { service, summaries } = followed;
+  const rps = rpsOf(followed);
+  const [only] = summaries;
+  if (only !== undefined && summaries.length === 1) {
+    const { atMs, inFlight, highInFlight, latency, errorCount, dropCount, overflowCount } = only;
+    return {
+      service,
+      atMs,
+      inFlight,
+      highInFlight,
+      rps,
+      latency,
+      errorCount,
+      dropCount,
+      overflowCount,
+      gradientFacts,
+    };
+  }
+  const sum = (of: (summary: ClusterSummary) => number): number =>
+    summaries.reduce((total, summary) => total + of(summary), 0);
+  return {
+    service,
+    gradientFacts,
+    atMs: Math.max(...summaries.map(({ atMs }) => atMs)),
+    inFlight: sum(({ inFlight }) => inFlight),
+    highInFlight: summaries.every(({ highInFlight }) => highInFlight !== undefined)
+      ? sum(({ highInFlight = 0 }) => highInFlight)
+      : undefined,
+    rps,
+    latency: joinLatencies(summaries.map(({ latency }) => latency)),
+    errorCount: sum(({ errorCount }) => errorCount),
+    dropCount: sum(({ dropCount }) => dropCount),
+    overflowCount: sum(({ overflowCount }) => overflowCount),
+  };
+}
+
+/** The rate over the reported time. If no time was reported, the previous rate. */
+function rpsOf(followed: FollowedService): number {
+  let rps = 0;
+  let isReported = false;
+  for (const { endedCount, coveredMs } of followed.summaries) {
+    if (coveredMs <= 0) continue;
+    isReported = true;
+    rps += (endedCount / coveredMs) * 1_000;
+  }
+  if (isReported) followed.lastRps = rps;
+  return followed.lastRps;
+}
+
 /** Computed as `core/feedback/feedback-nodes` does for all clusters of a service. */
-function demandOf(cluster: string, summary: ClusterSummary): ClusterDemand {
+function setDemand(to: OpenDemand, summary: ClusterSummary): void {
   const { inFlight, highInFlight = 0, overflowCount, endedCount } = summary;
   const demand = Math.max(inFlight, Math.min(1, overflowCount));
-  return {
-    cluster,
-    demand: demand * (1 + overflowCount / Math.max(1, endedCount)),
-    highDemand: highInFlight,
-  };
+  to.demand = demand * (1 + overflowCount / Math.max(1, endedCount));
+  to.highDemand = highInFlight;
 }
 
 /** Envoy reports clusters that it never used, which its metrics do not include. */

@@ -1,10 +1,42 @@
 import { assert } from "../../core/base/errors.js";
 
-/** Bytes of the first slab of a connection: one that says little costs little. */
+/** Bytes of the first slab: a server that says little costs little. */
 const slabBytesMin = 4_096;
 
 /** Slabs double up to this: one allocation for hundreds of answers. */
 const slabBytesMax = 65_536;
+
+/** A slab with less room than this is left to the writes that lie in it. */
+const restBytesMin = 512;
+
+/** Slabs with room that are kept for the next write: as many connections write in one turn. */
+const restsMax = 16;
+
+/**
+ * Memory that the connections of one server write into. A connection has a slab of its own only
+ * while something is to be written: with one for good, a thousand that are written to once a second
+ * held 33 MB.
+ */
+export class OutputSlabs {
+  readonly #rests: { readonly slab: Buffer; readonly start: number }[] = [];
+  #bytes = slabBytesMin;
+
+  /** Memory with room for so many bytes, for whoever asks alone. */
+  lend(count: number): { readonly slab: Buffer; readonly start: number } {
+    const rest = this.#rests.pop();
+    if (rest !== undefined && rest.slab.length - rest.start >= count) return rest;
+    let bytes = this.#bytes;
+    while (bytes < count) bytes *= 2;
+    this.#bytes = Math.min(slabBytesMax, this.#bytes * 2);
+    return { slab: Buffer.allocUnsafeSlow(bytes), start: 0 };
+  }
+
+  /** Takes back what is behind the bytes that were written. */
+  giveBack(slab: Buffer, start: number): void {
+    if (slab.length - start < restBytesMin || this.#rests.length >= restsMax) return;
+    this.#rests.push({ slab, start });
+  }
+}
 
 /**
  * What is to be written to a socket next. Everything that becomes ready in a turn is appended here
@@ -14,13 +46,15 @@ const slabBytesMax = 65_536;
  * It grows as far as it is written to: who writes looks at `length` and stops in time.
  */
 export class OutputBuffer {
-  #slab: Buffer;
+  readonly #slabs: OutputSlabs;
+  #slab = noSlab;
   /** Where the bytes begin that were not taken yet. */
   #start = 0;
   #end = 0;
 
-  constructor() {
-    this.#slab = Buffer.allocUnsafeSlow(slabBytesMin);
+  /** @param slabs shared with other connections. Default its own */
+  constructor(slabs = new OutputSlabs()) {
+    this.#slabs = slabs;
   }
 
   /** Bytes that were written and not taken. */
@@ -31,7 +65,10 @@ export class OutputBuffer {
   /** Hands out what was written; the bytes are the caller's and never change again. */
   take(): Buffer {
     const taken = this.#slab.subarray(this.#start, this.#end);
-    this.#start = this.#end;
+    this.#slabs.giveBack(this.#slab, this.#end);
+    this.#slab = noSlab;
+    this.#start = 0;
+    this.#end = 0;
     return taken;
   }
 
@@ -137,18 +174,19 @@ export class OutputBuffer {
     slab[at + 3] = value;
   }
 
-  /** A new slab with room for so many bytes more; what was not taken moves to its beginning. */
+  /** Memory with room for so many bytes more; what was not taken moves there. */
   #grow(count: number): void {
     const kept = this.length;
-    let bytes = Math.min(slabBytesMax, this.#slab.length * 2);
-    while (bytes < kept + count) bytes *= 2;
-    const slab = Buffer.allocUnsafeSlow(bytes);
-    this.#slab.copy(slab, 0, this.#start, this.#end);
+    // Twice what is kept: else each write more of a long output would move all of it again.
+    const { slab, start } = this.#slabs.lend(2 * kept + count);
+    this.#slab.copy(slab, start, this.#start, this.#end);
     this.#slab = slab;
-    this.#start = 0;
-    this.#end = kept;
+    this.#start = start;
+    this.#end = start + kept;
   }
 }
+
+const noSlab: Buffer = Buffer.alloc(0);
 
 /** Up to so many bytes a loop is faster than a call that leaves JavaScript. */
 const loopBytesMax = 32;

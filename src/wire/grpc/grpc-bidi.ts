@@ -167,7 +167,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
         this.#handOver(message);
       } else if (read === "partial") {
         // What was read may have been large, and the call may stay open for long.
-        if (this.#waitingBytes === 0) this.#waiting = undefined;
+        if (this.#waitingBytes === 0) this.#closeWaiting();
         this.#watchPartial();
         this.#payWindow();
         if (this.#hasEnded) this.#tellEnd();
@@ -215,7 +215,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
 
   /** Keeps what cannot be handed over yet; answers false when that ended the call. */
   #keep(bytes: Uint8Array): boolean {
-    this.#waiting ??= new MessageReader(this.#bytesMax);
+    this.#waiting ??= new MessageReader(this.#bytesMax, this.connection.parts.spareBuffers);
     if (!this.connection.hasRoom(bytes.length)) {
       this.#refuseLarge(noRoom);
       return false;
@@ -251,8 +251,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     return true;
   }
 
-  #drop(): void {
+  #closeWaiting(): void {
+    // The message in work may be a view of it.
+    if (!this.#isWorking && !this.#isHandingOver) this.#waiting?.close();
     this.#waiting = undefined;
+  }
+
+  #drop(): void {
+    this.#closeWaiting();
     this.#count();
     this.#forgetPartial();
   }

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 import type { Peer } from "../../core/base/peer.js";
 import type { HeaderFields, ServerStream } from "../base/http2.js";
 import type { CallHead } from "./grpc-head.js";
-import { messageHeadBytes } from "./grpc-message.js";
+import { messageHeadBytes, type SpareBuffers } from "./grpc-message.js";
 import type { PartialBytes } from "./partial-bytes.js";
 import { type MappedThrow, messageBytesMax, type ServiceHandlers } from "./service.js";
 
@@ -12,6 +12,8 @@ export interface NativeServerParts {
   readonly clock: Clock;
   /** The largest message that is taken, in bytes. Default `messageBytesMax`. */
   readonly receivedBytesMax?: number;
+  /** For messages of streams, where handlers keep nothing of them. Default new memory for each. */
+  readonly spareBuffers?: SpareBuffers;
   /** Told of every value thrown by a handler that no failure of the environment explains. */
   readonly onBug: (thrown: unknown) => void;
   /** Whether calls may have waited long before we read them. */

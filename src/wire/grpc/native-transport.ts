@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Random } from "../../core/base/clock.js";
 import { type Peer, unknownPeer } from "../../core/base/peer.js";
 import type { Http2ErrorCode } from "../base/http2-error.js";
+import { OutputSlabs } from "../base/output-buffer.js";
 import { type ConnectionEnd, Http2Connection } from "../http2/http2-connection.js";
 import type { NativeServerParts } from "./grpc-context.js";
 import { NativeServer } from "./native-server.js";
@@ -29,6 +30,7 @@ export class NativeTransport {
   readonly #parts: NativeTransportParts;
   readonly #server: NativeServer;
   readonly #connections = new Set<Http2Connection>();
+  readonly #slabs = new OutputSlabs();
   #isClosing = false;
   #whenEmpty: (() => void) | undefined;
 
@@ -66,6 +68,7 @@ export class NativeTransport {
       clock,
       random,
       scheduleFlush,
+      slabs: this.#slabs,
       ageMsMax: this.#parts.connectionAgeMsMax,
       ageGraceMs: this.#parts.connectionAgeGraceMs,
     });

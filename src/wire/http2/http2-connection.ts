@@ -2,6 +2,7 @@ import type { Clock, Random } from "../../core/base/clock.js";
 import type { StreamAcceptor } from "../base/http2.js";
 import { Http2Error, type Http2ErrorCode, http2ErrorCodes } from "../base/http2-error.js";
 import { outputBytesMax } from "../base/http2-limits.js";
+import type { OutputSlabs } from "../base/output-buffer.js";
 import {
   ConnectionLifetime,
   type CutReason,
@@ -52,6 +53,8 @@ interface Http2ConnectionParts {
    * leaves in one write. The process's queue of microtasks or next ticks.
    */
   readonly scheduleFlush: (run: () => void) => void;
+  /** Memory that it writes into, with other connections. Default its own. */
+  readonly slabs?: OutputSlabs;
   /** Age at which the peer is asked to go, plus or minus 10 %. */
   readonly ageMsMax: number;
   /** How long its streams may still take then; they are cut after that. */
@@ -85,7 +88,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
   constructor(socket: ByteStream, parts: Http2ConnectionParts) {
     this.#socket = socket;
     this.#parts = parts;
-    this.#session = new Http2Session(parts.acceptor, this);
+    this.#session = new Http2Session(parts.acceptor, this, parts.slabs);
     // Connections that were opened together must not all come back together.
     const ageMs = parts.ageMsMax * (0.9 + 0.2 * parts.random.next());
     const age = { ageMs, graceMs: parts.ageGraceMs };

@@ -9,7 +9,7 @@ import {
 import type { HeaderFields, StreamAcceptor } from "../base/http2.js";
 import { connectionError, type Http2ErrorCode, http2ErrorCodes } from "../base/http2-error.js";
 import { connectionWindowBytes, streamCountMax, streamWindowBytes } from "../base/http2-limits.js";
-import { OutputBuffer } from "../base/output-buffer.js";
+import { OutputBuffer, type OutputSlabs } from "../base/output-buffer.js";
 import { HeaderBlock } from "../hpack/header-block.js";
 import { HpackDecoder, headerFieldsMax, headerListBytesMax } from "../hpack/hpack-decoder.js";
 import { HpackEncoder } from "../hpack/hpack-encoder.js";
@@ -51,9 +51,9 @@ const leavePing = 2;
  * Source: RFC 9113.
  */
 export class Http2Session implements FrameSink {
-  readonly output = new OutputBuffer();
+  readonly output: OutputBuffer;
   readonly #host: SessionHost;
-  readonly #writer = new FrameWriter(this.output);
+  readonly #writer: FrameWriter;
   readonly #reader = FrameReader.ofClient(this);
   readonly #rates = new FrameRates();
   readonly #block = new HeaderBlock();
@@ -72,11 +72,13 @@ export class Http2Session implements FrameSink {
   #checkedFields: HeaderFields | undefined;
   #check: RequestCheck = { kind: "malformed" };
 
-  constructor(acceptor: StreamAcceptor, host: SessionHost) {
+  constructor(acceptor: StreamAcceptor, host: SessionHost, slabs?: OutputSlabs) {
     this.#host = host;
+    this.output = new OutputBuffer(slabs);
     const encoder = new HpackEncoder();
     this.#settings = new PeerSettings(encoder);
-    const writer = this.#writer;
+    const writer = new FrameWriter(this.output);
+    this.#writer = writer;
     this.#streams = new StreamTable({ writer, encoder, rates: this.#rates, acceptor, host });
     writer.settings([
       [settingIds.maxConcurrentStreams, streamCountMax],

@@ -8,7 +8,8 @@ import type {
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { AccountView, BudgetAdministration, TopUpView } from "../budget-parts.js";
-import { demandPart, domainOfBudget } from "../call.js";
+import { domainOfBudget } from "../budget-parts.js";
+import { demandPart } from "../call.js";
 import { policyOf } from "../key-methods.js";
 import { durationOf, encodeUnit, timeOf, wideOf } from "../messages.js";
 import { type AccountSums, usedRatioOf } from "./account-sums.js";

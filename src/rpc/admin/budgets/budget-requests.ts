@@ -4,10 +4,12 @@ import { auditEntry, reasonCharsMax } from "../../../core/base/audit-entry.js";
 import { textLengthMax } from "../../../decide/rate-limit/query.js";
 import type { AccountSelector } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { AccountPart, BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
-import { actorOf, callerOf, demandRole, domainOfBudget, notFound } from "../call.js";
-import { AdminFailure } from "../failures.js";
-import { keyNameBounds, policyOf } from "../key-methods.js";
+import { domainOfBudget } from "../budget-parts.js";
+import { actorOf, callerOf, demandRole } from "../call.js";
+import { AdminFailure, notFound } from "../failures.js";
+import { policyOf } from "../key-methods.js";
 import type { RequestReader } from "../request-reader.js";
+import { keyNameBounds } from "../request-reader.js";
 import type { AdminServiceParts } from "../service-parts.js";
 
 /** What this service is made of. */

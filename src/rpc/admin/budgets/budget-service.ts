@@ -11,10 +11,10 @@ import {
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 import { demandPart } from "../call.js";
-import { keyNameBounds, policyOf } from "../key-methods.js";
+import { policyOf } from "../key-methods.js";
 import { wideOf } from "../messages.js";
 import { badToken, cursorToken, pageRule, pageToken, readCursor, readPageToken } from "../pages.js";
-import { RequestReader } from "../request-reader.js";
+import { keyNameBounds, RequestReader } from "../request-reader.js";
 import { type RankedPlace, rankAccounts } from "./account-ranking.js";
 import { BudgetSums, usedRatioOf } from "./account-sums.js";
 import { encodeAccount, encodeBudget, encodeSums, encodeTopUp } from "./budget-messages.js";

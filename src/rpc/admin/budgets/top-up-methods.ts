@@ -5,12 +5,11 @@ import type { TopUp } from "../../../core/budgets/top-up.js";
 import type { BudgetService } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { BudgetAdministration, TopUpView } from "../budget-parts.js";
-import { actorOf, demandPart, notFound } from "../call.js";
-import { AdminFailure } from "../failures.js";
-import { keyNameBounds } from "../key-methods.js";
+import { actorOf, demandPart } from "../call.js";
+import { AdminFailure, notFound } from "../failures.js";
 import { conflict } from "../override-methods.js";
 import { nextOf, pageRule, pageToken, readPageToken } from "../pages.js";
-import { RequestReader } from "../request-reader.js";
+import { keyNameBounds, RequestReader } from "../request-reader.js";
 import { encodeAccount, encodeTopUp } from "./budget-messages.js";
 import {
   type BudgetServiceParts,

@@ -8,12 +8,12 @@ import type {
   UsageRowSchema,
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import type { BudgetAdministration, UsageView } from "../budget-parts.js";
-import { demandPart, notFound, serviceFilter } from "../call.js";
-import { AdminFailure } from "../failures.js";
-import { keyNameBounds, policyOf } from "../key-methods.js";
+import { demandPart, serviceFilter } from "../call.js";
+import { AdminFailure, notFound } from "../failures.js";
+import { policyOf } from "../key-methods.js";
 import { wideOf } from "../messages.js";
 import { badToken, cursorToken, readCursor } from "../pages.js";
-import { RequestReader } from "../request-reader.js";
+import { keyNameBounds, RequestReader } from "../request-reader.js";
 import { type BudgetServiceParts, demandBudget, visibleBudgets } from "./budget-requests.js";
 
 /** The most days of one call. */

@@ -15,8 +15,8 @@ import {
 } from "../../../gen/headgate/admin/v1/admin_pb.js";
 import { budgetService } from "../budgets/budget-service.js";
 import { adminCallKey } from "../call.js";
-import { explainMethod } from "../explain-method.js";
-import { codeName, toConnectError } from "../failures.js";
+import { codeName, toConnectError } from "../connect-errors.js";
+import { explainMethod } from "../explain/explain-method.js";
 import { fleetService } from "../fleet-service.js";
 import { keyMethods } from "../key-methods.js";
 import { adminMessageBytesMax, policyMessageBytesMax, replayMessageBytesMax } from "../methods.js";

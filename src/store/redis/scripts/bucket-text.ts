@@ -1,75 +1,44 @@
-import { levelUnitsMax } from "../../../core/limits/bucket.js";
 import { exactText } from "./exact-text.js";
 
 /** How much longer than it needs a key is kept: this part of the need, and `keptLongerMs`. */
-export const keptLongerRatio = 0.25;
+const keptLongerRatio = 0.25;
 
 /** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
-export const keptLongerMs = 1_000;
+const keptLongerMs = 1_000;
 
 /** A drain time counts as at most this, about 35 years; as in `core/limits/gcra`. */
-export const drainTimeMsMax = 2 ** 50 / 1_000;
+const drainTimeMsMax = 2 ** 50 / 1_000;
 
 /**
- * Reading and keeping buckets of any kind, in Lua: a part of the take script, whose `values` hold
- * them by position of their key, as they are packed, and `expiresAt` what becomes of those that
- * were changed.
+ * Reading and keeping any bucket, in Lua: a part of the take script, whose `stored` holds three
+ * numbers of each key: level, time and expiry. `keptBy` says how its expiry follows from the level.
  */
 export const bucketsText = `
-local function packEmpty() return pack('<ddd', 0, nowUs, 0) end
-
--- Keeps a bucket as it is now until it has drained, or its window has ended, and says how it is
--- packed, and until when. One that does not drain is left as others stored it.
-
-local function keep(k, level, expiresMs, hits, period, untilUs)
-  if hits == 0 then return pack('<ddd', level, nowUs, 0), expiresMs end
-  if level == 0 then
-    values[k], expiresAt[k] = false, forgotten
-    return packEmpty(), 0
-  end
-  local spanMs
-  if untilUs then
-    spanMs = (untilUs - nowUs) / 1000
-  else
-    spanMs = level / (hits * unitsPerHit) * period / 1000
-    if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
-  end
-  if nowMs + spanMs + 1 > expiresMs then
-    expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
-    expiresMs = expiresMs - expiresMs % 1
-    expiresAt[k] = expiresMs
-  elseif not expiresAt[k] then
-    expiresAt[k] = unchanged
-  end
-  local value = pack('<ddd', level, nowUs, expiresMs)
-  values[k] = value
-  return value, expiresMs
-end
-
--- A key's level now, until when it is kept, and its bucket as packed, if it has any. A time in the
--- future, where the clock stepped back, becomes now, and that is kept whatever is decided.
-
 local floorMulDiv
 
-local function read(k, hits, period, fromUs, untilUs)
-  local value = values[k]
-  if not value then return 0, 0 end
-  local level, tUs, expiresMs
-  if #value == 24 then level, tUs, expiresMs = unpackStruct('<ddd', value) end
-  if not (level and level >= 0 and level <= ${levelUnitsMax} and level % 1 == 0
-    and tUs >= 0 and tUs <= 9007199254740991 and tUs % 1 == 0) then
-    values[k], badCount = false, badCount + 1
-    return 0, 0
-  end
+-- Keeps a level as of now. One that does not drain is left as others stored it.
+
+local function keep(k, i, level)
+  if drainOf[i] == 0 then return end
+  stored[3 * k - 2], stored[3 * k - 1], keptBy[k] = level, nowUs, keptByOf[i]
+end
+
+-- The level of a key now, by the limit of a charge; and its bucket, as level and time. A time in
+-- the future, where the clock stepped back, becomes now, and that is kept whatever is decided.
+
+local function read(k, i)
+  local level, tUs, drain, fromUs = stored[3 * k - 2], stored[3 * k - 1], drainOf[i], fromOf[i]
   if tUs > nowUs then
-    value, expiresMs = keep(k, level, 0, hits, period, untilUs)
-    return level, expiresMs, value
+    -- Its expiry is as much too late.
+    stored[3 * k] = 0
+    keep(k, i, level)
+    return level, level, nowUs
   end
-  if fromUs then return tUs < fromUs and 0 or level, expiresMs, value end
-  local elapsed, drain = nowUs - tUs, hits * unitsPerHit
+  if fromUs then return tUs < fromUs and 0 or level, level, tUs end
+  local elapsed, period = nowUs - tUs, periodOf[i]
   local product = elapsed * drain
   local drained = product / period
-  if drained >= level + 4 then return 0, expiresMs, value end
+  if drained >= level + 4 then return 0, level, tUs end
   if product <= 9007199254740991 then
     drained = drained - drained % 1
     if drained > level then drained = level end
@@ -80,6 +49,32 @@ ${exactText}
     end)()
     drained = floorMulDiv(elapsed, drain, period, level)
   end
-  return level - drained, expiresMs, value
+  return level - drained, level, tUs
+end
+`;
+
+/**
+ * Writes the keys that were changed, each kept until it has drained, or its window has ended. An
+ * empty one is deleted.
+ */
+export const writeBucketsText = `
+for k = 1, keyCount do
+  local by = keptBy[k]
+  if by then
+    local level, expiresMs = stored[3 * k - 2], stored[3 * k]
+    if level == 0 then
+      call('DEL', keys[k])
+    else
+      local spanMs = by < 0 and -by or level * by
+      if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
+      if nowMs + spanMs + 1 <= expiresMs then
+        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'KEEPTTL')
+      else
+        expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
+        expiresMs = expiresMs - expiresMs % 1
+        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'PXAT', expiresMs)
+      end
+    end
+  end
 end
 `;

@@ -16,45 +16,35 @@ end
 
 /**
  * Decides requests of any kind, each asked once, as `decideRequest` of `core/limits/gcra` does: a
- * part of the take script. It is made when the first one comes that is not plain: most batches
- * need none of this.
+ * part of the take script, which has read the charges by then. It is made when the first one comes
+ * that needs it: most batches need none of this.
  */
 export const lawText = `
-  -- The charges of the request in hand, by position in it, and what was found for them.
-
-  local keyOf, flagsOf, hitsOf, burstOf, periodOf, costOf = {}, {}, {}, {}, {}, {}
-  local isOver, result = {}, {}
+  local isOver, resultLevel, resultUs = {}, {}, {}
 
   -- The drafts of the request in hand, by position of their key.
 
-  local openedFor, base, expiresMs, levelNow, level, isTouched = {}, {}, {}, {}, {}, {}
+  local openedFor, baseLevel, baseUs, levelNow, level, isTouched = {}, {}, {}, {}, {}, {}
   local request = 0
 
-  -- The window that a charge counts in, where it does: from when on, and until when.
+  -- For which request the key of the limit that was carried last has been read.
 
-  local fromOf, untilOf = {}, {}
+  local readFor = {}
 
-  -- Of a carried limit, the position of the key of the one that was carried last, and its expiry.
-
-  local lastOf, lastExpiresMs, readFor = {}, {}, {}
-  ${windowText}
   local function openDraft(i)
     local k = keyOf[i]
     if openedFor[k] == request then return false end
     openedFor[k] = request
-    levelNow[k], expiresMs[k], base[k] = read(k, hitsOf[i], periodOf[i], fromOf[i], untilOf[i])
+    levelNow[k], baseLevel[k], baseUs[k] = read(k, i)
     local last = lastOf[i]
     if last and readFor[last] == request then
       lastOf[i] = nil
     elseif last then
-      local lastLevel
       readFor[last] = request
-      lastLevel, lastExpiresMs[i] = read(last, hitsOf[i], periodOf[i], fromOf[i], untilOf[i])
-      lastLevel = math.min(lastLevel, burstOf[i] * unitsPerHit)
+      local lastLevel = math.min(read(last, i), burstOf[i])
       if levelNow[k] == 0 and lastLevel > 0 then
-        levelNow[k] = lastLevel
-        base[k], expiresMs[k] =
-          keep(k, lastLevel, expiresMs[k], hitsOf[i], periodOf[i], untilOf[i])
+        levelNow[k], baseLevel[k], baseUs[k] = lastLevel, lastLevel, nowUs
+        keep(k, i, lastLevel)
       end
     end
     level[k], isTouched[k] = levelNow[k], false
@@ -67,12 +57,15 @@ export const lawText = `
 
   local function noteBucket(i)
     local k = keyOf[i]
-    result[i] = isTouched[k] and pack('<ddd', level[k], nowUs, 0) or base[k] or packEmpty()
+    if isTouched[k] then
+      resultLevel[i], resultUs[i] = level[k], nowUs
+    else
+      resultLevel[i], resultUs[i] = baseLevel[k], baseUs[k]
+    end
   end
 
   local function evaluate(i)
-    local k, flags = keyOf[i], flagsOf[i]
-    local burst, cost = burstOf[i] * unitsPerHit, costOf[i] * unitsPerHit
+    local k, flags, burst, cost = keyOf[i], flagsOf[i], burstOf[i], costOf[i]
     local over = false
     if flags % 8 >= 4 then
       touch(k, math.max(0, level[k] - cost))
@@ -126,41 +119,24 @@ export const lawText = `
     return 0
   end
 
-  -- Decides the request at this place of the batch, and says where the next one begins.
-
-  return function(at)
+  return function(count)
     request = request + 1
-    local count
-    count, at = unpackStruct('<I2xxxxxx', batch, at)
     local firsts = {}
     for i = 1, count do
-      keyOf[i], flagsOf[i], hitsOf[i], burstOf[i], periodOf[i], costOf[i], at =
-        unpackStruct('<I2BI4ddd', batch, at)
-      fromOf[i], untilOf[i], lastOf[i] = nil, nil, nil
-      if flagsOf[i] % 64 >= 32 then
-        local startUs, endUs, nextEndUs
-        startUs, endUs, nextEndUs, at = unpackStruct('<ddd', batch, at)
-        fromOf[i], untilOf[i] = windowAt(startUs, endUs, nextEndUs)
-      end
-      if flagsOf[i] >= 128 then lastOf[i], at = unpackStruct('<I2', batch, at) end
       if openDraft(i) then firsts[#firsts + 1] = i end
     end
-    local granted = decide(count)
+    out[outCount + 1] = decide(count)
     for _, i in ipairs(firsts) do
       local k = keyOf[i]
       if isTouched[k] then
-        keep(k, level[k], expiresMs[k], hitsOf[i], periodOf[i], untilOf[i])
-        local last = lastOf[i]
-        if last then keep(last, level[k], lastExpiresMs[i], hitsOf[i], periodOf[i], untilOf[i]) end
+        keep(k, i, level[k])
+        if lastOf[i] then keep(lastOf[i], i, level[k]) end
       end
     end
-    reply[replyCount + 1] = pack('<I4', granted)
-    replyCount = replyCount + 1
     for i = 1, count do
-      reply[replyCount + 2 * i - 1] = isOver[i] and '\\1' or '\\0'
-      reply[replyCount + 2 * i] = result[i]
+      out[outCount + 2 * i] = isOver[i] and -1 - resultLevel[i] or resultLevel[i]
+      out[outCount + 2 * i + 1] = resultUs[i]
     end
-    replyCount = replyCount + 2 * count
-    return at
+    outCount = outCount + 2 * count + 1
   end
 `;

@@ -16,13 +16,13 @@ interface PackedBatch {
   readonly keys: readonly LimitKey[];
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
-   * many requests it stands for (uint16): itself and, where it is plain, those behind it that
-   * differ in nothing but their keys. With one charge, these are the next ones; with several, the
-   * positions of each such request's keys (uint16 each) follow the charges. A charge: position of
-   * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
-   * (double), cost (double); with the windows' flag, where they start, end and end next in us
-   * (double each); with that of a carried limit, the position of the key of the one carried last
-   * (uint16).
+   * many requests it stands for (uint16): itself and, where all of its charges are on keys of their
+   * own, those behind it that differ in nothing but their keys. With one charge, these are the next
+   * ones; with several, the positions of each such request's keys (uint16 each) follow the charges.
+   * A charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits
+   * (double), period in us (double), cost (double); with the windows' flag, where they start, end
+   * and end next in us (double each); with that of a carried limit, the position of the key of the
+   * one carried last (uint16).
    */
   readonly bytes: Buffer;
 }
@@ -41,9 +41,9 @@ const keyBytes = 2;
 /** A bucket as stored. */
 const bucketBytes = 24;
 
-const replyHeadBytes = 12;
-const replyRequestBytes = 4;
-const replyChargeBytes = 1 + bucketBytes;
+const replyHeadBytes = 16;
+const replyRequestBytes = 8;
+const replyChargeBytes = 16;
 
 /** Flags of a charge: when it denies in the lowest two bits, then one bit each. */
 const denialBits: Readonly<Record<Denial, number>> = { enforce: 0, shadow: 1, quota: 2 };
@@ -51,10 +51,10 @@ const refundBit = 4;
 const peekExhaustedBit = 8;
 
 /**
- * Stands on the first charge of a plain request: all of its charges enforce, cost something, give
- * nothing back, and are on keys of their own. The script has a shorter way for these.
+ * Stands on the first charge of a request whose charges are all on keys of their own, and of limits
+ * of the policy. The script has a shorter way for these.
  */
-const plainBit = 16;
+const ownKeysBit = 16;
 
 /** The limit counts in windows, which follow the charge. */
 const windowsBit = 32;
@@ -74,7 +74,7 @@ export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   return packer.finish();
 }
 
-/** The plain request that was packed last, with those that it stands for. */
+/** The request on keys of its own that was packed last, with those that it stands for. */
 interface Run {
   /** Where its count lies. */
   readonly countAt: number;
@@ -106,14 +106,14 @@ class BatchPacker {
     view.setUint32(startAt + 2, multiplicity, true);
     view.setUint16(startAt + 6, 1, true);
     this.#at = startAt + requestBytes;
-    let isPlain = true;
+    let hasOwnKeys = true;
     for (let i = 0; i < charges.length; i += 1) {
-      if (!this.#packCharge(charges, i)) isPlain = false;
+      if (!this.#packCharge(charges, i)) hasOwnKeys = false;
     }
     this.#run = undefined;
-    if (!isPlain) return;
+    if (!hasOwnKeys) return;
     const flagsAt = startAt + requestBytes + 2;
-    view.setUint8(flagsAt, view.getUint8(flagsAt) | plainBit);
+    view.setUint8(flagsAt, view.getUint8(flagsAt) | ownKeysBit);
     // A run of one charge goes on with the next position, so it begins with the last one so far.
     const isLast = view.getUint16(startAt + requestBytes, true) === this.#positions.size;
     if (charges.length === 1 && !isLast) return;
@@ -164,16 +164,15 @@ class BatchPacker {
     return this.#positions.size;
   }
 
-  /** Packs one charge; false when its request is not plain because of it. */
+  /** Packs one charge; false when it is on a key of an earlier one, or of a carried limit. */
   #packCharge(charges: readonly Charge[], index: number): boolean {
     const charge = charges[index];
     if (charge === undefined) return false;
     const { key, hits, periodUs, cost, windows, lastKey } = charge;
     const view = this.#view;
     const at = this.#at;
-    const flags = flagsOf(charge);
     view.setUint16(at, this.#positionOf(key), true);
-    view.setUint8(at + 2, flags);
+    view.setUint8(at + 2, flagsOf(charge));
     view.setUint32(at + 3, hits, true);
     view.setFloat64(at + 7, capacityUnits(charge) / unitsPerHit, true);
     view.setFloat64(at + 15, periodUs, true);
@@ -189,8 +188,7 @@ class BatchPacker {
       view.setUint16(this.#at, this.#positionOf(lastKey), true);
       this.#at += keyBytes;
     }
-    if (!isFirstOnKey(charges, index)) return false;
-    return cost > 0 && (flags | peekExhaustedBit) === peekExhaustedBit;
+    return lastKey === undefined && isFirstOnKey(charges, index);
   }
 }
 
@@ -229,9 +227,10 @@ function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
 }
 
 /**
- * Reads the take script's reply to a batch: store time in us (double), bad buckets (uint32), then a
- * request: how many were granted (uint32), and for each of its charges: over (uint8), its bucket
- * packed as it is stored. Throws STORE_PROTOCOL when it is anything else.
+ * Reads the take script's reply to a batch, doubles all of it: store time in us, bad buckets, then
+ * a request: how many were granted, and for each of its charges: the level of its bucket, or -1
+ * less that level where the charge is over, and the time of it. Throws STORE_PROTOCOL when it is
+ * anything else.
  */
 export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): UnpackedReply {
   let lengthBytes = replyHeadBytes;
@@ -241,20 +240,24 @@ export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): Unp
   if (!Buffer.isBuffer(reply) || reply.length !== lengthBytes) {
     throw new ServiceError("STORE_PROTOCOL");
   }
-  const nowUs = reply.readDoubleLE(0);
+  const view = new DataView(reply.buffer, reply.byteOffset, reply.length);
+  const nowUs = view.getFloat64(0, true);
   const outcomes: StoreOutcome[] = [];
   let at = replyHeadBytes;
   for (const { charges } of batch) {
-    const grantedCount = reply.readUInt32LE(at);
+    const grantedCount = view.getFloat64(at, true);
     at += replyRequestBytes;
     const results: ChargeResult[] = [];
     for (let i = 0; i < charges.length; i += 1) {
-      results.push({ isOver: reply[at] === 1, bucket: readBucket(reply, at + 1) });
+      const shown = view.getFloat64(at, true);
+      const isOver = shown < 0;
+      const level = isOver ? -1 - shown : shown;
+      results.push({ isOver, bucket: { level, tUs: view.getFloat64(at + 8, true) } });
       at += replyChargeBytes;
     }
     outcomes.push({ kind: "decided", result: { grantedCount, results, nowUs } });
   }
-  return { outcomes, badBucketCount: reply.readUInt32LE(8) };
+  return { outcomes, badBucketCount: view.getFloat64(8, true) };
 }
 
 /**
@@ -263,14 +266,10 @@ export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): Unp
  */
 export function decodeBucket(value: Buffer): Bucket | undefined {
   if (value.length !== bucketBytes) return undefined;
-  const bucket = readBucket(value, 0);
+  const bucket = { level: value.readDoubleLE(0), tUs: value.readDoubleLE(8) };
   const isGood =
     isStorable(bucket.level) && bucket.level <= levelUnitsMax && isStorable(bucket.tUs);
   return isGood ? bucket : undefined;
-}
-
-function readBucket(bytes: Buffer, at: number): Bucket {
-  return { level: bytes.readDoubleLE(at), tUs: bytes.readDoubleLE(at + 8) };
 }
 
 function isStorable(value: number): boolean {

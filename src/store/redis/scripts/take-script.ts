@@ -1,105 +1,93 @@
 import { levelUnitsMax } from "../../../core/limits/bucket.js";
-import { bucketsText, drainTimeMsMax, keptLongerMs, keptLongerRatio } from "./bucket-text.js";
+import { bucketsText, writeBucketsText } from "./bucket-text.js";
 import type { StoreScript } from "./connection.js";
-import { lawText } from "./law-text.js";
-
-/** Decides a plain request of one charge, whatever its bucket and its limit are like. */
-const oneText = `
-local function decideOne(k, multiplicity, hits, burst, period, cost)
-  local level, expiresMs, value = read(k, hits, period)
-  local free = burst * unitsPerHit - level
-  cost = cost * unitsPerHit
-  local granted, isOver = 0, 1
-  if free >= cost then
-    granted = free / cost
-    granted = math.min(multiplicity, granted - granted % 1)
-    isOver = granted < multiplicity and 1 or 0
-    value = keep(k, level + granted * cost, expiresMs, hits, period)
-  end
-  reply[replyCount + 1], reply[replyCount + 2] = pack('<I4B', granted, isOver), value or packEmpty()
-  replyCount = replyCount + 2
-end
-`;
+import { lawText, windowText } from "./law-text.js";
 
 /**
- * Decides a plain request of several charges, all on keys of their own, as `decideRepeated`,
+ * Decides a plain request, all of whose charges are on keys of their own, as `decideRepeated`,
  * whatever its buckets and its limits are like.
  */
 const severalText = `
 local function decideSeveral(count, multiplicity)
-  local granted, bases = multiplicity, {}
+  local granted, bases, times = multiplicity, {}, {}
   for i = 1, count do
-    levels[i], expiries[i], bases[i] = read(keyOf[i], hitsOf[i], periodOf[i])
+    levels[i], bases[i], times[i] = read(keyOf[i], i)
     local fitting = math.max(0, (burstOf[i] - levels[i]) / costOf[i])
     granted = math.min(granted, fitting - fitting % 1)
   end
-  reply[replyCount + 1] = pack('<I4', granted)
+  out[outCount + 1] = granted
   for i = 1, count do
-    local level, value = levels[i] + granted * costOf[i], bases[i] or packEmpty()
-    if granted > 0 then value = keep(keyOf[i], level, expiries[i], hitsOf[i], periodOf[i]) end
+    local level, shown, tUs = levels[i] + granted * costOf[i], bases[i], times[i]
+    if granted > 0 then
+      keep(keyOf[i], i, level)
+      shown, tUs = level, nowUs
+    end
     local isOver = granted < multiplicity and burstOf[i] - level < costOf[i]
-    reply[replyCount + 2 * i], reply[replyCount + 2 * i + 1] = isOver and '\\1' or '\\0', value
+    out[outCount + 2 * i], out[outCount + 2 * i + 1] = isOver and -1 - shown or shown, tUs
   end
-  replyCount = replyCount + 2 * count + 1
+  outCount = outCount + 2 * count + 1
 end
 `;
 
 /**
- * Makes the functions of the long way, once in a run. It stands wherever one is needed: a function
- * that did it would have to be made itself, with all that the others use.
+ * `floorMulDiv` without a function: how much has drained where the product is not exact, as it is
+ * for 1,000 hits an hour after 8.6 s. Each factor is split in two halves, whose products are.
  */
-const longWayText = `if not decideOne then
-      decideAny, decideSeveral, decideOne = (function()
-${bucketsText}${oneText}${severalText}
-        local decide
-        local function decideAny(at)
-          decide = decide or (function()${lawText}          end)()
-          return decide(at)
-        end
-        return decideAny, decideSeveral, decideOne
-      end)()
-    end`;
+const exactDrainText = `
+            local elapsed = nowUs - tUs
+            local right = drained * period
+            local scaled = 134217729 * elapsed
+            local a = scaled - (scaled - elapsed)
+            local aLow = elapsed - a
+            scaled = 134217729 * drain
+            local b = scaled - (scaled - drain)
+            local bLow = drain - b
+            scaled = 134217729 * drained
+            local c = scaled - (scaled - drained)
+            local cLow = drained - c
+            scaled = 134217729 * period
+            local d = scaled - (scaled - period)
+            local dLow = period - d
+            local leftError = aLow * bLow - (product - a * b - aLow * b - a * bLow)
+            local rightError = cLow * dLow - (right - c * d - cLow * d - c * dLow)
+            local rest = product - right + (leftError - rightError)
+            while rest < 0 do drained, rest = drained - 1, rest + period end
+            while rest >= period do drained, rest = drained + 1, rest - period end
+`;
 
 /**
- * The level of a bucket now, as `read` has it, but for what is unusual: then `isOrdinary` is false.
- * Nearly every bucket is as it was left by a plain request.
+ * The level of a bucket now, as `read` has it, where no stored time is in the future. One that was
+ * charged in this batch has it already.
  */
 const levelText = `
-      local value = values[k]
-      local level, expiresMs, isOrdinary = 0, 0, drain > 0
-      if value and isOrdinary then
-        isOrdinary = false
-        if #value == 24 then
-          local tUs
-          level, tUs, expiresMs = unpackStruct('<ddd', value)
-          if level >= 0 and level <= ${levelUnitsMax} and level % 1 == 0
-            and tUs >= 0 and tUs <= nowUs and tUs % 1 == 0 then
-            local product = (nowUs - tUs) * drain
-            local drained = product / period
-            if drained >= level + 4 then
-              level, isOrdinary = 0, true
-            elseif product <= 9007199254740991 then
-              drained = drained - drained % 1
-              level, isOrdinary = drained < level and level - drained or 0, true
-            end
+      local level, tUs = stored[j - 2], stored[j - 1]
+      if level > 0 and tUs < nowUs then
+        if fromUs then
+          if tUs < fromUs then level = 0 end
+        else
+          local product = (nowUs - tUs) * drain
+          local drained = product / period
+          if drained >= level + 4 then
+            level = 0
+          else
+            drained = drained - drained % 1
+            if product > 9007199254740991 then${exactDrainText}            end
+            level = drained < level and level - drained or 0
           end
         end
       end
 `;
 
-/** Keeps the bucket of an ordinary charge, as `keep` does. */
-const keepText = `
-          local spanMs = level / drain * period / 1000
-          if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
-          if nowMs + spanMs + 1 > expiresMs then
-            expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
-            expiresMs = expiresMs - expiresMs % 1
-            expiresAt[k] = expiresMs
-          elseif not expiresAt[k] then
-            expiresAt[k] = unchanged
-          end
-          value = pack('<ddd', level, nowUs, expiresMs)
-          values[k] = value
+/** Reads the windows of a charge, says which one holds now, and until when it is kept. */
+const windowsText = `
+      windowAt = windowAt or (function()
+${windowText}
+        return windowAt
+      end)()
+      local startUs, endUs, nextEndUs, untilUs
+      startUs, endUs, nextEndUs, nextAt = unpackStruct('<ddd', batch, nextAt)
+      fromUs, untilUs = windowAt(startUs, endUs, nextEndUs)
+      by = (nowUs - untilUs) / 1000
 `;
 
 /**
@@ -109,74 +97,158 @@ const keepText = `
  */
 const plainText = `
     local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
-    for k = first, first + run - 1 do${levelText}
-      if isOrdinary then
-        local free = burstUnits - level
-        local head = '\\0\\0\\0\\0\\1'
-        if free >= costUnits then
-          local granted = 1
-          head = '\\1\\0\\0\\0\\0'
-          if multiplicity > 1 then
-            granted = free / costUnits
-            granted = granted - granted % 1
-            if granted >= multiplicity then granted = multiplicity end
-            head = pack('<I4B', granted, granted < multiplicity and 1 or 0)
-          end
-          level = level + granted * costUnits${keepText}        end
-        reply[replyCount + 1], reply[replyCount + 2] = head, value or pack('<ddd', 0, nowUs, 0)
-        replyCount = replyCount + 2
-      else
-        ${longWayText}
-        decideOne(k, multiplicity, hits, burst, period, cost)
+    local by, fromUs = period / drain / 1000
+    if flags % 64 >= 32 then${windowsText}    end
+    for j = 3 * first, 3 * (first + run - 1), 3 do${levelText}
+      local free, granted = burstUnits - level, 0
+      if free >= costUnits then
+        granted = 1
+        if multiplicity > 1 then
+          granted = free / costUnits
+          granted = granted - granted % 1
+          if granted >= multiplicity then granted = multiplicity end
+        end
+        level = level + granted * costUnits
+        stored[j - 2], stored[j - 1], keptBy[j / 3] = level, nowUs, by
       end
+      level = stored[j - 2]
+      out[outCount + 1] = granted
+      out[outCount + 2] = granted < multiplicity and -1 - level or level
+      out[outCount + 3] = stored[j - 1]
+      outCount = outCount + 3
     end
 `;
 
-/** The same for plain requests of several charges each, all on keys of their own. */
-const plainSeveralText = `
+/** Reads the charges of a request, and says whether all are plain, and whether all drain. */
+const chargesText = `
+    if not keyOf then
+      keyOf, flagsOf, drainOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      burstOf, periodOf, costOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      levels, keptByOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      fromOf, lastOf, areOver, afters = {}, {}, {}, {}
+    end
     nextAt = at + 8
+    local arePlain = true
     for i = 1, count do
-      keyOf[i], hits, burst, periodOf[i], cost, nextAt = unpackStruct('<I2xI4ddd', batch, nextAt)
-      hitsOf[i], burstOf[i], costOf[i] = hits, burst * unitsPerHit, cost * unitsPerHit
+      keyOf[i], flags, hits, burst, period, cost, nextAt =
+        unpackStruct('<I2BI4ddd', batch, nextAt)
+      flagsOf[i], drainOf[i], burstOf[i] = flags, hits * unitsPerHit, burst * unitsPerHit
+      periodOf[i], costOf[i] = period, cost * unitsPerHit
+      local by, fromUs = period / drainOf[i] / 1000
+      if flags % 64 >= 32 then${windowsText}      end
+      keptByOf[i], fromOf[i], lastOf[i] = by, fromUs, nil
+      if flags >= 128 then lastOf[i], nextAt = unpackStruct('<I2', batch, nextAt) end
+      if flags % 8 ~= 0 or flags >= 64 or cost == 0 then arePlain = false end
+      if hits == 0 then isShort = false end
     end
     local positions, place
-    if run > 1 then
+    if run > 1 and count > 1 then
       local length = count * (run - 1)
       positions, place = { unpackStruct('<' .. string.rep('I2', length), batch, nextAt) }, 0
       nextAt = positions[length + 1]
     end
-    for r = 1, run do
-      local granted, areOrdinary = multiplicity, true
+`;
+
+/** The keys of the next request of a run. */
+const nextKeysText = `
+      if r > 1 and positions then
+        for i = 1, count do keyOf[i] = positions[place + i] end
+        place = place + count
+      elseif r > 1 then
+        keyOf[1] = first + r - 1
+      end
+`;
+
+/** Decides a plain request: it is granted as often as it fits everywhere. */
+const grantText = `
+      local granted = multiplicity
       for i = 1, count do
-        if r > 1 then
-          place = place + 1
-          keyOf[i] = positions[place]
-        end
-        local k, drain, period = keyOf[i], hitsOf[i] * unitsPerHit, periodOf[i]${levelText}
-        if not isOrdinary then areOrdinary = false end
-        levels[i], expiries[i] = level, expiresMs
-        local fitting = (burstOf[i] - level) / costOf[i]
-        if fitting < granted then
-          granted = fitting - fitting % 1
-          if granted < 0 then granted = 0 end
+        local j, drain = 3 * keyOf[i], drainOf[i]
+        local period, fromUs = periodOf[i], fromOf[i]${levelText}
+        levels[i] = level
+        local free, costUnits = burstOf[i] - level, costOf[i]
+        if free < granted * costUnits then
+          granted = free / costUnits
+          granted = granted > 0 and granted - granted % 1 or 0
         end
       end
-      if areOrdinary then
-        reply[replyCount + 1] = granted == 1 and '\\1\\0\\0\\0' or pack('<I4', granted)
-        for i = 1, count do
-          local k, level, flag = keyOf[i], levels[i] + granted * costOf[i], '\\0'
-          local value = values[k]
-          if granted < multiplicity and burstOf[i] - level < costOf[i] then flag = '\\1' end
-          if granted > 0 then
-            local drain, period = hitsOf[i] * unitsPerHit, periodOf[i]
-            local expiresMs = expiries[i]${keepText}          end
-          reply[replyCount + 2], reply[replyCount + 3] = flag, value or pack('<ddd', 0, nowUs, 0)
-          replyCount = replyCount + 2
+      out[outCount + 1] = granted
+      outCount = outCount + 2
+      for i = 1, count do
+        local k = keyOf[i]
+        local j = 3 * k
+        if granted > 0 then
+          stored[j - 2], stored[j - 1] = levels[i] + granted * costOf[i], nowUs
+          keptBy[k], levels[i] = keptByOf[i], stored[j - 2]
         end
-        replyCount = replyCount + 1
-      else
-        ${longWayText}
-        decideSeveral(count, multiplicity)
+        local level = stored[j - 2]
+        if granted < multiplicity and burstOf[i] - levels[i] < costOf[i] then level = -1 - level end
+        out[outCount], out[outCount + 1] = level, stored[j - 1]
+        outCount = outCount + 2
+      end
+      outCount = outCount - 1
+`;
+
+/** Decides one with charges that are not plain: a peek, a refund, one that is stored in any case. */
+const mixedText = `
+      local isDenied, quotaCount, quotaOverCount = false, 0, 0
+      for i = 1, count do
+        local j, drain = 3 * keyOf[i], drainOf[i]
+        local period, fromUs = periodOf[i], fromOf[i]${levelText}
+        local flags, burst, cost, isOver, after = flagsOf[i], burstOf[i], costOf[i], false, level
+        if flags % 8 >= 4 then
+          after = level > cost and level - cost or 0
+        elseif cost == 0 then
+          isOver = (flags % 16 >= 8 and level + unitsPerHit or level) > burst
+        else
+          isOver = level + cost > burst
+          if flags % 128 < 64 then
+            after = isOver and level or level + cost
+          else
+            after = level + cost < 2 * burst and level + cost or 2 * burst
+            if after < level then after = level end
+          end
+        end
+        levels[i], areOver[i], afters[i] = level, isOver, after
+        if flags % 4 == 2 then
+          quotaCount = quotaCount + 1
+          if isOver then quotaOverCount = quotaOverCount + 1 end
+        elseif isOver and flags % 4 == 0 then
+          isDenied = true
+        end
+      end
+      if quotaCount > 0 and quotaOverCount == quotaCount then isDenied = true end
+      out[outCount + 1] = isDenied and 0 or 1
+      outCount = outCount + 2
+      for i = 1, count do
+        local k, flags = keyOf[i], flagsOf[i]
+        local j, isTaken = 3 * k, not isDenied or flags % 8 >= 4 or flags % 128 >= 64
+        if isTaken and afters[i] ~= levels[i] then
+          stored[j - 2], stored[j - 1], keptBy[k] = afters[i], nowUs, keptByOf[i]
+        end
+        local level = stored[j - 2]
+        out[outCount], out[outCount + 1] = areOver[i] and -1 - level or level, stored[j - 1]
+        outCount = outCount + 2
+      end
+      outCount = outCount - 1
+`;
+
+/** Decides requests that are not of one plain charge each: mostly of several. */
+const otherText = `${chargesText}
+    for r = 1, run do${nextKeysText}
+      if isShort and arePlain then${grantText}      elseif isShort then${mixedText}      else
+        if not decideAny then
+          decideAny, decideSeveral = (function()
+${bucketsText}${severalText}
+            local decide
+            local function decideAny(count)
+              decide = decide or (function()${lawText}              end)()
+              return decide(count)
+            end
+            return decideAny, decideSeveral
+          end)()
+        end
+        if multiplicity > 1 then decideSeveral(count, multiplicity) else decideAny(count) end
       end
     end
 `;
@@ -201,54 +273,73 @@ const plainSeveralText = `
  * Therefore a new one reaches further than is needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
- * short way has none, and those of the long way are made when something needs them.
+ * short way has none, and those of the long way are made when something needs them. Buckets and
+ * results are numbers between one call that unpacks all of them and one that packs all.
  */
 export const takeScript: StoreScript = {
   name: "take",
   text: `
 local pack, unpackStruct, call = struct.pack, struct.unpack, redis.call
-local unitsPerHit, unchanged, forgotten = 1048576, 0, -1
+local unitsPerHit = 1048576
 local keys, batch = KEYS, ARGV[1]
 
 local time = call('TIME')
 local nowUs = time[1] * 1000000 + time[2]
 local nowMs = nowUs / 1000
-local values, expiresAt, badCount = call('MGET', unpack(keys)), {}, 0
-local reply, replyCount = { '' }, 1
+local values, badCount = call('MGET', unpack(keys)), 0
+local keyCount, absent = #keys, pack('<ddd', 0, nowUs, 0)
 
-local decideAny, decideSeveral, decideOne
+for k = 1, keyCount do
+  local value = values[k]
+  if not value then
+    values[k] = absent
+  elseif #value ~= 24 then
+    values[k], badCount = absent, badCount + 1
+  end
+end
 
--- The charges of a plain request with several, by position in it, and what was found for them.
+-- Of each key its level, the time of that, and when it expires. And of one that was changed, how
+-- long it takes to drain: in ms a unit, or in all as a negative number. A table that grows costs
+-- much, so one is used again.
 
-local keyOf, hitsOf, burstOf, periodOf, costOf, levels, expiries = {}, {}, {}, {}, {}, {}, {}
+local bytes, keptBy, isSteppedBack = table.concat(values), values, false
+local stored = { unpackStruct('<' .. string.rep('ddd', keyCount), bytes) }
+for j = 3, 3 * keyCount, 3 do
+  keptBy[j / 3] = false
+  local level, tUs = stored[j - 2], stored[j - 1]
+  if not (level >= 0 and level <= ${levelUnitsMax} and level % 1 == 0
+    and tUs >= 0 and tUs <= 9007199254740991 and tUs % 1 == 0) then
+    stored[j - 2], stored[j - 1], stored[j], badCount = 0, nowUs, 0, badCount + 1
+  elseif tUs > nowUs then
+    isSteppedBack = true
+  end
+end
 
--- Each request of the batch in turn. The first charge of a plain one is marked; of those with one
--- charge the first stands for as many as follow it in all but the key.
+-- What is replied: of a request how many were granted; of a charge its bucket as level and time,
+-- where one that is over has -1 - level. It begins with as much room as it mostly needs.
+
+local out, outCount = { string.byte(bytes, 1, 3 * keyCount + 2) }, 2
+
+-- The charges of the request in hand, by position in it, in units; and what was found for them.
+
+local keyOf, flagsOf, drainOf, burstOf, periodOf, costOf, keptByOf, fromOf, lastOf
+local levels, areOver, afters
+local decideAny, decideSeveral, windowAt
+
+-- Each request of the batch in turn. The first charge of one on keys of its own is marked; the
+-- request stands for as many as follow it in all but the keys.
 
 local at, batchEnd = 1, #batch
 while at <= batchEnd do
   local count, multiplicity, run, first, flags, hits, burst, period, cost, nextAt =
     unpackStruct('<I2I4I2I2BI4ddd', batch, at)
-  if flags % 32 < 16 then
-    ${longWayText}
-    at = decideAny(at)
-  elseif count > 1 then${plainSeveralText}    at = nextAt
-  else${plainText}    at = nextAt
-  end
+  local isShort = flags % 32 >= 16 and not isSteppedBack
+  local isOne = isShort and count == 1
+  if isOne and flags % 8 == 0 and flags < 64 and cost > 0 and hits > 0 then${plainText}  else${otherText}  end
+  at = nextAt
 end
-
-for k = 1, #keys do
-  local expires = expiresAt[k]
-  if expires == unchanged then
-    call('SET', keys[k], values[k], 'KEEPTTL')
-  elseif expires == forgotten then
-    call('DEL', keys[k])
-  elseif expires then
-    call('SET', keys[k], values[k], 'PXAT', expires)
-  end
-end
-
-reply[1] = pack('<dI4', nowUs, badCount)
-return table.concat(reply)
+${writeBucketsText}
+out[1], out[2] = nowUs, badCount
+return pack('<' .. string.rep('d', outCount), unpack(out, 1, outCount))
 `,
 };

@@ -21,7 +21,7 @@ import { rateLimitEntries } from "../../../../src/generate/envoy/http/rate-limit
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import { PolicyBuilder } from "../../../../src/policy/policy.js";
 import { adminCallKey } from "../../../../src/rpc/admin/call.js";
-import { explainMethod } from "../../../../src/rpc/admin/explain-method.js";
+import { explainMethod } from "../../../../src/rpc/admin/explain/explain-method.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
 import { createTestDecider } from "../../../support/decider.js";
 import {

@@ -352,14 +352,14 @@ describe("QuotaRegistry", () => {
     const session = registry.open({
       node: "a",
       peer: unknownPeer,
+      readId: (tenant) => ({ key: tenant, entries: () => ({ quota: "pace", tenant }) }),
       wake: () => {
         wakes += 1;
       },
     });
     const usage = { allowedHits: 9, deniedHits: 90, elapsedMs: 1_000 };
-    const entries = () => ({ quota: "pace", tenant: "t" });
     for (let second = 0; second < 20; second += 1) {
-      session.report("edge", [{ key: "t", id: new Uint8Array(1), entries, usage }]);
+      session.report("edge", [{ id: "t", ...usage }]);
       await rig.pass(1);
     }
     expect(wakes).toBeGreaterThan(10);

@@ -35,12 +35,11 @@ function isRefused(record: KeyRecord, cost: number, nowMs: number): boolean {
   return refusing([askFor(record, charge)], charge, nowMs) !== undefined;
 }
 
+const believed = { sinceMs: Number.NEGATIVE_INFINITY, globalMsMax: 100 };
+
 function refusing(asks: readonly LimitCheck[], charge: Charge, nowMs: number) {
-  return refuseFromMemory(
-    { prepared: { asks }, charges: [charge] },
-    nowMs,
-    Number.NEGATIVE_INFINITY,
-  );
+  const prepared = { asks, isGlobal: false };
+  return refuseFromMemory({ prepared, charges: [charge] }, nowMs, believed);
 }
 
 function emptyRecord(): KeyRecord {
@@ -121,8 +120,8 @@ describe("rememberAnswer()", () => {
       rememberAnswer({ ...asked, records: new KeyRecords() }, answer);
     }
     const asks = records.map((record) => askFor(record, charge));
-    const asked = { prepared: { asks }, charges: [charge, charge] };
-    const refused = refuseFromMemory(asked, 1_040, Number.NEGATIVE_INFINITY);
+    const asked = { prepared: { asks, isGlobal: false }, charges: [charge, charge] };
+    const refused = refuseFromMemory(asked, 1_040, believed);
     const waitsUs = refused?.results.map((result) =>
       result === undefined ? 0 : retryAfterUs(charge, result.bucket, refused.nowUs),
     );

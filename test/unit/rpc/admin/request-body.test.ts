@@ -2,13 +2,13 @@ import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { descriptorCountMax, entryCountMax } from "../../../../src/decide/rate-limit/query.js";
 import { ExplainRequestSchema } from "../../../../src/gen/headgate/admin/v1/admin_pb.js";
-import { explainedFilesMax } from "../../../../src/rpc/admin/explain-method.js";
 import {
   checkBinary,
   checkJson,
   jsonBytesMax,
   messageFieldsMax,
 } from "../../../../src/rpc/admin/request-body.js";
+import { explainedFilesMax } from "../../../../src/rpc/admin/request-reader.js";
 
 const byteCount = 262_144;
 

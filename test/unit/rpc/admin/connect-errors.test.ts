@@ -1,7 +1,8 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { errorRows, ServiceError } from "../../../../src/core/base/errors.js";
-import { AdminFailure, codeName, toConnectError } from "../../../../src/rpc/admin/failures.js";
+import { codeName, toConnectError } from "../../../../src/rpc/admin/connect-errors.js";
+import { AdminFailure } from "../../../../src/rpc/admin/failures.js";
 
 describe("toConnectError()", () => {
   it.each([

@@ -1,55 +1,44 @@
-import { create } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
-import { mayAct } from "../../core/base/access-list.js";
-import { usageCountMax } from "../../core/budgets/usage.js";
-import { costHitsMax } from "../../core/limits/bucket.js";
-import { cutModel } from "../../core/usage/usage-fields.js";
+import { mayAct, type Principal } from "../../../core/base/access-list.js";
+import type { Plain } from "../../../core/base/plain-message.js";
+import { usageCountMax } from "../../../core/budgets/usage.js";
+import { costHitsMax } from "../../../core/limits/bucket.js";
+import { cutModel } from "../../../core/usage/usage-fields.js";
 import {
   bucketQuery,
   type LeftOutDescriptor,
   serviceQuery,
-} from "../../decide/admission/service-query.js";
-import type { BudgetedRequest } from "../../decide/budget/budget-call.js";
-import type { Explanation } from "../../decide/inspect/explain.js";
-import type { ExplainedUsage } from "../../decide/inspect/explain-budgets.js";
+} from "../../../decide/admission/service-query.js";
+import type { BudgetedRequest } from "../../../decide/budget/budget-call.js";
+import type { Explanation } from "../../../decide/inspect/explain.js";
+import type { ExplainedUsage } from "../../../decide/inspect/explain-budgets.js";
 import {
   type DescriptorQuery,
   descriptorCountMax,
   type RateLimitQuery,
   textLengthMax,
-} from "../../decide/rate-limit/query.js";
+} from "../../../decide/rate-limit/query.js";
+import type {
+  DescriptorRequest,
+  ExplainRequest,
+  Explanation as ExplanationMessage,
+  HttpRequest,
+} from "../../../gen/headgate/admin/v1/admin_pb.js";
+import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import {
-  type DescriptorRequest,
-  type ExplainRequest,
-  ExplainRequestSchema,
-  type HttpRequest,
-  type LimitService,
-  type PolicyFile as PolicyFileMessage,
-} from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
-import { addressAttribute, pathHeader, type RequestFacts } from "../../policy/cel/request-facts.js";
-import type { PolicyText } from "../../policy/parse.js";
-import type { Policy } from "../../policy/policy.js";
-import type { QuotaPart } from "../../policy/quotas/quota-parts.js";
-import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import { findNearestName } from "../../policy/text/nearest-name.js";
-import {
-  type CallerContext,
-  callerOf,
-  demandRole,
-  domainOfBudget,
-  notFound,
-  ownCaller,
-  serviceFilter,
-  visibleAmong,
-} from "./call.js";
-import { AdminFailure, toConnectError } from "./failures.js";
-import { keyNameBounds, policyOf } from "./key-methods.js";
-import { type ExplainedQuota, encodeExplanation } from "./messages.js";
-import { encodeQuotaUse } from "./quota-service.js";
-import { RequestReader } from "./request-reader.js";
-import type { AdminServiceParts } from "./service-parts.js";
+  addressAttribute,
+  pathHeader,
+  type RequestFacts,
+} from "../../../policy/cel/request-facts.js";
+import type { Policy } from "../../../policy/policy.js";
+import type { QuotaPart } from "../../../policy/quotas/quota-parts.js";
+import type { QuotaPolicy } from "../../../policy/quotas/quota-policy.js";
+import type { ServicePolicy } from "../../../policy/services/service-policy.js";
+import { findNearestName } from "../../../policy/text/nearest-name.js";
+import { domainOfBudget } from "../budget-parts.js";
+import { AdminFailure, demandRoleOf, notFound } from "../failures.js";
+import { type ExplainedQuota, encodeExplanation, encodeQuotaUse } from "../messages.js";
+import { keyNameBounds, RequestReader } from "../request-reader.js";
+import type { AdminServiceParts } from "../service-parts.js";
 
 /** The most headers of a request that is explained. */
 const headersMax = 200;
@@ -57,78 +46,39 @@ const headersMax = 200;
 /** Quotas of one request that are explained: each asks the store. */
 const explainedQuotasMax = 20;
 
-/** The most texts of a policy. */
-export const explainedFilesMax = 1_000;
-
 /** What an explanation by one policy is made of. */
 export type ExplainByParts = Pick<
   AdminServiceParts,
   "overrides" | "explainer" | "peek" | "clock" | "quotas" | "budgetExplainer"
 >;
 
-/** What explanations are made of. */
-type ExplainParts = ExplainByParts & Pick<AdminServiceParts, "policies" | "readCandidate">;
-
-/** Why a request passes or is refused, by the active policy and by another one. */
-export function explainMethod(
-  parts: ExplainParts,
-): Pick<ServiceImpl<typeof LimitService>, "explain"> {
-  return {
-    explain: async (request, context) => {
-      const policy = policyOf(parts);
-      const files = readFiles("candidate", request.candidate);
-      const explaining = { request, context, active: policy };
-      const current = await explainBy(parts, policy, explaining);
-      if (files.length === 0) return { current };
-      const candidate = await readCandidate(parts, files);
-      return { current, candidate: await explainBy(parts, candidate, explaining) };
-    },
-  };
-}
-
+/** A request, and for whom it is explained. */
 interface Explaining {
-  readonly request: ExplainRequest;
-  readonly context: CallerContext;
+  readonly request: Plain<ExplainRequest>["request"];
+  readonly caller: Principal;
   /** The policy that this process runs with; undefined: none. */
   readonly active: Policy | undefined;
 }
 
-/** Whoever has a policy's files may see all of it. */
-const owner = { name: "", grants: [{ role: "reader", domains: undefined }] } as const;
-
 /**
- * The same for a policy that no replica runs with.
+ * Why a policy lets a request pass or refuses it, as far as the caller may see it.
  *
- * @throws ConnectError as the method answers it
+ * @throws AdminFailure
  */
-export async function explainApart(
+export async function explainBy(
   parts: ExplainByParts,
   policy: Policy,
-  request: ExplainRequest["request"],
-): ReturnType<typeof explainBy> {
-  const asked = create(ExplainRequestSchema, { request });
-  try {
-    return await explainBy(parts, policy, {
-      request: asked,
-      context: ownCaller(owner),
-      active: undefined,
-    });
-  } catch (thrown) {
-    const { error, isBug } = toConnectError(thrown);
-    throw isBug ? thrown : error;
-  }
-}
-
-async function explainBy(parts: ExplainByParts, policy: Policy, explaining: Explaining) {
-  const { request, context } = explaining;
-  const asked = readQuestion(request, policy, context);
+  explaining: Explaining,
+): Promise<Plain<ExplanationMessage>> {
+  const { request, caller } = explaining;
+  const asked = readQuestion(request, policy, caller);
   const { query, leftOut, met } = asked;
-  demandRole(context, "reader", asked.domain);
+  demandRoleOf(caller, "reader", asked.domain);
   const explain = (what: RateLimitQuery): Promise<Explanation> => explainQuery(what, policy, parts);
   const source = {
     service: asked.measured?.service.name ?? "",
     leftOut,
-    nearestDomain: nearestDomain(asked.domain, policy, context),
+    nearestDomain: nearestDomain(asked.domain, policy, caller),
     quotas: await explainQuotas(met.slice(0, explainedQuotasMax), parts, explain),
     usage: asked.measured && (await explainUsage(asked.measured, parts, { policy, explaining })),
     prices: policy.prices,
@@ -146,10 +96,13 @@ async function explainBy(parts: ExplainByParts, policy: Policy, explaining: Expl
 function nearestDomain(
   domain: string | undefined,
   { domains }: Policy,
-  context: CallerContext,
+  caller: Principal,
 ): string | undefined {
   if (domain === undefined || domains.has(domain)) return undefined;
-  return findNearestName(domain, visibleAmong(context, domains.keys()));
+  return findNearestName(
+    domain,
+    [...domains.keys()].filter((one) => mayAct(caller, "reader", one)),
+  );
 }
 
 function explainQuery(
@@ -167,13 +120,9 @@ function explainUsage(
   { budgetExplainer, clock }: ExplainByParts,
   { policy, explaining }: { readonly policy: Policy; readonly explaining: Explaining },
 ): Promise<ExplainedUsage | undefined> {
-  const { context, active } = explaining;
+  const { caller, active } = explaining;
   const mayRead = (of: Policy, budget: BudgetPolicy): boolean =>
-    mayAct(
-      callerOf(context),
-      "reader",
-      domainOfBudget({ policies: { current: () => of } }, budget),
-    );
+    mayAct(caller, "reader", domainOfBudget({ policies: { current: () => of } }, budget));
   return budgetExplainer.explain({
     policy,
     service,
@@ -206,21 +155,6 @@ async function explainQuotas(
     explained.push({ quota, descriptor, use: encodeQuotaUse(pool) });
   }
   return explained;
-}
-
-async function readCandidate(parts: ExplainParts, files: readonly PolicyText[]): Promise<Policy> {
-  const read = await parts.readCandidate(files);
-  switch (read.kind) {
-    case "policy":
-      return read.policy;
-    case "problems": {
-      const more =
-        read.count > 1 ? ` (and ${read.count - 1} more; ValidatePolicy returns all)` : "";
-      throw new AdminFailure("invalid", `candidate: ${read.first}${more}`);
-    }
-    case "failed":
-      throw new AdminFailure("unavailable", `candidate: ${read.message}`);
-  }
 }
 
 /** A quota, and the bucket of it that something is of. */
@@ -281,9 +215,9 @@ interface MeasuredRequest {
 }
 
 function readQuestion(
-  { request }: ExplainRequest,
+  request: Plain<ExplainRequest>["request"],
   policy: Policy,
-  context: CallerContext,
+  caller: Principal,
 ): Question {
   switch (request.case) {
     case "descriptors": {
@@ -292,13 +226,13 @@ function readQuestion(
       return { domain: query.domain, query, measured: undefined, leftOut: [], met };
     }
     case "http":
-      return askService(request.value, policy, context);
+      return askService(request.value, policy, caller);
     default:
       throw new AdminFailure("invalid", "request: set descriptors or http");
   }
 }
 
-function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQuery {
+function readDescriptors({ domain, descriptors }: Plain<DescriptorRequest>): RateLimitQuery {
   const reader = new RequestReader();
   reader.text("descriptors.domain", domain, { ...keyNameBounds, isNeeded: true });
   if (descriptors.length === 0) reader.report("descriptors.descriptors", "set one");
@@ -323,16 +257,16 @@ function readDescriptors({ domain, descriptors }: DescriptorRequest): RateLimitQ
  * What Envoy would ask for a request, through the actions of the service that has its host. A
  * service of a domain that the caller may not see is none.
  */
-function askService(request: HttpRequest, policy: Policy, context: CallerContext): Question {
+function askService(request: Plain<HttpRequest>, policy: Policy, caller: Principal): Question {
   const facts = readFacts(request);
   const { host } = request;
   const service = (policy.serviceIndex.at(host) ?? policy.serviceIndex.named(host))?.service;
-  const mayRead = (domain?: string): boolean => mayAct(callerOf(context), "reader", domain);
+  const mayRead = (domain?: string): boolean => mayAct(caller, "reader", domain);
   const all = service === undefined ? [] : quotasOfRequest(policy, service.name, facts);
   const met = all.filter(({ quota }) => mayRead(quota.domain));
   const domain = service?.rateLimit?.domain ?? met[0]?.quota.domain;
   if (service === undefined || !mayRead(domain)) {
-    const visible = policy.services.filter(serviceFilter(context));
+    const visible = policy.services.filter(({ rateLimit }) => mayRead(rateLimit?.domain));
     const names = visible.flatMap(({ name, hosts }) => [name, ...hosts]);
     throw notFound("service with this host", host, names);
   }
@@ -343,7 +277,7 @@ function askService(request: HttpRequest, policy: Policy, context: CallerContext
   return { domain, query, measured: { service, request: facts }, leftOut, met };
 }
 
-function readFacts(request: HttpRequest): BudgetedRequest {
+function readFacts(request: Plain<HttpRequest>): BudgetedRequest {
   const { method, host, path, headers, remoteAddress, model, outputTokensMax } = request;
   const reader = new RequestReader();
   const pairs = Object.entries(headers);
@@ -373,23 +307,4 @@ function readFacts(request: HttpRequest): BudgetedRequest {
     },
     isObserved: false,
   };
-}
-
-/** A policy's texts; how long they may be the parser itself looks at. */
-export function readFiles(
-  place: string,
-  files: readonly PolicyFileMessage[],
-): readonly PolicyText[] {
-  const reader = new RequestReader();
-  if (files.length > explainedFilesMax)
-    reader.report(place, `it has more than ${explainedFilesMax}`);
-  reader.end();
-  const names = new Set<string>();
-  files.forEach(({ file }, i) => {
-    const name = reader.text(`${place}[${i}].file`, file, { charsMax: 1_024, isNeeded: true });
-    if (names.has(name)) reader.report(`${place}[${i}].file`, "another one has the same name");
-    names.add(name);
-  });
-  reader.end();
-  return files.map(({ file, text }) => ({ file, text }));
 }

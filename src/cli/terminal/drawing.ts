@@ -1,0 +1,35 @@
+import { type Command, Option } from "commander";
+import { createStyle, isColorWanted, type Style } from "../../app/base/style.js";
+import type { CommandContext } from "./context.js";
+
+/** For people, or for programs. */
+export type PrintFormat = "table" | "json" | "yaml";
+
+/** What stands on the command line. */
+export interface PrintFlags {
+  readonly output: PrintFormat;
+}
+
+/** Adds `-o`. */
+export function addPrintFlags(command: Command): Command {
+  return command.addOption(
+    new Option("-o, --output <format>", "how to print")
+      .choices(["table", "json", "yaml"])
+      .default("table"),
+  );
+}
+
+/** How what is for people is drawn. */
+export interface Drawing {
+  readonly style: Style;
+  /** The length of a line; Infinity off a terminal, where nothing is cut. */
+  readonly columnsMax: number;
+}
+
+/** As the terminal is now: windows change their size. */
+export function drawingOf({ env, terminal }: Pick<CommandContext, "env" | "terminal">): Drawing {
+  return {
+    style: createStyle(isColorWanted(env, terminal.isScreen)),
+    columnsMax: terminal.columns() ?? Number.POSITIVE_INFINITY,
+  };
+}

@@ -1,0 +1,96 @@
+import type { Bucket, Charge } from "../../core/limits/bucket.js";
+import { type GlobalDemand, isBorrowing, type LenderBucket } from "../../core/limits/lending.js";
+import type { Limit, LimitKey } from "../../core/limits/limit.js";
+
+/** Keys of which demand is kept between two rounds. The demand of further ones is dropped. */
+export const demandKeysMax = 1_024;
+
+/** Keys that a round borrows for: those with the most demand. */
+export const borrowedKeysMax = 256;
+
+/** How long a key without demand is kept, in milliseconds. */
+const keptMs = 500;
+
+/** The demand for a global limit's key, as this replica saw it. */
+export interface DemandedKey {
+  limit: Limit;
+  charge: Charge;
+  /** The bucket in this region, and its store's time then. */
+  bucket: Bucket;
+  nowUs: number;
+  /** When that was seen, monotonic. */
+  seenMs: number;
+  /** When it was last noted, monotonic. */
+  notedMs: number;
+  /** Decided hits, halved each round: the hottest keys come first. */
+  heat: number;
+  refusedHits: number;
+  inTransitHits: number;
+  /** Its bucket in each other region, by the region's position. */
+  readonly lenders: (LenderBucket | undefined)[];
+}
+
+/** The keys that need more than their region has. Bounded, the hottest keys first. */
+export class DemandTable {
+  readonly #keys = new Map<LimitKey, DemandedKey>();
+  #droppedKeyCount = 0;
+
+  /** Times that a key was dropped because others had more demand. */
+  get droppedKeyCount(): number {
+    return this.#droppedKeyCount;
+  }
+
+  get keyCount(): number {
+    return this.#keys.size;
+  }
+
+  /** Takes nanoseconds: called for each decision of a global limit. */
+  note(demand: GlobalDemand, nowMs: number): void {
+    if (!isBorrowing(demand)) return;
+    const { limit, charge, result, nowUs } = demand;
+    // A peek that is over stands for at least one hit.
+    const hits = Math.max(1, charge.cost);
+    const refusedHits = result.isOver ? hits : 0;
+    const known = this.#keys.get(charge.key);
+    if (known === undefined) {
+      if (this.#keys.size >= demandKeysMax) {
+        this.#droppedKeyCount += 1;
+        return;
+      }
+      const { bucket } = result;
+      const seen = { bucket, nowUs, seenMs: nowMs, notedMs: nowMs };
+      const one = { limit, charge, ...seen, heat: hits, refusedHits };
+      this.#keys.set(charge.key, { ...one, inTransitHits: 0, lenders: [] });
+      return;
+    }
+    // The division depends on the limit, and so does what others were found to have.
+    if (known.limit !== limit) known.lenders.length = 0;
+    known.limit = limit;
+    known.charge = charge;
+    known.notedMs = nowMs;
+    known.heat += hits;
+    known.refusedHits += refusedHits;
+    if (nowUs < known.nowUs) return;
+    known.bucket = result.bucket;
+    known.nowUs = nowUs;
+    known.seenMs = nowMs;
+  }
+
+  /** The keys to borrow for, the hottest first. Drops the others, and those without demand. */
+  hottest(nowMs: number): readonly DemandedKey[] {
+    if (this.#keys.size === 0) return [];
+    const live: DemandedKey[] = [];
+    for (const one of this.#keys.values()) {
+      if (nowMs - one.notedMs <= keptMs || one.inTransitHits > 0) live.push(one);
+      else this.#keys.delete(one.charge.key);
+    }
+    live.sort((one, other) => other.heat - one.heat);
+    for (const { charge } of live.slice(borrowedKeysMax)) {
+      this.#droppedKeyCount += 1;
+      this.#keys.delete(charge.key);
+    }
+    const hottest = live.slice(0, borrowedKeysMax);
+    for (const one of hottest) one.heat /= 2;
+    return hottest;
+  }
+}

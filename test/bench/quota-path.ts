@@ -1,0 +1,281 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { sha256 } from "../../src/app/base/sha256.js";
+import type { Cancel } from "../../src/core/base/clock.js";
+import type { Peer } from "../../src/core/base/peer.js";
+import { noOverrides } from "../../src/core/limits/override-table.js";
+import { QuotaRegistry } from "../../src/decide/quota/quota-registry.js";
+import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
+import { createQuotaService } from "../../src/rpc/control/quota-stream.js";
+import { ControlCounts, ControlStreams } from "../../src/rpc/nodes/control-stream.js";
+import { NodeRegistry } from "../../src/rpc/nodes/node-registry.js";
+import { MemoryQuotas } from "../../src/store/coordination/memory-coordination.js";
+import { MemoryLimitStore } from "../../src/store/memory.js";
+import type { BidiHandler, BidiReader } from "../../src/wire/grpc/service.js";
+import { testOwners } from "../support/control-rig.js";
+import { FakeClock, settlePromises } from "../support/fake-clock.js";
+import { FakeRandom } from "../support/fake-random.js";
+import { usageMessage } from "../support/quota-client.js";
+import { tenantQuota } from "../support/quota-rig.js";
+import { noSwitches } from "../support/switches.js";
+
+/** A fleet of Envoys on one replica. Each shares each of its pools with others. */
+export interface QuotaFleet {
+  readonly envoyCount: number;
+  readonly bucketsPerEnvoy: number;
+  readonly poolCount: number;
+}
+
+/** What quotas cost one replica, from the bytes of a report to those of an assignment. */
+export interface QuotaPathCost extends QuotaFleet {
+  /** Of the first report of a bucket with all that it asks for at once: its pool, a claim, a share. */
+  readonly cpuUsPerNewBucket: number;
+  /** Of reading a report and answering it. */
+  readonly cpuUsPerReport: number;
+  /** Of all that follows too, for each report: rounds, charges, claims, with the embedded store. */
+  readonly cpuUsPerReportOverall: number;
+  /** The longest callback of a second in milliseconds of CPU: the median and the largest of all. */
+  readonly turnMs: readonly [number, number];
+  /** What V8 holds, for each bucket. */
+  readonly bytesPerBucket: number;
+}
+
+/** Virtual seconds until everything is divided, and those that are measured. */
+const warmUpSeconds = 15;
+const measuredSeconds = 10;
+
+/** Envoy's report interval. */
+const reportSeconds = 5;
+
+/** Messages of the same buckets with other numbers. */
+const variantCount = 8;
+
+const ticksPerSecond = 10;
+
+/** A clock that notes how long each callback takes. */
+class NotingClock extends FakeClock {
+  #longestMs = 0;
+
+  override schedule(delayMs: number, callback: () => void): Cancel {
+    return super.schedule(delayMs, () => this.note(callback));
+  }
+
+  override scheduleTurn(callback: () => void): Cancel {
+    return super.scheduleTurn(() => this.note(callback));
+  }
+
+  note(callback: () => void): void {
+    const before = process.cpuUsage();
+    callback();
+    this.#longestMs = Math.max(this.#longestMs, usedUs(before) / 1_000);
+  }
+
+  /** The longest since it was asked for last. */
+  takeLongestMs(): number {
+    const longestMs = this.#longestMs;
+    this.#longestMs = 0;
+    return longestMs;
+  }
+}
+
+/** The service of quotas with its registry and embedded stores, in virtual time. */
+class QuotaReplica {
+  readonly clock = new NotingClock();
+  readonly registry: QuotaRegistry;
+  sentCount = 0;
+  readonly #open: BidiHandler;
+
+  constructor() {
+    const { clock } = this;
+    const policy = tenantQuota(1_000);
+    this.registry = new QuotaRegistry({
+      policies: { current: () => policy },
+      overrides: { current: () => noOverrides },
+      store: new MemoryLimitStore({ clock }),
+      leases: new QuotaLeases({ store: new MemoryQuotas(clock), random: new FakeRandom(1) }),
+      clock,
+      counters: new DecisionCounters(),
+      switches: noSwitches,
+      digest: sha256,
+      replicaCount: () => 1,
+      onEvent: ({ kind }) => {
+        throw new Error(kind);
+      },
+      onBug: (thrown) => {
+        throw thrown;
+      },
+    });
+    const registry = new NodeRegistry({
+      nowMs: () => clock.monotonicMs(),
+      ttlMs: 15_000,
+      configuredShare: () => 0,
+      configuredHigh: () => 0,
+    });
+    const counts = new ControlCounts();
+    const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock });
+    const onIgnored = (cause: string): void => {
+      throw new Error(cause);
+    };
+    const { methods } = createQuotaService({ streams, quotas: this.registry, onIgnored });
+    const [method] = methods;
+    if (method?.kind !== "bidi") throw new Error("it has one method, both ways");
+    this.#open = method.open;
+  }
+
+  /** Opens the stream of an Envoy with an address of its own. */
+  open(i: number): BidiReader {
+    const peer: Peer = {
+      kind: "address",
+      identity: `10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`,
+      names: [],
+    };
+    const metadata = (name: string): string | undefined =>
+      name === "x-headgate-node" ? `edge-${i}` : undefined;
+    return this.#open(
+      { deadlineMs: Infinity, metadata, peer },
+      {
+        send: () => {
+          this.sentCount += 1;
+          return true;
+        },
+        next: () => {},
+        end: () => {},
+        fail: (thrown) => {
+          throw thrown;
+        },
+      },
+    );
+  }
+
+  /** Lets one tick pass, and all that is promised. */
+  async tick(): Promise<void> {
+    this.clock.advance(1_000 / ticksPerSecond);
+    await this.settle();
+  }
+
+  /** Does what waits for the end of the turn, and all that is promised. */
+  async settle(): Promise<void> {
+    await settlePromises();
+    this.clock.runTurns();
+    await settlePromises();
+  }
+}
+
+/** Measures a fleet in a process of its own, whose heap holds nothing else. */
+export async function measureQuotaFleet(fleet: QuotaFleet): Promise<QuotaPathCost> {
+  const script = fileURLToPath(import.meta.url);
+  const options = ["--expose-gc", "--max-old-space-size=8192", "--import", "tsx"];
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, [...options, script, JSON.stringify(fleet)]);
+  return JSON.parse(stdout) as QuotaPathCost;
+}
+
+/** Measures a fleet; demand is never the same for two reports of a bucket. */
+export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost> {
+  const { envoyCount, bucketsPerEnvoy } = fleet;
+  const messages = new FleetMessages(fleet);
+  const before = heldBytes();
+  const replica = new QuotaReplica();
+  const { clock } = replica;
+  const readers = Array.from({ length: envoyCount }, (_, i) => replica.open(i));
+  const bucketCount = envoyCount * bucketsPerEnvoy;
+  const every = reportSeconds * ticksPerSecond;
+  let newBucketUs = 0;
+  for (let tick = 0; tick < every; tick += 1) {
+    const before = process.cpuUsage();
+    for (let i = tick; i < envoyCount; i += every) {
+      for (const message of messages.first(i)) readers[i]?.onMessage(message);
+    }
+    await replica.settle();
+    newBucketUs += usedUs(before);
+    await replica.tick();
+  }
+  if (replica.registry.holderCount !== bucketCount) throw new Error("not all buckets are held");
+  const longestMs: number[] = [];
+  const used = { reportsUs: 0, reportCount: 0 };
+  let since = process.cpuUsage();
+  for (let tick = 0; tick < (warmUpSeconds + measuredSeconds) * ticksPerSecond; tick += 1) {
+    if (tick % ticksPerSecond === 0) longestMs.push(clock.takeLongestMs());
+    if (tick === warmUpSeconds * ticksPerSecond) {
+      Object.assign(used, { reportsUs: 0, reportCount: 0 });
+      since = process.cpuUsage();
+      longestMs.length = 0;
+    }
+    const beforeReports = process.cpuUsage();
+    for (let i = tick % every; i < envoyCount; i += every) {
+      clock.note(() => readers[i]?.onMessage(messages.at(i, tick)));
+      used.reportCount += bucketsPerEnvoy;
+    }
+    used.reportsUs += usedUs(beforeReports);
+    await replica.tick();
+  }
+  const overallUs = usedUs(since);
+  const bytes = heldBytes() - before;
+  longestMs.sort((one, other) => one - other);
+  return {
+    ...fleet,
+    cpuUsPerNewBucket: newBucketUs / bucketCount,
+    cpuUsPerReport: used.reportsUs / used.reportCount,
+    cpuUsPerReportOverall: overallUs / used.reportCount,
+    turnMs: [longestMs[Math.floor(longestMs.length / 2)] ?? 0, longestMs.at(-1) ?? 0],
+    bytesPerBucket: bytes / bucketCount,
+  };
+}
+
+/** Messages of groups of Envoys that have the same buckets. */
+class FleetMessages {
+  readonly #first: (readonly Uint8Array[])[] = [];
+  readonly #later: (readonly Uint8Array[])[] = [];
+
+  constructor({ bucketsPerEnvoy, poolCount }: QuotaFleet) {
+    const random = new FakeRandom(1);
+    const groupCount = Math.max(1, Math.floor(poolCount / bucketsPerEnvoy));
+    for (let group = 0; group < groupCount; group += 1) {
+      const ids = Array.from({ length: bucketsPerEnvoy }, (_, i) => ({
+        quota: "pace",
+        tenant: `tenant-${(group * bucketsPerEnvoy + i) % poolCount}`,
+      }));
+      this.#first.push(ids.map((id) => usageMessage("edge", [{ id }])));
+      this.#later.push(
+        Array.from({ length: variantCount }, () => {
+          const usages = ids.map((id) => ({
+            id,
+            allowed: Math.floor(random.next() * 10),
+            denied: random.next() < 0.5 ? Math.floor(random.next() * 10) : 0,
+            elapsedSeconds: reportSeconds,
+          }));
+          return usageMessage("edge", usages);
+        }),
+      );
+    }
+  }
+
+  /** One message for each new bucket, as Envoy sends them. */
+  first(envoy: number): readonly Uint8Array[] {
+    return this.#first[envoy % this.#first.length] ?? [];
+  }
+
+  /** One message for all buckets. */
+  at(envoy: number, tick: number): Uint8Array {
+    const variants = this.#later[envoy % this.#later.length] ?? [];
+    return variants[(envoy + tick) % variants.length] ?? new Uint8Array(0);
+  }
+}
+
+function heldBytes(): number {
+  globalThis.gc?.();
+  const { heapUsed, arrayBuffers } = process.memoryUsage();
+  return heapUsed + arrayBuffers;
+}
+
+function usedUs(before: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(before);
+  return user + system;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const cost = await measureQuotaPath(JSON.parse(process.argv[2] ?? "") as QuotaFleet);
+  process.stdout.write(JSON.stringify(cost));
+}
