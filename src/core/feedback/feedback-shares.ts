@@ -34,11 +34,11 @@ export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
 }
 
 /**
- * Divides a limit among Envoys, in turns: first among identities by what their Envoys need together, so that
- * who calls itself by a thousand names takes no more from others than by one. Of an identity's part
- * its Envoys have first what is set aside and what is needed at HIGH, then what is needed at
- * DEFAULT, by water-filling with a floor of one, then what is left in proportion to that, so that
- * bursts find room where traffic is.
+ * Divides a limit among Envoys, in turns: first among identities by what their Envoys need
+ * together, so that who calls itself by a thousand names takes no more from others than by one. Of
+ * an identity's part its Envoys have first what is set aside and what is needed at HIGH, then what
+ * is needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to
+ * that, so that bursts find room where traffic is.
  *
  * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`; at HIGH twice that
  * room, since nobody there should be refused for an estimate: of requests that come by chance, more
@@ -52,8 +52,9 @@ export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
  * @param limit a whole number from 1
  * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
  *   priority, since what nobody says of HIGH is what is configured there
- * @returns one for each claim, those of an identity one behind the other: totals that add up to the limit, or less where nobody is there whose need counts; more
- *   only where an identity's part is less than its Envoys have at least, and by no more than that
+ * @returns one for each claim, those of an identity one behind the other: totals that add up to
+ *   the limit, or less where nobody is there whose need counts; more only where an identity's part
+ *   is less than its Envoys have at least, and by no more than that
  */
 export function* shareTargets<Claim extends NodeClaim>(
   limit: number,
