@@ -32,6 +32,14 @@ export function testShares(wish: Partial<ServiceShares> = {}): ServiceShares {
   return { limit: 10, shares: new Map(), rejectRatio: 0, gate: "open", facts, ...wish };
 }
 
+/** A snapshot with maps for tables of shares, to be compared with another one. */
+export function withMaps(snapshot: ShareSnapshot): ShareSnapshot {
+  const services = [...snapshot.services].map(
+    ([name, service]) => [name, { ...service, shares: new Map(service.shares) }] as const,
+  );
+  return { ...snapshot, services: new Map(services) };
+}
+
 /** A snapshot of one service, without verdicts. */
 export function testFleetSnapshot(rank: Partial<ShareSnapshot> = {}): FleetSnapshot {
   const services = new Map([["orders", testShares()]]);
@@ -61,8 +69,11 @@ export class TestMaker implements Allocator {
     this.queues.set(service, waitingCount);
   }
 
-  *update(reports: readonly NodeReport[]): Generator<undefined, ShareSnapshot> {
-    this.reports.push(...reports);
+  take(report: NodeReport): void {
+    this.reports.push(report);
+  }
+
+  *update(): Generator<undefined, ShareSnapshot> {
     this.#version += 1;
     this.onUpdate();
     const { term, leaderId } = this.start;

@@ -189,5 +189,5 @@ function plain(column: Float64Array): number[] {
 
 /** Of a place that is there. */
 function at(column: Float64Array | Int32Array, place: number): number {
-  return column[place] as number;
+  return column[place] ?? 0;
 }

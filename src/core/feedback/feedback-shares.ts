@@ -16,6 +16,9 @@ export interface NodeClaim {
   readonly reserved: number | undefined;
 }
 
+/** Envoys from which on a decision is taken in turns: fewer take about a millisecond. */
+export const turnNodes = 1_000;
+
 /** The part of a limit that HIGH may have, unless it uses more. */
 const highRatioMax = 2 / 3;
 
@@ -31,11 +34,11 @@ export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
 }
 
 /**
- * Divides a limit among Envoys: first among identities by what their Envoys need together, so that
- * who calls itself by a thousand names takes no more from others than by one. Of an identity's part
- * its Envoys have first what is set aside and what is needed at HIGH, then what is needed at
- * DEFAULT, by water-filling with a floor of one, then what is left in proportion to that, so that
- * bursts find room where traffic is.
+ * Divides a limit among Envoys, in turns: first among identities by what their Envoys need
+ * together, so that who calls itself by a thousand names takes no more from others than by one. Of
+ * an identity's part its Envoys have first what is set aside and what is needed at HIGH, then what
+ * is needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to
+ * that, so that bursts find room where traffic is.
  *
  * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`; at HIGH twice that
  * room, since nobody there should be refused for an estimate: of requests that come by chance, more
@@ -49,17 +52,22 @@ export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
  * @param limit a whole number from 1
  * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
  *   priority, since what nobody says of HIGH is what is configured there
- * @returns one for each claim, those of an identity one behind the other: totals that add up to the limit, or less where nobody is there whose need counts; more
- *   only where an identity's part is less than its Envoys have at least, and by no more than that
+ * @returns one for each claim, those of an identity one behind the other: totals that add up to
+ *   the limit, or less where nobody is there whose need counts; more only where an identity's part
+ *   is less than its Envoys have at least, and by no more than that
  */
-export function shareTargets<Claim extends NodeClaim>(
+export function* shareTargets<Claim extends NodeClaim>(
   limit: number,
   claims: readonly Claim[],
   least: 1 | 2 = 1,
-): readonly ShareTarget<Claim>[] {
+): Generator<undefined, readonly ShareTarget<Claim>[]> {
   const parties = byOwner(claims);
   const parts = partyShares(limit, parties, least);
-  return parties.flatMap((party, i) => partyTargets(parts[i] ?? 0, party, least));
+  const targets: ShareTarget<Claim>[] = [];
+  for (const [i, party] of parties.entries()) {
+    for (const target of yield* partyTargets(parts[i] ?? 0, party, least)) targets.push(target);
+  }
+  return targets;
 }
 
 function byOwner<Claim extends NodeClaim>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
@@ -104,11 +112,13 @@ function partyShares(
   return parts.map((part, i) => part + (extras[i] ?? 0));
 }
 
-function partyTargets<Claim extends NodeClaim>(
+function* partyTargets<Claim extends NodeClaim>(
   limit: number,
   claims: readonly Claim[],
   least: 1 | 2,
-): readonly ShareTarget<Claim>[] {
+): Generator<undefined, readonly ShareTarget<Claim>[]> {
+  const isMany = claims.length > turnNodes;
+  if (isMany) yield;
   const bound = Math.max(limit, least * claims.length);
   const aside = claims.reduce((sum, { reserved = 0 }) => sum + Math.max(1, reserved), 0);
   const highMost = Math.max(
@@ -123,6 +133,7 @@ function partyTargets<Claim extends NodeClaim>(
       weight: 1,
     })),
   );
+  if (isMany) yield;
   const totals = fairShares(
     bound,
     claims.map((claim, i) => {
@@ -130,10 +141,12 @@ function partyTargets<Claim extends NodeClaim>(
       return { demand: Math.max(floor, claim.reserved ?? need(claim)), floor, weight: 1 };
     }),
   );
+  if (isMany) yield;
   const extras = extraShares(bound - totals.reduce((sum, total) => sum + total, 0), {
     claims,
     totals,
   });
+  if (isMany) yield;
   return claims.map((claim, i) => {
     const total = (totals[i] ?? 1) + (extras[i] ?? 0);
     const high = Math.min(Math.max(least - 1, highs[i] ?? 0), total - 1);

@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import {
   type NodeClaim,
+  type ShareTarget,
   shareTargets,
   splitShare,
 } from "../../../../src/core/feedback/feedback-shares.js";
+import { allTurns } from "../../../support/all-turns.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { firstSeed, seedCount } from "../../../support/seeds.js";
 
@@ -19,8 +21,16 @@ function claim(i: number, given: Partial<NodeClaim>): NamedClaim {
   return { nodeId: `${i}`, demand: 0, highDemand: undefined, reserved: undefined, ...given };
 }
 
+function targetsOf<Claim extends NodeClaim>(
+  limit: number,
+  all: readonly Claim[],
+  least: 1 | 2 = 1,
+): readonly ShareTarget<Claim>[] {
+  return allTurns(shareTargets(limit, all, least));
+}
+
 function totals(limit: number, all: readonly NodeClaim[]): readonly number[] {
-  return shareTargets(limit, all).map(({ total }) => total);
+  return targetsOf(limit, all).map(({ total }) => total);
 }
 
 describe("shareTargets()", () => {
@@ -48,20 +58,20 @@ describe("shareTargets()", () => {
 
   it("gives HIGH nothing of what is set aside", () => {
     const high = claim(0, { demand: 100, highDemand: 100 });
-    const targets = shareTargets(20, [high, claim(1, { reserved: 15 })]);
+    const targets = targetsOf(20, [high, claim(1, { reserved: 15 })]);
     expect(targets.map(({ total }) => total)).toEqual([5, 15]);
     expect(targets[0]?.high).toBe(4);
   });
 
   it("gives HIGH what it needs first, of all Envoys", () => {
     const all = [claim(0, { demand: 100 }), claim(1, { demand: 16, highDemand: 16 })];
-    const targets = shareTargets(40, all);
+    const targets = targetsOf(40, all);
     // 16 and room for chance would be 33, of which two thirds of the limit hold 26.
     expect(targets).toEqual([
       { claim: all[0], total: 13, high: 0, highRatio: 0 },
       { claim: all[1], total: 27, high: 26, highRatio: 1 },
     ]);
-    const busy = shareTargets(20, all);
+    const busy = targetsOf(20, all);
     expect(busy.map(({ total, high }) => [total, high])).toEqual([
       [3, 0],
       [17, 16],
@@ -70,10 +80,10 @@ describe("shareTargets()", () => {
 
   it("leaves one to each at both priorities, where all have routes at HIGH", () => {
     const all = [0, 9, 100].map((demand, i) => claim(i, { demand, highDemand: 0 }));
-    const split = shareTargets(2, all, 2).map((one) => splitShare(one.total, one));
+    const split = targetsOf(2, all, 2).map((one) => splitShare(one.total, one));
     expect(split).toEqual([0, 1, 2].map(() => ({ default: 1, high: 1 })));
     const silent = [claim(0, { reserved: 1 }), claim(1, { reserved: 9 })];
-    const kept = shareTargets(20, silent, 2);
+    const kept = targetsOf(20, silent, 2);
     expect(kept.map(({ total, high }) => [total, high])).toEqual([
       [2, 1],
       [9, 1],
@@ -92,7 +102,7 @@ describe("shareTargets()", () => {
       claim(10 + i, { owner: "other", demand: other, highDemand: other, reserved: undefined }),
     );
     const targets = new Map(
-      shareTargets(100, [...many, ...honest]).map((target) => [target.claim.nodeId, target]),
+      targetsOf(100, [...many, ...honest]).map((target) => [target.claim.nodeId, target]),
     );
     expect(honest.map(({ nodeId }) => targets.get(nodeId)?.total)).toEqual(shares);
     const left = many.reduce((sum, { nodeId }) => sum + (targets.get(nodeId)?.total ?? 0), 0);
@@ -127,7 +137,7 @@ describe("shareTargets()", () => {
         return claim(i, { demand, highDemand, reserved });
       });
       const least = random.next() < 0.5 ? 1 : 2;
-      const shares = shareTargets(limit, all, least);
+      const shares = targetsOf(limit, all, least);
       const sum = shares.reduce((total, share) => total + share.total, 0);
       const bound = Math.max(limit, least * count);
       const isFree = all.some(({ reserved }) => reserved === undefined);
