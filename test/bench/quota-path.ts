@@ -36,8 +36,8 @@ export interface QuotaPathCost extends QuotaFleet {
   readonly cpuUsPerReport: number;
   /** Of all that follows too, for each report: rounds, charges, claims, with the embedded store. */
   readonly cpuUsPerReportOverall: number;
-  /** The longest that the event loop was kept by one callback, in milliseconds of CPU. */
-  readonly stallMs: number;
+  /** The longest callback of a second in milliseconds of CPU: the median and the largest of all. */
+  readonly turnMs: readonly [number, number];
   /** What V8 holds, for each bucket. */
   readonly bytesPerBucket: number;
 }
@@ -56,7 +56,7 @@ const ticksPerSecond = 10;
 
 /** A clock that notes how long each callback takes. */
 class NotingClock extends FakeClock {
-  longestMs = 0;
+  #longestMs = 0;
 
   override schedule(delayMs: number, callback: () => void): Cancel {
     return super.schedule(delayMs, () => this.note(callback));
@@ -69,7 +69,14 @@ class NotingClock extends FakeClock {
   note(callback: () => void): void {
     const before = process.cpuUsage();
     callback();
-    this.longestMs = Math.max(this.longestMs, usedUs(before) / 1_000);
+    this.#longestMs = Math.max(this.#longestMs, usedUs(before) / 1_000);
+  }
+
+  /** The longest since it was asked for last. */
+  takeLongestMs(): number {
+    const longestMs = this.#longestMs;
+    this.#longestMs = 0;
+    return longestMs;
   }
 }
 
@@ -186,13 +193,15 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
     await replica.tick();
   }
   if (replica.registry.holderCount !== bucketCount) throw new Error("not all buckets are held");
+  const longestMs: number[] = [];
   const used = { reportsUs: 0, reportCount: 0 };
   let since = process.cpuUsage();
   for (let tick = 0; tick < (warmUpSeconds + measuredSeconds) * ticksPerSecond; tick += 1) {
+    if (tick % ticksPerSecond === 0) longestMs.push(clock.takeLongestMs());
     if (tick === warmUpSeconds * ticksPerSecond) {
       Object.assign(used, { reportsUs: 0, reportCount: 0 });
       since = process.cpuUsage();
-      clock.longestMs = 0;
+      longestMs.length = 0;
     }
     const beforeReports = process.cpuUsage();
     for (let i = tick % every; i < envoyCount; i += every) {
@@ -204,12 +213,13 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
   }
   const overallUs = usedUs(since);
   const bytes = heldBytes() - before;
+  longestMs.sort((one, other) => one - other);
   return {
     ...fleet,
     cpuUsPerNewBucket: newBucketUs / bucketCount,
     cpuUsPerReport: used.reportsUs / used.reportCount,
     cpuUsPerReportOverall: overallUs / used.reportCount,
-    stallMs: clock.longestMs,
+    turnMs: [longestMs[Math.floor(longestMs.length / 2)] ?? 0, longestMs.at(-1) ?? 0],
     bytesPerBucket: bytes / bucketCount,
   };
 }

@@ -137,10 +137,10 @@ function quotaFleetRows(cost: QuotaPathCost): readonly ProofRow[] {
     {
       ...row,
       name: `${fleet}, longest turn`,
-      value: cost.stallMs,
+      value: cost.turnMs[0],
       unit: "ms",
       target: { most: 5 },
-      note: "CPU of all threads",
+      note: `CPU of all threads, as of the loop; the longest of all ${cost.turnMs[1].toFixed(1)} ms`,
     },
     { ...row, name: `${fleet}, held for a bucket`, value: cost.bytesPerBucket, unit: "bytes" },
   ];

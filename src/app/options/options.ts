@@ -18,6 +18,7 @@ import {
 import { otlpOptionRows } from "./otlp-options.js";
 import { presetOptionRows } from "./presets.js";
 import { redisOptionRows } from "./redis-options.js";
+import { regionOptionRows } from "./region-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
@@ -200,6 +201,7 @@ const storeRows = {
       "`memory`, which no other replica shares.",
   }),
   ...redisOptionRows,
+  ...regionOptionRows,
   keyPrefix: textOption({
     env: "CACHE_KEY_PREFIX",
     valueName: "TEXT",
