@@ -22,8 +22,6 @@ interface ReachParts {
   readonly nowMs: number;
   readonly epochUs: number;
   readonly windowSource: WindowSource;
-  /** This region among those that share global limits. Undefined: limits are not divided. */
-  readonly region: RegionShare | undefined;
 }
 
 /** A descriptor that buckets represent. */
