@@ -189,7 +189,7 @@ const grantText = `
       outCount = outCount - 1
 `;
 
-/** Decides one with charges that are not plain: a peek, a refund, one that is stored in any case. */
+/** Decides one with charges that are not plain: peeks, refunds, what is stored in any case. */
 const mixedText = `
       local isDenied, quotaCount, quotaOverCount = false, 0, 0
       for i = 1, count do
@@ -334,8 +334,8 @@ while at <= batchEnd do
   local count, multiplicity, run, first, flags, hits, burst, period, cost, nextAt =
     unpackStruct('<I2I4I2I2BI4ddd', batch, at)
   local isShort = flags % 32 >= 16 and not isSteppedBack
-  local isOne = isShort and count == 1
-  if isOne and flags % 8 == 0 and flags < 64 and cost > 0 and hits > 0 then${plainText}  else${otherText}  end
+  local isOne = isShort and count == 1 and hits > 0
+  if isOne and flags % 8 == 0 and flags < 64 and cost > 0 then${plainText}  else${otherText}  end
   at = nextAt
 end
 ${writeBucketsText}
