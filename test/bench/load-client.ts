@@ -3,6 +3,7 @@ import { ExchangeClient } from "./exchange-client.js";
 import { FrameClient } from "./frame-client.js";
 import { Http1Client } from "./http1-client.js";
 import { type Head, Http2Client } from "./http2-client.js";
+import { ThrottleClient } from "./throttle-client.js";
 
 /** One connection of a load. */
 export interface LoadClient {
@@ -21,6 +22,8 @@ export type LoadCalls =
       readonly first: readonly string[];
       readonly second: readonly string[];
     }
+  /** Throttle commands over RESP, as texts. */
+  | { readonly kind: "throttle"; readonly commands: readonly (readonly string[])[] }
   /** GET over HTTP/1.1, one at a time on each connection, with header fields as lines. */
   | { readonly kind: "http1"; readonly heads: readonly string[] }
   /** GET over HTTP/2, with header fields. */
@@ -49,6 +52,8 @@ export async function connectClient(port: number, calls: LoadCalls): Promise<Loa
         close: () => client.close(),
       };
     }
+    case "throttle":
+      return ThrottleClient.connect(port, calls.commands);
     case "http1": {
       const client = await Http1Client.connect(port, calls.heads);
       return { call: (at, done) => client.get(at, done), close: () => client.close() };

@@ -20,10 +20,11 @@ import { type InProcessRow, inProcessScenarios, measureWithRedis } from "./in-pr
 import { type InTurn, measureInTurn } from "./in-turn.js";
 import { tellLaws } from "./laws.js";
 import { tellLayers } from "./layers.js";
-import { tellLight } from "./light.js";
 import { type MemoryRow, measureMemory } from "./memory-row.js";
 import { type RepeatedOrder, tellOverload, tellRepeatedOverload } from "./overload.js";
 import { measureOverrides, type OverrideRow } from "./override-rows.js";
+import { proofGroups } from "./proof.js";
+import { prove } from "./prove.js";
 import { tellQueueing } from "./queueing.js";
 import { tellQuotas } from "./quota.js";
 import { measureRedisScript, redisScriptScenarios } from "./redis-script.js";
@@ -93,8 +94,14 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   5 ms of CPU, or ten times its bytes in memory
   --usage N       instead of all this: what reading the usage of calls from N megabytes of responses
                   costs, next to JSON.parse
-  --light         instead of all this: the CPU of each start, the time of an end, and the memory of
-                  idle services, next to a bare node
+  --light --limits --wide
+                  instead of all this, one of them or several: rows with targets, next to the same
+                  rows of the last release. Start, end and memory of a process; several limits of a
+                  request, next to the servers whose binaries HEADGATE_BENCH_RATELIMIT,
+                  HEADGATE_BENCH_LIMITADOR and HEADGATE_BENCH_THROTTLECRAB name; fleets of Envoys
+                  on the control port, the loop, quotas. A missed target fails nothing; a picture
+                  of the growth in test-output/
+  --record        the rows become those of the last release, and the picture that of the docs
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
   --quotas N      instead of all this: N seeds of quotas in foul weather, big fleets, and their cost
@@ -130,6 +137,10 @@ interface InsteadValues {
   readonly usage?: string;
   readonly decoders?: boolean;
   readonly light?: boolean;
+  readonly limits?: boolean;
+  readonly wide?: boolean;
+  readonly record?: boolean;
+  readonly output: string;
   readonly first: string;
   readonly seconds: string;
   readonly only: string;
@@ -166,6 +177,9 @@ const options = {
   usage: { type: "string" },
   decoders: { type: "boolean" },
   light: { type: "boolean" },
+  limits: { type: "boolean" },
+  wide: { type: "boolean" },
+  record: { type: "boolean" },
   first: { type: "string", default: "1" },
   help: { type: "boolean", short: "h", default: false },
 } as const;
@@ -301,14 +315,24 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
     await budgets(Number(values.budgets) * 1_000);
   } else if (values.usage !== undefined) {
     process.stdout.write(`${tellUsage(Number(values.usage))}\n`);
-  } else if (values.light) {
-    process.stdout.write(`${await tellLight()}\n`);
+  } else if (proofGroups.some((group) => values[group])) {
+    await proof(values);
   } else if (values.decoders) {
     const { text, isWithin } = await tellDecoders(values.only);
     process.stdout.write(`${text}\n`);
     if (!isWithin) process.exitCode = 1;
   } else return false;
   return true;
+}
+
+async function proof(values: InsteadValues): Promise<void> {
+  const measureMs = Number(values.seconds) * 1_000;
+  if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
+  const groups = proofGroups.filter((group) => values[group]);
+  const { output, record: isRecorded = false } = values;
+  // As the service does.
+  keepNewObjectsYoung();
+  process.stdout.write(`${await prove({ groups, measureMs, output, isRecorded })}\n`);
 }
 
 /** Node writes a profile when a process ends. */

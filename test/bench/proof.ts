@@ -12,6 +12,7 @@ export interface ProofRow {
   readonly group: ProofGroup;
   /** Unique in its group: the same row of another release has the same name. */
   readonly name: string;
+  /** NaN where it could not be measured, as the note says. */
   readonly value: number;
   readonly unit: "ms" | "MB" | "us" | "x" | "%" | "bytes" | "s";
   /** In the unit of the value. */
@@ -64,7 +65,8 @@ export async function recordRelease(
   const kept = Object.entries((await readLastRelease())?.rows ?? {}).filter(
     ([key]) => ![...groups].some((group) => key.startsWith(group)),
   );
-  const recorded = rows.map((row) => [keyOf(row), releaseRow(row)] as const);
+  const measured = rows.filter(({ value }) => !Number.isNaN(value));
+  const recorded = measured.map((row) => [keyOf(row), releaseRow(row)] as const);
   const release: ReleaseRows = {
     version,
     date,
@@ -92,7 +94,7 @@ export function formatProof(rows: readonly ProofRow[], last: ReleaseRows | undef
     return [[layOut([titles, ...cells]), ...notes].join("\n")];
   });
   const missed = rows.filter((row) => isMet(row) === false).length;
-  const aimed = rows.filter((row) => row.target !== undefined).length;
+  const aimed = rows.filter((row) => isMet(row) !== undefined).length;
   const sum = `${aimed - missed} of ${aimed} targets met. A missed target fails nothing: other work`;
   return [
     ...tables,
@@ -113,7 +115,7 @@ export function proofJson(rows: readonly ProofRow[], last: ReleaseRows | undefin
 
 /** Whether a row is within its target; undefined: it has none. */
 export function isMet({ value, target }: Pick<ProofRow, "value" | "target">): boolean | undefined {
-  if (target === undefined) return undefined;
+  if (target === undefined || Number.isNaN(value)) return undefined;
   const { most = Number.POSITIVE_INFINITY, least = Number.NEGATIVE_INFINITY } = target;
   return value <= most && value >= least;
 }
@@ -146,6 +148,7 @@ function ratioText(ratio: number): string {
 }
 
 function quantity(value: number, unit: string): string {
+  if (Number.isNaN(value)) return "absent";
   return unit === "x" ? ratioText(value) : `${significant(value)} ${unit}`;
 }
 

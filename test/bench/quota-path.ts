@@ -1,4 +1,6 @@
-import { performance } from "node:perf_hooks";
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { sha256 } from "../../src/app/base/sha256.js";
 import type { Cancel } from "../../src/core/base/clock.js";
 import type { Peer } from "../../src/core/base/peer.js";
@@ -11,7 +13,7 @@ import { ControlCounts, ControlStreams } from "../../src/rpc/nodes/control-strea
 import { NodeRegistry } from "../../src/rpc/nodes/node-registry.js";
 import { MemoryQuotas } from "../../src/store/coordination/memory-coordination.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
-import type { BidiAnswers, BidiReader } from "../../src/wire/grpc/service.js";
+import type { BidiHandler, BidiReader } from "../../src/wire/grpc/service.js";
 import { testOwners } from "../support/control-rig.js";
 import { FakeClock, settlePromises } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
@@ -28,14 +30,14 @@ export interface QuotaFleet {
 
 /** What quotas cost one replica, from the bytes of a report to those of an assignment. */
 export interface QuotaPathCost extends QuotaFleet {
-  /** Of the first report of a bucket, up to its assignment. */
+  /** Of the first report of a bucket with all that it asks for at once: its pool, a claim, a share. */
   readonly cpuUsPerNewBucket: number;
   /** Of reading a report and answering it. */
   readonly cpuUsPerReport: number;
   /** Of all that follows too, for each report: rounds, charges, claims, with the embedded store. */
   readonly cpuUsPerReportOverall: number;
-  /** The longest that the event loop was kept by one callback, in milliseconds of CPU. */
-  readonly stallMs: number;
+  /** The longest callback of a second in milliseconds of CPU: the median and the largest of all. */
+  readonly turnMs: readonly [number, number];
   /** What V8 holds, for each bucket. */
   readonly bytesPerBucket: number;
 }
@@ -54,7 +56,7 @@ const ticksPerSecond = 10;
 
 /** A clock that notes how long each callback takes. */
 class NotingClock extends FakeClock {
-  longestMs = 0;
+  #longestMs = 0;
 
   override schedule(delayMs: number, callback: () => void): Cancel {
     return super.schedule(delayMs, () => this.note(callback));
@@ -67,7 +69,14 @@ class NotingClock extends FakeClock {
   note(callback: () => void): void {
     const before = process.cpuUsage();
     callback();
-    this.longestMs = Math.max(this.longestMs, usedUs(before) / 1_000);
+    this.#longestMs = Math.max(this.#longestMs, usedUs(before) / 1_000);
+  }
+
+  /** The longest since it was asked for last. */
+  takeLongestMs(): number {
+    const longestMs = this.#longestMs;
+    this.#longestMs = 0;
+    return longestMs;
   }
 }
 
@@ -76,7 +85,7 @@ class QuotaReplica {
   readonly clock = new NotingClock();
   readonly registry: QuotaRegistry;
   sentCount = 0;
-  readonly #open: (call: Parameters<BidiOpen>[0], answers: BidiAnswers) => BidiReader;
+  readonly #open: BidiHandler;
 
   constructor() {
     const { clock } = this;
@@ -143,16 +152,25 @@ class QuotaReplica {
   /** Lets one tick pass, and all that is promised. */
   async tick(): Promise<void> {
     this.clock.advance(1_000 / ticksPerSecond);
+    await this.settle();
+  }
+
+  /** Does what waits for the end of the turn, and all that is promised. */
+  async settle(): Promise<void> {
     await settlePromises();
     this.clock.runTurns();
     await settlePromises();
   }
 }
 
-type BidiOpen = (
-  call: { deadlineMs: number; metadata: (name: string) => string | undefined; peer: Peer },
-  answers: BidiAnswers,
-) => BidiReader;
+/** Measures a fleet in a process of its own, whose heap holds nothing else. */
+export async function measureQuotaFleet(fleet: QuotaFleet): Promise<QuotaPathCost> {
+  const script = fileURLToPath(import.meta.url);
+  const options = ["--expose-gc", "--max-old-space-size=8192", "--import", "tsx"];
+  const run = promisify(execFile);
+  const { stdout } = await run(process.execPath, [...options, script, JSON.stringify(fleet)]);
+  return JSON.parse(stdout) as QuotaPathCost;
+}
 
 /** Measures a fleet; demand is never the same for two reports of a bucket. */
 export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost> {
@@ -164,38 +182,44 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
   const readers = Array.from({ length: envoyCount }, (_, i) => replica.open(i));
   const bucketCount = envoyCount * bucketsPerEnvoy;
   const every = reportSeconds * ticksPerSecond;
-  let joinedUs = process.cpuUsage();
+  let newBucketUs = 0;
   for (let tick = 0; tick < every; tick += 1) {
+    const before = process.cpuUsage();
     for (let i = tick; i < envoyCount; i += every) {
       for (const message of messages.first(i)) readers[i]?.onMessage(message);
     }
+    await replica.settle();
+    newBucketUs += usedUs(before);
     await replica.tick();
   }
-  const newBucketUs = usedUs(joinedUs);
   if (replica.registry.holderCount !== bucketCount) throw new Error("not all buckets are held");
+  const longestMs: number[] = [];
   const used = { reportsUs: 0, reportCount: 0 };
+  let since = process.cpuUsage();
   for (let tick = 0; tick < (warmUpSeconds + measuredSeconds) * ticksPerSecond; tick += 1) {
+    if (tick % ticksPerSecond === 0) longestMs.push(clock.takeLongestMs());
     if (tick === warmUpSeconds * ticksPerSecond) {
       Object.assign(used, { reportsUs: 0, reportCount: 0 });
-      joinedUs = process.cpuUsage();
-      clock.longestMs = 0;
+      since = process.cpuUsage();
+      longestMs.length = 0;
     }
     const beforeReports = process.cpuUsage();
     for (let i = tick % every; i < envoyCount; i += every) {
-      readers[i]?.onMessage(messages.at(i, tick));
+      clock.note(() => readers[i]?.onMessage(messages.at(i, tick)));
       used.reportCount += bucketsPerEnvoy;
     }
     used.reportsUs += usedUs(beforeReports);
     await replica.tick();
   }
-  const overallUs = usedUs(joinedUs);
+  const overallUs = usedUs(since);
   const bytes = heldBytes() - before;
+  longestMs.sort((one, other) => one - other);
   return {
     ...fleet,
     cpuUsPerNewBucket: newBucketUs / bucketCount,
     cpuUsPerReport: used.reportsUs / used.reportCount,
     cpuUsPerReportOverall: overallUs / used.reportCount,
-    stallMs: clock.longestMs,
+    turnMs: [longestMs[Math.floor(longestMs.length / 2)] ?? 0, longestMs.at(-1) ?? 0],
     bytesPerBucket: bytes / bucketCount,
   };
 }
@@ -251,8 +275,7 @@ function usedUs(before: NodeJS.CpuUsage): number {
   return user + system;
 }
 
-if (process.argv[2] !== undefined && import.meta.filename === process.argv[1]) {
-  const startMs = performance.now();
-  const cost = await measureQuotaPath(JSON.parse(process.argv[2]) as QuotaFleet);
-  console.log(JSON.stringify({ ...cost, seconds: (performance.now() - startMs) / 1_000 }));
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const cost = await measureQuotaPath(JSON.parse(process.argv[2] ?? "") as QuotaFleet);
+  process.stdout.write(JSON.stringify(cost));
 }

@@ -61,6 +61,8 @@ export interface HeadgateServerOptions extends Omit<ServerOptions, "transport"> 
   readonly redisPort?: number;
   /** Where Envoys are told and tell; absent: nowhere. */
   readonly controlPort?: number;
+  /** Where throttle commands are answered; absent: nowhere. */
+  readonly respPort?: number;
 }
 
 /** A Headgate under load, with what it says of itself. */
@@ -74,6 +76,7 @@ export async function startHeadgate({
   nodeOptions,
   redisPort,
   controlPort,
+  respPort,
 }: HeadgateServerOptions): Promise<HeadgateServer> {
   const port = await freePort();
   const httpPort = await freePort();
@@ -88,6 +91,7 @@ export async function startHeadgate({
       GRPC_PORT: String(port),
       LOG_LEVEL: "warn",
       ...(redisPort === undefined ? {} : { REDIS_URL: `127.0.0.1:${redisPort}` }),
+      ...(respPort === undefined ? {} : { HEADGATE_RESP_ADDR: `127.0.0.1:${respPort}` }),
       ...(controlPort === undefined ? {} : { HEADGATE_CONTROL_ADDR: `127.0.0.1:${controlPort}` }),
     },
   });
@@ -98,7 +102,8 @@ export async function startHeadgate({
   return { pid: program.pid, port, httpPort, stop: () => stop(program) };
 }
 
-async function stop(program: ChildProgram): Promise<void> {
+/** Ends a server of the bench. */
+export async function stop(program: ChildProgram): Promise<void> {
   program.signal("SIGTERM");
   await waitFor(`${program.name} ends`, () => !program.isRunning);
 }

@@ -53,6 +53,8 @@ export class DrivenPool {
   /** When it is charged and claimed next. */
   chargeMs: number;
   claimMs: number;
+  /** When it is looked at next: of many pools, few have anything to do in a tick. */
+  lookMs: number;
   isCharging = false;
   isClaiming = false;
 
@@ -64,6 +66,7 @@ export class DrivenPool {
     this.law = new QuotaPool({ settings: this.#settings(), holders, nowMs });
     this.chargeMs = nowMs;
     this.claimMs = nowMs;
+    this.lookMs = nowMs;
   }
 
   get reach(): QuotaReach {
@@ -149,6 +152,7 @@ export class DrivenPool {
   }
 
   #apply(nowMs: number): void {
+    this.lookMs = nowMs;
     this.law.configure(this.#settings(), nowMs);
   }
 

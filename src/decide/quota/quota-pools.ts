@@ -56,6 +56,12 @@ const claimEveryMs = 1_000;
 /** Timeout of a charge, in milliseconds. No request waits for it. */
 const chargeMsMax = 250;
 
+/** Maximum time between two looks at a pool, in milliseconds: rounds are not more frequent. */
+const lookEveryMs = 250;
+
+/** Holders that are visited per turn of the event loop, about 0.2 us each; a pool counts as ten. */
+const visitsPerTurn = 5_000;
+
 /** Pause after a failed store call, in milliseconds. */
 const storePauseMs = 500;
 
@@ -115,21 +121,40 @@ export class QuotaPools {
     return made;
   }
 
-  /** One tick of all pools, every `poolsTickMs`. */
-  tick(): void {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const charged: DrivenPool[] = [];
-    const claimed: DrivenPool[] = [];
+  /**
+   * One tick of all pools, every `poolsTickMs`, in turns of the event loop: what visits each holder
+   * of a big replica takes too long for one.
+   */
+  *tick(): Generator<undefined, void> {
+    let nowMs = this.#parts.clock.monotonicMs();
+    let charged: DrivenPool[] = [];
+    let claimed: DrivenPool[] = [];
+    let visitCount = 0;
+    const send = (): void => {
+      if (nowMs >= this.#quietUntilMs) this.#charge(charged, nowMs);
+      this.#claim(claimed);
+      charged = [];
+      claimed = [];
+      visitCount = 0;
+    };
     for (const [identity, pool] of this.#pools) {
+      if (nowMs < pool.lookMs) continue;
+      const isDue = pool.law.isDue(nowMs);
+      const isClaimed = pool.isLeased && nowMs >= pool.claimMs && !pool.isClaiming;
       if (pool.isLeased && pool.leaseState(nowMs) === "lost") this.#fallBack(pool, nowMs);
-      if (pool.law.isDue(nowMs)) this.#divide(pool, nowMs);
+      if (isDue) this.#divide(pool, nowMs);
       if (nowMs >= pool.chargeMs && !pool.isCharging) charged.push(pool);
-      if (pool.isLeased && nowMs >= pool.claimMs && !pool.isClaiming) claimed.push(pool);
+      if (isClaimed) claimed.push(pool);
+      pool.lookMs = nextLookMs(pool, nowMs);
       const isIdle = !pool.isCharging && !pool.isClaiming;
       if (pool.law.countedCount === 0 && isIdle) this.#pools.delete(identity);
+      visitCount += 10 + (isDue || isClaimed ? pool.law.countedCount : 0);
+      if (visitCount < visitsPerTurn) continue;
+      send();
+      yield undefined;
+      nowMs = this.#parts.clock.monotonicMs();
     }
-    if (nowMs >= this.#quietUntilMs) this.#charge(charged, nowMs);
-    this.#claim(claimed);
+    send();
   }
 
   /** Stops sending new claims. */
@@ -277,6 +302,13 @@ export class QuotaPools {
       pool.law.charged({ hits, levels }, nowMs);
     });
   }
+}
+
+/** What is due now is done in this tick, and due again after its interval. */
+function nextLookMs({ chargeMs, chargeEveryMs, claimMs }: DrivenPool, nowMs: number): number {
+  const nextChargeMs = chargeMs > nowMs ? chargeMs : nowMs + chargeEveryMs;
+  const nextClaimMs = claimMs > nowMs ? claimMs : nowMs + lookEveryMs;
+  return Math.min(nowMs + lookEveryMs, nextChargeMs, nextClaimMs);
 }
 
 function requestOf({ reach, hits }: PoolCharge): StoreRequest {

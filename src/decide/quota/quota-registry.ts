@@ -65,6 +65,9 @@ export interface QuotaRegistryParts {
 /** Minimum time between two events of one kind and cause, in milliseconds. */
 const sameEventMsMin = 1_000;
 
+/** Streams that are looked at, and buckets that are told, per turn of the event loop. */
+const visitsPerTurn = 2_000;
+
 /** Buckets that are matched again per turn of the event loop. */
 const renewalsPerTurn = 500;
 
@@ -201,25 +204,40 @@ export class QuotaRegistry implements DividesQuotas {
 
   #startTicking(): void {
     if (this.#cancelTick !== undefined || this.#isClosed) return;
-    this.#cancelTick = this.#parts.clock.schedule(poolsTickMs, () => {
-      this.#cancelTick = undefined;
-      try {
-        this.#tick();
-      } catch (thrown) {
-        this.#parts.onBug(thrown);
-      }
-      if (this.#sessions.size > 0 || this.#pools.count > 0) this.#startTicking();
-    });
+    const tick = this.#tick();
+    this.#cancelTick = this.#parts.clock.schedule(poolsTickMs, () => this.#goOn(tick));
   }
 
-  #tick(): void {
+  /** Does one turn of a tick, and then the next or waits for the next tick. */
+  #goOn(tick: Generator<undefined, void>): void {
+    this.#cancelTick = undefined;
+    let isDone: boolean | undefined = true;
+    try {
+      isDone = tick.next().done;
+    } catch (thrown) {
+      this.#parts.onBug(thrown);
+    }
+    if (this.#isClosed) return;
+    if (isDone !== true) {
+      this.#cancelTick = this.#parts.clock.scheduleTurn(() => this.#goOn(tick));
+    } else if (this.#sessions.size > 0 || this.#pools.count > 0) this.#startTicking();
+  }
+
+  *#tick(): Generator<undefined, void> {
     this.#follow();
-    const nowMs = this.#parts.clock.monotonicMs();
-    this.#buckets.forgetLeft(nowMs);
-    this.#pools.tick();
+    this.#buckets.forgetLeft(this.#parts.clock.monotonicMs());
+    yield* this.#pools.tick();
+    let visitCount = 0;
     for (const session of this.#sessions) {
-      if (this.#hasShort) session.renewShort(nowMs);
+      visitCount += 1 + session.pendingCount;
+      if (this.#hasShort) {
+        visitCount += session.memberCount;
+        session.renewShort(this.#parts.clock.monotonicMs());
+      }
       session.wake();
+      if (visitCount < visitsPerTurn) continue;
+      yield undefined;
+      visitCount = 0;
     }
   }
 

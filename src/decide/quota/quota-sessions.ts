@@ -130,6 +130,15 @@ export class OpenQuotaSession implements QuotaSession {
     return this.#caller.node;
   }
 
+  get memberCount(): number {
+    return this.#members.size;
+  }
+
+  /** The instructions that wait to be sent. */
+  get pendingCount(): number {
+    return this.#pending.size;
+  }
+
   members(): Iterable<QuotaMember> {
     return this.#members.values();
   }

@@ -1,0 +1,157 @@
+import { measureControlPort, promisedFleet } from "./control-port.js";
+import { type FleetLoopCost, measureFleetLoop } from "./fleet-loop.js";
+import type { ProofRow } from "./proof.js";
+import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
+
+/** Until a control port has no new baselines. */
+const controlWarmUpMs = 15_000;
+
+/**
+ * What a control port, the loop and quotas cost for fleets. The control port is measured over real
+ * connections; the loop and quotas in virtual time, at sizes that two cores do not carry.
+ */
+export async function measureWide(measureMs: number): Promise<readonly ProofRow[]> {
+  return [...(await controlRows(2 * measureMs)), ...loopRows(), ...(await quotaRows())];
+}
+
+/** Services of each Envoy, at one number of Envoys: the curve of the picture. */
+const serviceCounts = [5, 20, 50, 100];
+
+function loopRows(): readonly ProofRow[] {
+  process.stderr.write("the loop ...\n");
+  const big = [20, 50].flatMap((serviceCount) =>
+    loopFleetRows(measureFleetLoop(10_000, serviceCount)),
+  );
+  const curve = serviceCounts.map((serviceCount): ProofRow => {
+    const { leaderMs } = measureFleetLoop(1_000, serviceCount);
+    return {
+      group: "wide",
+      name: `loop, 1,000 Envoys x ${serviceCount} services, for an Envoy and service`,
+      value: leaderMs / serviceCount,
+      unit: "us",
+      growth: { by: "services", count: serviceCount },
+    };
+  });
+  return [...big, ...curve];
+}
+
+function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {
+  const { serviceCount, leaderMs, replicaMs, turnMs, reportBytes } = cost;
+  const fleet = `loop, 10,000 Envoys x ${serviceCount} services`;
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, the leader's CPU`,
+      value: leaderMs / 10,
+      unit: "%",
+      // The promise is for 20 services.
+      ...(serviceCount === 20 ? { target: { most: 50 } } : {}),
+      note: `of a core, without its control port; of each replica ${(replicaMs / 10).toFixed(0)} %`,
+    },
+    {
+      ...row,
+      name: `${fleet}, longest turn`,
+      value: turnMs[0],
+      unit: "ms",
+      target: { most: 5 },
+      note: `CPU of all threads, median of seconds; the longest of all ${turnMs[1].toFixed(1)} ms`,
+    },
+    {
+      ...row,
+      name: `${fleet}, reports to the store in a second`,
+      value: reportBytes / 1e6,
+      unit: "MB",
+    },
+  ];
+}
+
+/** CPU of an Envoy's service each second: half of a core for a third of 10,000 x 20. */
+const controlUsMost = 7.5;
+
+async function controlRows(measureMs: number): Promise<readonly ProofRow[]> {
+  process.stderr.write("control port ...\n");
+  const order = { ...promisedFleet, warmUpMs: controlWarmUpMs, measureMs, nodeOptions: [] };
+  const cost = await measureControlPort(order);
+  const fleet = "control port, 1,000 Envoys x 20 services";
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, CPU for each Envoy, service and second`,
+      value: cost.cpuUsPerNodeAndService,
+      unit: "us",
+      target: { most: controlUsMost },
+      note: `${(100 * cost.coreRatio).toFixed(0)} % of a core, over real connections`,
+    },
+    {
+      ...row,
+      name: `${fleet}, event loop's p99`,
+      value: cost.delayP99Ms,
+      unit: "ms",
+      target: { most: 5 },
+    },
+    {
+      ...row,
+      name: `${fleet}, resident memory for each Envoy`,
+      value: cost.grownBytes / cost.nodeCount / 1e6,
+      unit: "MB",
+    },
+  ];
+}
+
+const quotaEnvoyCounts = [100, 1_000, 10_000];
+
+async function quotaRows(): Promise<readonly ProofRow[]> {
+  const costs: QuotaPathCost[] = [];
+  for (const envoyCount of quotaEnvoyCounts) {
+    process.stderr.write(`quotas of ${envoyCount} Envoys ...\n`);
+    costs.push(await measureQuotaFleet({ envoyCount, bucketsPerEnvoy: 100, poolCount: 1_000 }));
+  }
+  process.stderr.write("new pools ...\n");
+  const own: QuotaFleet = { envoyCount: 500, bucketsPerEnvoy: 100, poolCount: 50_000 };
+  return [...costs.flatMap(quotaFleetRows), newPoolRow(await measureQuotaFleet(own))];
+}
+
+function quotaFleetRows(cost: QuotaPathCost): readonly ProofRow[] {
+  const { envoyCount, bucketsPerEnvoy } = cost;
+  const fleet = `RLQS, ${envoyCount.toLocaleString("en-US")} Envoys x ${bucketsPerEnvoy} buckets`;
+  const row = { group: "wide" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, a report`,
+      value: cost.cpuUsPerReport,
+      unit: "us",
+      target: { most: 5 },
+      note: "from the bytes of the report to those of the assignment",
+    },
+    {
+      ...row,
+      name: `${fleet}, a report with all that follows`,
+      value: cost.cpuUsPerReportOverall,
+      unit: "us",
+      growth: { by: "Envoys", count: envoyCount },
+      note: "with rounds, charges and claims, and the embedded store",
+    },
+    {
+      ...row,
+      name: `${fleet}, longest turn`,
+      value: cost.turnMs[0],
+      unit: "ms",
+      target: { most: 5 },
+      note: `CPU of all threads, as of the loop; the longest of all ${cost.turnMs[1].toFixed(1)} ms`,
+    },
+    { ...row, name: `${fleet}, held for a bucket`, value: cost.bytesPerBucket, unit: "bytes" },
+  ];
+}
+
+function newPoolRow({ cpuUsPerNewBucket }: QuotaPathCost): ProofRow {
+  return {
+    group: "wide",
+    name: "RLQS, a new pool, to its first share",
+    value: cpuUsPerNewBucket,
+    unit: "us",
+    target: { most: 20 },
+  };
+}
