@@ -16,7 +16,7 @@ import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
 const sparedPriority: Priority = "critical";
 
 /** Groups of Envoys whose clusters are kept, for each service. */
-export const plannedGroupsMax = 1_000;
+const plannedGroupsMax = 1_000;
 
 /** Clusters whose keys are kept made; those of others are made each time. */
 export const plannedClustersMax = 10_000;

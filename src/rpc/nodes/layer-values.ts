@@ -4,7 +4,7 @@ import type { LayerValue } from "./layer-ledger.js";
  * The keys of a layer in their order: one object for all layers in a row that have the same ones,
  * so that what is found out of them is found once.
  */
-export class LayerKeys {
+class LayerKeys {
   readonly names: readonly string[];
   #places: ReadonlyMap<string, number> | undefined;
   #encoded: EncodedKeys | undefined;

@@ -100,7 +100,7 @@ export const bucketsMax = 256;
 type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
 
 /** Owners whose texts are kept once, for all names and Envoys. Above, they are kept anew. */
-export const keptOwnersMax = 10_000;
+const keptOwnersMax = 10_000;
 
 /** Reads messages of any number of streams. */
 export class MetricsDecoder {
