@@ -16,6 +16,9 @@ const fileMs = 0.5;
  */
 const builtinMs = { crypto: 5, http: 3, http2: 7, https: 5, net: 1.5, tls: 4.5, worker_threads: 1 };
 
+/** CPU of evaluating a byte of generated descriptors of messages, in milliseconds. */
+const descriptorByteMs = 5e-4;
+
 /** CPU of loading a byte more of code that is not called, in milliseconds. */
 const byteMs = 2e-5;
 
@@ -81,16 +84,19 @@ function createGroups(outputs, starts) {
     .filter((path) => path.endsWith(".js") && outputs[path].entryPoint === undefined)
     .map((path) => ({
       chunks: [path],
-      bytes: outputs[path].bytes + builtinBytes(outputs[path]),
+      bytes: outputs[path].bytes + evaluatedBytes(outputs[path]),
       loaders: new Set(starts.filter((start) => loads.get(start).has(path))),
     }))
     .filter(({ loaders }) => loaders.size > 0);
 }
 
-/** The costliest module of Node that an output imports, as bytes of code. */
-function builtinBytes({ imports }) {
-  const costs = imports.map(({ path }) => builtinMs[path.replace("node:", "")] ?? 0);
-  return Math.max(0, ...costs) / byteMs;
+/** What an output costs beside its own code, as bytes of code. */
+function evaluatedBytes({ imports, inputs }) {
+  const builtins = imports.map(({ path }) => builtinMs[path.replace("node:", "")] ?? 0);
+  const descriptors = Object.entries(inputs)
+    .filter(([path]) => path.startsWith("src/gen/"))
+    .map(([, { bytesInOutput }]) => bytesInOutput * descriptorByteMs);
+  return [Math.max(0, ...builtins), ...descriptors].reduce((sum, ms) => sum + ms, 0) / byteMs;
 }
 
 /** Joins the two with the largest gain, again and again. @returns {Group[]} */

@@ -86,6 +86,8 @@ export interface ParseOptions {
   readonly onlyDialect?: Dialect;
   /** What holds where neither a limit nor its domain says it. Default `defaultDefaults`. */
   readonly defaults?: LimitDefaults;
+  /** Regions of the service that enforces it; 1: it has none. Absent: not known. */
+  readonly regionCount?: number;
 }
 
 /** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
@@ -303,7 +305,9 @@ function readDescribed(
   }
   const list = block.field("descriptors");
   if (list === undefined) return domain;
-  const place = { reader, dialect, rules, names, defaults, siblings, above: domainAncestors };
+  const { regionCount } = reading.options;
+  const above = domainAncestors;
+  const place = { reader, dialect, rules, names, defaults, siblings, above, regionCount };
   readDescriptors(list, { ...place, domain: domain ?? "" });
   return domain;
 }

@@ -56,7 +56,7 @@ export class Requests {
       let rest = key % (this.#counts[i] ?? keysMax);
       for (let at = start + numberDigits - 1; at >= start; at -= 1) {
         message[at] = 48 + (rest % 10);
-        rest = Math.floor(rest / 10);
+        rest = (rest / 10) | 0;
       }
     }
     return message;

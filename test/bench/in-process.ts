@@ -1,3 +1,4 @@
+import { cacheBounds } from "../../src/app/base/cache-bounds.js";
 import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
@@ -200,6 +201,7 @@ export function createHandler(
       decider,
       clock,
       random,
+      requestCache: { keptBytesMax: cacheBounds().requestCacheBytesMax },
       counters,
       extras: plainExtras,
       isShadow: false,

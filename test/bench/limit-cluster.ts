@@ -4,7 +4,7 @@ import { openClusterStore } from "../support/cluster-store.js";
 import { RedisCluster } from "../support/redis-cluster.js";
 import { decideMany } from "./calls.js";
 import { createHandler, createPolicy } from "./in-process.js";
-import { processCpuUs } from "./process-cpu.js";
+import { mainThreadCpuUs } from "./process-cpu.js";
 import type { ProofRow } from "./proof.js";
 
 const shardCounts = [1, 3, 6];
@@ -108,7 +108,7 @@ class Side {
   }
 
   #redisUs(): number {
-    return this.#cluster.nodes.reduce((sum, { pid }) => sum + processCpuUs(pid), 0);
+    return this.#cluster.nodes.reduce((sum, { pid }) => sum + mainThreadCpuUs(pid), 0);
   }
 }
 

@@ -6,7 +6,7 @@ import { encodeBatch } from "../../src/store/redis/scripts/pack.js";
 import { testCharge } from "../support/charges.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore, type TestRedisStore } from "../support/redis-store.js";
-import { processCpuUs } from "./process-cpu.js";
+import { mainThreadCpuUs } from "./process-cpu.js";
 
 /** One row: what the take script costs the Redis process. */
 export interface RedisScriptRow {
@@ -119,9 +119,9 @@ export async function measureRedisScript(
     const leastUs = sides.map(() => Number.POSITIVE_INFINITY);
     for (let round = 0; round < roundCount; round += 1) {
       for (const [i, side] of sides.entries()) {
-        const before = processCpuUs(server.pid);
+        const before = mainThreadCpuUs(server.pid);
         const batchCount = await side.takeFor(measureMs / roundCount);
-        const perRunUs = (processCpuUs(server.pid) - before) / batchCount;
+        const perRunUs = (mainThreadCpuUs(server.pid) - before) / batchCount;
         leastUs[i] = Math.min(leastUs[i] ?? perRunUs, perRunUs);
       }
     }

@@ -178,6 +178,28 @@ const alikeSeveralArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
     })),
   );
 
+/** The same of any kind, such as peeks, refunds and settled charges: asked once each. */
+const alikeMixedArbitrary: fc.Arbitrary<readonly StoreRequest[]> = fc
+  .record({
+    limits: fc.array(chargeArbitrary, { minLength: 1, maxLength: 3 }),
+    orders: fc.array(
+      fc.shuffledSubarray(
+        Array.from({ length: keyCount }, (_, i) => i + 1),
+        { minLength: 3 },
+      ),
+      { minLength: 2, maxLength: 6 },
+    ),
+  })
+  .map(({ limits: alike, orders }) =>
+    orders.map((order) => ({
+      charges: alike.map(({ lastKey, ...charge }, i) => ({
+        ...charge,
+        key: testKey(`key ${order[i]}`),
+      })),
+      multiplicity: 1,
+    })),
+  );
+
 const stepArbitrary = fc.record({
   seeds: fc.array(seedArbitrary, { maxLength: 3 }),
   batch: fc
@@ -186,6 +208,7 @@ const stepArbitrary = fc.record({
         { weight: 3, arbitrary: requestArbitrary.map((request) => [request]) },
         { weight: 1, arbitrary: alikeArbitrary },
         { weight: 1, arbitrary: alikeSeveralArbitrary },
+        { weight: 1, arbitrary: alikeMixedArbitrary },
       ),
       { minLength: 1, maxLength: 8 },
     )
@@ -262,7 +285,7 @@ function burstMax({ hits, periodUs }: { hits: number; periodUs: number }): numbe
 
 function repeatable({ lastKey, ...charge }: Charge): Charge {
   const cost = Math.max(1, charge.cost);
-  return { ...charge, role: "enforce", isRefund: false, cost, windows: undefined };
+  return { ...charge, role: "enforce", isRefund: false, cost };
 }
 
 function lastKeyOf(number: number): LimitKey {

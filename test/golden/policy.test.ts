@@ -13,7 +13,7 @@ import { templateCharsMax } from "../../src/policy/waiting-rooms/room-page.js";
 /**
  * Each folder is a policy: its `*.yaml`, its `*.html` also of folders in it, and in `expected` the
  * rules or the problems they give. The files of a folder that begins with `merged-` may add to each
- * other's domains.
+ * other's domains; one that begins with `regions-` is read by a service of as many regions.
  */
 const root = fileURLToPath(new URL("./policy", import.meta.url));
 const isUpdating = process.env["UPDATE_GOLDEN"] === "1";
@@ -97,7 +97,11 @@ interface Expected {
 }
 
 function parseCase(name: string, sources: readonly PolicyText[]): Expected {
-  const parsed = parsePolicy(sources, { mergesDomains: name.startsWith("merged-") });
+  const regionCount = /^regions-(\d+)$/.exec(name)?.[1];
+  const parsed = parsePolicy(sources, {
+    mergesDomains: name.startsWith("merged-"),
+    ...(regionCount !== undefined && { regionCount: Number(regionCount) }),
+  });
   if (parsed.kind === "problems") {
     return { file: "problems.txt", text: `${formatProblems(parsed)}\n` };
   }

@@ -30,6 +30,8 @@ export interface PhaseUse {
   readonly admittedHits: number;
   /** The most that the rate allows, or what was asked. */
   readonly dueHits: number;
+  /** By how much buckets more than half full became emptier: regions first restore that half. */
+  readonly restoredHits: number;
   /** Whether the promise of 95 % applies. */
   readonly isPromised: boolean;
 }
@@ -78,6 +80,7 @@ interface RunKey {
   readonly windows: Map<number, number>;
   readonly asked: number[];
   readonly admitted: number[];
+  readonly restored: number[];
 }
 
 /** A time in which a region was alone, with more demand for a key than its share. */
@@ -119,7 +122,12 @@ class RegionRun {
       const count = this.#scenario.replicaCounts[region.index] ?? 1;
       for (let i = 0; i < count; i += 1) region.replicas.push(this.#startReplica(region));
     }
-    for (const region of this.#regions) this.#tick(region);
+    for (const region of this.#regions) this.time.after(0, () => this.#tick(region));
+    for (let phase = 0; phase < phaseCount; phase += 1) {
+      const startMs = phase * phaseMs + settleMs;
+      this.time.after(startMs, () => this.#weigh(phase, 1));
+      this.time.after(startMs + phaseMs - settleMs, () => this.#weigh(phase, -1));
+    }
     for (const fault of this.#scenario.faults) {
       this.time.after(fault.atMs, () => this.#strike(fault));
     }
@@ -150,7 +158,7 @@ class RegionRun {
       (index) => new OwnDemandBound(limit, { index, count: regionCount }),
     );
     const zeros = Array.from({ length: phaseCount }, () => 0);
-    const counts = { asked: [...zeros], admitted: [...zeros] };
+    const counts = { asked: [...zeros], admitted: [...zeros], restored: [...zeros] };
     return { name: name as LimitKey, bound, own, windows: new Map(), ...counts };
   }
 
@@ -247,6 +255,21 @@ class RegionRun {
       if (mean > 0 && hits > 0) this.#ask(region, { key, hits, phase });
     }
     this.time.after(tickMs * (0.5 + this.#random.next()), () => this.#tick(region));
+  }
+
+  /** Adds what buckets hold above their half to what a phase restored, or takes it away. */
+  #weigh(phase: number, sign: 1 | -1): void {
+    for (const region of this.#regions) {
+      for (const key of this.#keys) {
+        const charge = this.#chargeOf(key.name, region, region.storeClock);
+        void region.store.bucket(key.name).then((found) => {
+          if (found === undefined) return;
+          const levelHits = levelAt(charge, found.bucket, found.nowUs) / unitsPerHit;
+          const aboveHits = Math.max(0, levelHits - charge.burst / 2);
+          key.restored[phase] = (key.restored[phase] ?? 0) + sign * aboveHits;
+        });
+      }
+    }
   }
 
   #chargeOf(key: LimitKey, region: Region, clock: RegionClock): Charge {
@@ -434,6 +457,7 @@ class RegionRun {
         askedHits,
         admittedHits: key.admitted[phase] ?? 0,
         dueHits: Math.min(askedHits, hz * seconds),
+        restoredHits: key.restored[phase] ?? 0,
         isPromised: isFair && isSteady && isRoomy && !this.#isWindowed,
       };
     });

@@ -13,8 +13,8 @@ const leastUse = 0.95;
 
 function shortfalls({ phases }: RegionReport): readonly string[] {
   return phases
-    .filter(({ isPromised, admittedHits, dueHits }) => {
-      return isPromised && admittedHits < leastUse * dueHits - 5;
+    .filter(({ isPromised, admittedHits, restoredHits, dueHits }) => {
+      return isPromised && admittedHits + Math.max(0, restoredHits) < leastUse * dueHits - 5;
     })
     .map(({ admittedHits, dueHits }) => `admitted ${admittedHits} of ${Math.round(dueHits)}`);
 }

@@ -8,6 +8,7 @@ import {
 import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
+import type { RegionLending } from "../../fleet/regions/lender.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type {
   FleetView,
@@ -30,6 +31,9 @@ interface AdminFleetParts {
   readonly recentOf: (service: string) => { readonly admitted: number; readonly refused: number };
   readonly replicaCount: () => number;
   readonly store: string;
+  /** Of this replica; empty: there are none. */
+  readonly region: string;
+  readonly lending: () => readonly RegionLending[];
   readonly isDegraded: () => boolean;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
@@ -67,6 +71,8 @@ export function createFleetView(parts: AdminFleetParts): FleetView {
         term: status?.snapshot?.term ?? 0,
         replicaCount: parts.replicaCount(),
         store: parts.store,
+        region: parts.region,
+        regions: parts.lending(),
         isDegraded: parts.isDegraded(),
       };
     },

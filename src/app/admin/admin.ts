@@ -130,7 +130,7 @@ function createServices(
 ): AdminServiceParts {
   const { config, clock, random, replica } = runtime;
   const { policies, opened, operator, fleet, decisions, controlPlane } = parts;
-  const { decider, counters, seen, shadow } = decisions;
+  const { decider, counters, seen, shadow, lender } = decisions;
   const { liveCount, gates } = fleet;
   const { overrides, records } = operator;
   const { store } = opened;
@@ -141,6 +141,7 @@ function createServices(
     switches: switchesOf(config),
     digest: sha256,
     peekedRules: (policy) => decider.peekedRules(policy),
+    region: lender?.share,
   });
   return {
     clock,
@@ -163,6 +164,7 @@ function createServices(
     peek: (key) => store.peek(key, clock.monotonicMs() + inspectionMsMax),
     readCandidate: (files) => readCandidate(files, runtime, policies),
     fleet: view,
+    regionCount: lender?.share.count ?? 1,
     history: parts.history,
     keys: new KeyInspector({
       policies: feed,
@@ -218,7 +220,7 @@ function roomAdministration({
 }
 
 function createView(
-  { replica, clock }: Runtime,
+  { config, replica, clock }: Runtime,
   parts: AdminParts & { readonly history: History },
 ): FleetView {
   const { policies, opened, fleet, decisions, admission, controlPlane, history } = parts;
@@ -232,6 +234,8 @@ function createView(
     recentOf: (service) => history.recentOf(service),
     replicaCount: fleet.replicaCount,
     store: opened.kind,
+    lending: () => decisions.lender?.regions() ?? [],
+    region: config.regions?.own ?? "",
     isDegraded: () => decisions.decider.isDegraded,
     nowMs: () => clock.monotonicMs(),
   });

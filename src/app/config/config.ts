@@ -11,9 +11,10 @@ import { chooseControl } from "./control-choice.js";
 import { checkOpenPorts } from "./open-ports.js";
 import { chooseOtlp, type OtlpChoice, type OtlpValues } from "./otlp-choice.js";
 import { type PolicyFileStyle, readErrorWords } from "./policy-files.js";
+import { chooseRegions, type RegionsChoice } from "./region-choice.js";
 import { chooseSignals, type SignalChoice } from "./signal-choice.js";
 import { chooseStats, type StatsChoice, type StatsValues } from "./stats-choice.js";
-import { chooseStore, type StoreChoice, speaksTls } from "./store-choice.js";
+import { chooseStore, isOverTls, type StoreChoice, speaksTls } from "./store-choice.js";
 import { chooseTls, type TlsChoice, type TlsValues } from "./tls-choice.js";
 import { chooseTracing, type TracingChoice, type TracingValues } from "./tracing-choice.js";
 import { chooseXds, type XdsChoice } from "./xds-choice.js";
@@ -27,6 +28,7 @@ type SecretName =
   | "redisPerSecondSentinelAuth"
   | "xdsHeaders"
   | "prometheusUrl"
+  | "regionStores"
   | "respPassword";
 
 /** All settings of the process, checked. */
@@ -34,6 +36,7 @@ export interface Config
   extends Omit<
     OptionValues,
     | SecretName
+    | "region"
     | "respAddress"
     | "signalTokens"
     | keyof TlsValues
@@ -43,6 +46,8 @@ export interface Config
     | keyof AdminValues
   > {
   readonly store: StoreChoice;
+  /** The regions that share limits, of which this process is in one; absent: there are none. */
+  readonly regions?: RegionsChoice;
   /** TLS on the gRPC port; absent where it is plaintext. */
   readonly tls?: TlsChoice;
   /** The admin API; absent where there is none. */
@@ -206,7 +211,8 @@ function withoutSecrets(values: OptionValues) {
   const { redisPerSecondSentinelAuth: _perSecondSentinelAuth, xdsHeaders: _h, ...less } = more;
   const { prometheusUrl: _prometheusUrl, signalTokens: _signalTokens, ...fewer } = less;
   const { consoleKey: _consoleKey, consoleOidcClientSecret: _clientSecret, ...few } = fewer;
-  const { respAddress: _respAddress, respPassword: _respPassword, ...rest } = few;
+  const { region: _region, regionStores: _regionStores, ...least } = few;
+  const { respAddress: _respAddress, respPassword: _respPassword, ...rest } = least;
   return rest;
 }
 
@@ -222,7 +228,8 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const found = { problems, notices };
   const store = chooseStore(values);
   if (store.kind === "problem") problems.push(store.message);
-  else notices.push(...storeNotices(values, sources, store));
+  const regions = store.kind === "problem" ? undefined : chooseRegions(values, store, problems);
+  if (store.kind !== "problem") notices.push(...storeNotices(values, sources, { store, regions }));
   const tls = chooseTls(values, found);
   const xds = chooseXds(values, found);
   const stats = chooseStats(values, sources.env, problems);
@@ -251,6 +258,7 @@ function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
     controlAddress,
     ownPolicyControlAddress: control.ownPolicyAddress,
     store,
+    ...(regions === undefined ? {} : { regions }),
     ...(tls === undefined ? {} : { tls }),
     ...(admin === undefined ? {} : { admin }),
     ...(resp === undefined ? {} : { resp }),
@@ -298,10 +306,12 @@ function isOurs(name: OptionName): boolean {
 function storeNotices(
   { policySource }: OptionValues,
   sources: ConfigSources,
-  store: StoreChoice,
+  { store, regions }: Pick<Config, "store"> & { readonly regions: RegionsChoice | undefined },
 ): readonly string[] {
   const tlsNames = optionNames.filter((name) => name.startsWith("redisTls") && name !== "redisTls");
-  const isTlsUnused = tlsNames.some((name) => isSet(name, sources)) && !speaksTls(store);
+  const isOver =
+    speaksTls(store) || (regions?.peers.some(({ redis }) => isOverTls(redis)) ?? false);
+  const isTlsUnused = tlsNames.some((name) => isSet(name, sources)) && !isOver;
   return [
     ...(isTlsUnused
       ? ["REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true."]

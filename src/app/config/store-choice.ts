@@ -61,7 +61,11 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
   }
   const tls = chooseRedisTls(values);
   if (tls.kind === "problem") return tls;
-  const main = chooseRedis(values, { name: "REDIS", prefix: "redis", url: redisUrl });
+  const main = chooseRedis(values, {
+    name: "REDIS_URL",
+    prefix: "redis",
+    url: redisUrl,
+  });
   if (main.kind === "problem") return main;
   const choice = { kind: "redis", main, tls: tls.tls } as const;
   if (!redisPerSecond) return checkPrefix(choice, values);
@@ -70,7 +74,7 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
     return problem("REDIS_PERSECOND is true, but REDIS_PERSECOND_URL is not set");
   }
   const perSecond = chooseRedis(values, {
-    name: "REDIS_PERSECOND",
+    name: "REDIS_PERSECOND_URL",
     prefix: "redisPerSecond",
     url: redisPerSecondUrl,
   });
@@ -98,15 +102,19 @@ function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisT
 export function speaksTls(choice: StoreChoice): boolean {
   if (choice.kind === "memory") return false;
   const { main, perSecond } = choice;
-  return [main, ...(perSecond === undefined ? [] : [perSecond])].some(({ kind, target }) => {
-    if (kind === "single") return target.address.kind === "tcp" && target.address.isTls;
-    return target.isTls;
-  });
+  return [main, ...(perSecond === undefined ? [] : [perSecond])].some(isOverTls);
+}
+
+/** Whether connections to a Redis are made over TLS. */
+export function isOverTls({ kind, target }: RedisChoice): boolean {
+  if (kind === "single") return target.address.kind === "tcp" && target.address.isTls;
+  return target.isTls;
 }
 
 /** One of both, by what its settings and its options begin with. */
 interface RedisSide {
-  readonly name: "REDIS" | "REDIS_PERSECOND";
+  /** Where problems are said to be. */
+  readonly name: string;
   readonly prefix: "redis" | "redisPerSecond";
   readonly url: string;
 }
@@ -122,8 +130,24 @@ function chooseRedis(values: OptionValues, { name, prefix, url }: RedisSide): Ch
     ...(auth === undefined ? {} : { auth }),
     ...(sentinelAuth === undefined ? {} : { sentinelAuth }),
   });
-  if (place.kind === "problem") return problem(`${name}_URL: ${place.message}`);
+  if (place.kind === "problem") return problem(`${name}: ${place.message}`);
   return timeoutMs === 0 ? place : { ...place, timeoutMs };
+}
+
+/**
+ * The Redis of a region: of the kind of REDIS_URL, and with REDIS_AUTH where its own URL has no
+ * password.
+ *
+ * @param place.name where problems are said to be
+ */
+export function chooseRegionRedis(
+  values: OptionValues,
+  { name, url }: { readonly name: string; readonly url: string },
+): Chosen<RedisChoice> {
+  const side = { name, prefix: "redis", url } as const;
+  const own = chooseRedis({ ...values, redisAuth: undefined }, side);
+  const hasOwnLogin = own.kind !== "problem" && own.target.password !== undefined;
+  return hasOwnLogin ? own : chooseRedis(values, side);
 }
 
 function choosePlace(type: RedisType, text: SentinelTargetText): Chosen<RedisPlace> {

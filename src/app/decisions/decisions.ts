@@ -6,6 +6,7 @@ import { Pressure, type PressureEvent } from "../../decide/rate-limit/pressure.j
 import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { shadowObserver } from "../../decide/shadow/shadow.js";
 import { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
+import type { Lender } from "../../fleet/regions/lender.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { CpuWatch } from "../base/cpu-watch.js";
 import { containerBytesMax, watchMemory } from "../base/memory-watch.js";
@@ -20,6 +21,7 @@ import { policyOperationsMetrics } from "../metrics/policy-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import { openLocalStore } from "../store/store.js";
 import { PolicyShadow } from "./policy-shadow.js";
+import { openLending } from "./regions.js";
 
 /** What decides rate limits, and what looks at its decisions. */
 export interface Decisions {
@@ -32,6 +34,8 @@ export interface Decisions {
   readonly shadow: PolicyShadow;
   /** Undefined where the log says nothing of refusals. */
   readonly refusalLog: RefusalLog | undefined;
+  /** Borrows from other regions; undefined: there are none. */
+  readonly lender: Lender | undefined;
   /** Ends what runs by itself. */
   close(): Promise<void>;
 }
@@ -52,6 +56,8 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   const shadow = stack.keep(createShadow(runtime, parts, isBusy));
   const refusalLog = createRefusalLog(config, logger);
   const cpu = stack.keep(new CpuWatch(runtime));
+  const lender = openLending(runtime, parts);
+  if (lender !== undefined) stack.keep(lender);
   const decider: Decider = new Decider({
     policies: policies.feed,
     overrides: operator.overrides,
@@ -67,6 +73,7 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
     digest: sha256,
     keyRecordsBytesMax: cacheBounds().keyRecordsBytesMax,
     replicaCount: fleet.replicaCount,
+    regions: lender,
     observers: [shadowObserver(shadow), seen],
     refusalLog,
     onEvent: createDeciderLog({ clock, logger, cpu }),
@@ -75,7 +82,7 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   const bytesMax = config.memoryBytesMax || containerBytesMax();
   stack.keep({ close: watchLoop({ clock, pressure, onEvent }) });
   stack.keep({ close: watchMemory({ clock, pressure, bytesMax }) });
-  const decisions = { decider, counters, pressure, seen, shadow, refusalLog };
+  const decisions = { decider, counters, pressure, seen, shadow, refusalLog, lender };
   addMetrics(metrics, parts, decisions);
   return { ...decisions, close: () => stack.close() };
 }

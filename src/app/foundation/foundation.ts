@@ -36,7 +36,7 @@ export function openFoundation(runtime: Runtime): Promise<Foundation> {
       processCounts.badValueCount += count;
     };
     const shared = await openStore({ ...runtime, onBadBuckets });
-    stack.keep(shared.store);
+    for (const { store } of [shared, ...shared.peers]) stack.keep(store);
     const operator = stack.keep(openOperatorRecords({ ...runtime, opened: shared }));
     const policies = await followStore(files, { ...runtime, records: operator.records });
     if (policies !== files) stack.keep(policies);

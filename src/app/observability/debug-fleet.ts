@@ -1,4 +1,5 @@
 import type { NodeReport, ServiceShares } from "../../core/feedback/feedback.js";
+import type { Lender } from "../../fleet/regions/lender.js";
 import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import { type Node, problemsOf } from "../../rpc/nodes/node-registry.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
@@ -8,6 +9,8 @@ export interface FleetPageParts {
   readonly plane: ControlPlane;
   /** The loop of the fleet; absent where nobody takes part. */
   readonly loop?: () => FleetLoopStatus | undefined;
+  /** What was borrowed from other regions; absent: there are none. */
+  readonly lender?: Pick<Lender, "share" | "regions" | "droppedKeyCount"> | undefined;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
 }
@@ -23,7 +26,7 @@ export const shownNodesMax = 200;
  * @param nodeId shows this one alone; absent for all
  */
 export function renderFleet(
-  { plane, loop, nowMs }: FleetPageParts,
+  { plane, loop, lender, nowMs }: FleetPageParts,
   nodeId: string | undefined,
 ): unknown {
   const { registry, snapshot, contestedClusters, contestedPins, unfixedPins } = plane;
@@ -36,6 +39,11 @@ export function renderFleet(
       term: snapshot.term,
       leader: snapshot.leaderId,
       version: snapshot.version,
+    },
+    lending: lender && {
+      share: lender.share,
+      regions: lender.regions(),
+      droppedKeyCount: lender.droppedKeyCount,
     },
     loop: renderLoop(loop?.(), (id) => registry.find(id)?.ledger.acknowledgedLayer?.version),
     nodeCount: registry.nodeCount,

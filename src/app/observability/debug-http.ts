@@ -183,7 +183,8 @@ function limitText({ hits, unit, role }: Limit): string {
 }
 
 function ownFacts(limit: Limit): readonly string[] {
-  const { hits, unitMultiplier, burst, role, algorithm, onStoreFailure, overrideMax } = limit;
+  const { hits, unitMultiplier, burst, role, algorithm, onStoreFailure } = limit;
+  const { overrideMax, spread } = limit;
   return [
     ...(isSettled(role) ? ["charge: settle"] : []),
     ...(limit.name === undefined ? [] : [`name: ${limit.name}`]),
@@ -195,5 +196,6 @@ function ownFacts(limit: Limit): readonly string[] {
       : []),
     ...(onStoreFailure === "local" ? [] : [`on_store_failure: ${onStoreFailure}`]),
     ...(overrideMax === undefined ? [] : [`overrideMax: ${overrideMax}`]),
+    ...(spread === undefined ? [] : [`spread: ${spread}`]),
   ];
 }

@@ -63,6 +63,7 @@ export function openObservability(
         fleet: {
           plane: controlPlane.plane,
           loop: () => loop.status,
+          lender: decisions.lender,
           nowMs: () => clock.monotonicMs(),
         },
       }),

@@ -17,6 +17,7 @@ import {
 } from "./option.js";
 import { otlpOptionRows } from "./otlp-options.js";
 import { redisOptionRows } from "./redis-options.js";
+import { regionOptionRows } from "./region-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
 import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
@@ -199,6 +200,7 @@ const storeRows = {
       "`memory`, which no other replica shares.",
   }),
   ...redisOptionRows,
+  ...regionOptionRows,
   keyPrefix: textOption({
     env: "CACHE_KEY_PREFIX",
     valueName: "TEXT",

@@ -86,7 +86,11 @@ export async function openPolicies(config: Config, parts: PoliciesParts): Promis
 }
 
 function parseOptionsOf(config: Config): ParseOptions {
-  return { mergesDomains: config.mergesDomains, defaults: limitDefaultsOf(config) };
+  return {
+    mergesDomains: config.mergesDomains,
+    defaults: limitDefaultsOf(config),
+    regionCount: config.regions?.names.length ?? 1,
+  };
 }
 
 async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPolicies> {

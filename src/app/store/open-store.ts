@@ -1,4 +1,5 @@
 import type { Clock, Random } from "../../core/base/clock.js";
+import type { RegionPeer } from "../../fleet/regions/lender.js";
 import type { CoordinationStore } from "../../store/coordination/coordination-store.js";
 import type { LimitStore } from "../../store/limit-store.js";
 import type { Logger } from "../base/logger.js";
@@ -21,6 +22,8 @@ export interface OpenStore {
   readonly store: LimitStore;
   readonly openSpace: OpenSpace;
   readonly coordination: CoordinationStore;
+  /** The other regions, and the stores of their limits, which are closed apart. */
+  readonly peers: readonly RegionPeer[];
   /** Whether some server that it needs cannot be reached at all now. */
   readonly isAway: () => boolean;
   /** Connections to each server that it needs. */

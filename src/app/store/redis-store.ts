@@ -15,7 +15,12 @@ import {
 } from "../../store/redis/target.js";
 import { exitCodes, StartFailure } from "../base/failure.js";
 import { openRedisTls } from "../config/redis-tls.js";
-import { type RedisChoice, type StoreChoice, speaksTls } from "../config/store-choice.js";
+import {
+  isOverTls,
+  type RedisChoice,
+  type StoreChoice,
+  speaksTls,
+} from "../config/store-choice.js";
 import type { OpenSpace, OpenStore, StoreParts } from "./open-store.js";
 import { type ConnectionCounts, StoreJournal, type StorePool } from "./store-journal.js";
 import { remedyOf } from "./store-remedies.js";
@@ -35,7 +40,9 @@ export async function openRedisStore(
 ): Promise<OpenStore> {
   const { config, clock, random, logger } = parts;
   const { main, perSecond } = redis;
-  const tls = speaksTls(redis) ? openRedisTls(redis.tls, logger) : undefined;
+  const others = config.regions?.peers ?? [];
+  const isTls = speaksTls(redis) || others.some((other) => isOverTls(other.redis));
+  const tls = isTls ? openRedisTls(redis.tls, logger) : undefined;
   const mainSide = openSide(main, { ...parts, tls });
   const secondSide = perSecond && openSide(perSecond, { ...parts, tls });
   const { keyPrefix } = config;
@@ -83,7 +90,12 @@ export async function openRedisStore(
   ];
   const { connections } = mainSide;
   const coordination = createRedisCoordination({ connections, clock, random, keyPrefix });
-  return { kind: "redis", store, openSpace, coordination, isAway, pools };
+  // Nobody waits for them: what they are for is never on the way of a decision.
+  const peers = others.map(({ name, redis: choice }) => {
+    const main = openSide(choice, { ...parts, tls, region: name });
+    return { name, store: createRedisStore({ main, keyPrefix, onBadBuckets, clock }) };
+  });
+  return { kind: "redis", store, openSpace, coordination, peers, isAway, pools };
 }
 
 /** The same Redis, over the connection that decisions do not wait for. */
@@ -108,10 +120,10 @@ interface OpenSide extends RedisSide {
 
 function openSide(
   choice: RedisChoice,
-  parts: StoreParts & { readonly tls: TlsSource | undefined },
+  parts: StoreParts & { readonly tls: TlsSource | undefined; readonly region?: string },
 ): OpenSide {
-  const { config, clock, random, logger, tls } = parts;
-  const journal = new StoreJournal({ logger, clock });
+  const { config, clock, random, tls } = parts;
+  const journal = new StoreJournal(parts);
   const said = { isAway: () => journal.isAway, counts: () => journal.counts };
   const { timeoutMs } = choice;
   const common = {

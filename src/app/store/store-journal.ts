@@ -23,6 +23,12 @@ export interface StorePool {
   readonly counts: ConnectionCounts;
 }
 
+interface StoreJournalParts {
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly region?: string | undefined;
+}
+
 /** What was said of one connection. */
 interface Entry {
   readonly said: Set<string>;
@@ -38,15 +44,18 @@ interface Entry {
 export class StoreJournal {
   readonly #logger: Logger;
   readonly #clock: Clock;
+  readonly #region: string | undefined;
   /** By role and address. */
   readonly #entries = new Map<string, Entry>();
   /** Addresses with a connection for decisions. */
   readonly #deciding = new Set<string>();
   #openedCount = 0;
 
-  constructor({ logger, clock }: { readonly logger: Logger; readonly clock: Clock }) {
+  /** @param parts.region whose Redis it is, where that is another one */
+  constructor({ logger, clock, region }: StoreJournalParts) {
     this.#logger = logger;
     this.#clock = clock;
+    this.#region = region;
   }
 
   /** Whether no server can be asked for a decision. */
@@ -62,7 +71,8 @@ export class StoreJournal {
   /** @param address of the server, without credentials */
   note(event: RedisEvent, address: string): void {
     const { kind, ...facts } = event;
-    const line = { event: kind, address, ...facts };
+    const where = this.#region === undefined ? {} : { region: this.#region };
+    const line = { event: kind, address, ...where, ...facts };
     const connection = `${event.role} ${address}`;
     if (event.role === "decision" && event.kind !== "redisRetrying") {
       if (event.kind !== "redisConnected") this.#deciding.delete(address);
@@ -112,7 +122,11 @@ export class StoreJournal {
       this.#logger.debug(line, "The connection to Redis failed again.");
       return;
     }
-    const remedy = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
+    const usual = event.kind === "redisFailed" ? remedyOf(event.code) : undefined;
+    const remedy =
+      this.#region === undefined
+        ? usual
+        : usual?.replaceAll("REDIS_URL", "its entry of HEADGATE_REGION_STORES");
     this.#logger.warn({ ...line, remedy }, "The connection to Redis failed; retrying.");
   }
 

@@ -27,7 +27,7 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const coordination = createMemoryCoordination(clock);
     const keyCount = (): number => store.keyCount;
     const servers = { isAway: () => false, pools: () => [] };
-    return { kind: "memory", store, openSpace, coordination, keyCount, ...servers };
+    return { kind: "memory", store, openSpace, coordination, keyCount, peers: [], ...servers };
   }
   // Most of the library is for Redis, which the store of this process does without.
   const { openRedisStore } = await import("./redis-store.js");

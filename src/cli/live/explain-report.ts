@@ -15,7 +15,7 @@ import { drawBar, drawSplitBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/drawing.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
 import { truncateText, wrapText } from "../terminal/text-width.js";
-import { limitText, overrideText, usedText, whenText } from "./keys-report.js";
+import { burstOf, limitText, overrideText, usedText, whenText } from "./keys-report.js";
 
 const barColumns = 10;
 
@@ -234,7 +234,7 @@ function effectWords(descriptor: Plain<DescriptorExplanation>): string {
 function stateBranch(state: Plain<KeyState>, { style }: Drawing): Branch {
   const { limit, override, usedHits, remainingHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : `${safeText(limit.name)}: `;
-  const burst = Number(limit?.burst ?? 0n);
+  const burst = burstOf(state);
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const below: Branch[] = [
     {

@@ -32,7 +32,7 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   const { ruleLabel, limit, override, usedHits, key } = state;
   const name = limit === undefined || limit.name === "" ? "" : ` ${safeText(limit.name)}`;
   const title = `${safeText(ruleLabel)}${name}`;
-  const burst = Number(limit?.burst ?? 0n);
+  const burst = burstOf(state);
   const isFull = state.remainingHits === 0n;
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const lines = [
@@ -47,6 +47,11 @@ function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   if (key !== "")
     lines.push(`  ${style.dim(truncateText(`key ${safeText(key)}`, columnsMax - 2))}`);
   return lines;
+}
+
+/** The burst of a bucket; a replica of an earlier version does not tell it apart. */
+export function burstOf({ burst, limit }: Plain<KeyState>): number {
+  return Number(burst === 0n ? (limit?.burst ?? 0n) : burst);
 }
 
 function indented(text: string, columnsMax: number): readonly string[] {
@@ -131,7 +136,7 @@ export function drawOverrides(
   return [...list, style.dim(many(overrides.length, "override"))];
 }
 
-/** A limit in one line: `5 per 10s, burst 20, delay 200ms, shadow`. */
+/** A limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
 export function limitText({
   hits,
   period,
@@ -139,11 +144,14 @@ export function limitText({
   role,
   algorithm,
   delayMax,
+  regionCount,
 }: Plain<Limit>): string {
   const words = [`${countText(hits)} per ${periodText(period)}`];
   if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${countText(burst)}`);
   if (algorithm === "fixed_window") words.push("windows");
   if (delayMax !== undefined) words.push(`delay ${waitText(delayMax)}`);
+  if (regionCount === 1) words.push("global, but there are no regions");
+  if (regionCount > 1) words.push(`global: 1/${regionCount} here`);
   if (role !== "" && role !== "enforce") words.push(role);
   return words.join(", ");
 }

@@ -158,10 +158,38 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
       leaderText(fleet),
     `Store: ${safeText(store)}${isDegraded ? `, ${style.bad("not connected at the moment")}` : ""}`,
   ];
+  if (fleet.region !== "") lines.push(...drawRegions(fleet, drawing));
   if (leader === "" && replicaCount > 1) lines.push(style.bad("There is no leader at the moment."));
   for (const service of services) lines.push("", ...drawShares(service, drawing));
   if (services.length === 0) lines.push("", "No service has a limit that Envoys share.");
   return lines;
+}
+
+/** The other regions, and what this replica has borrowed from each. */
+function drawRegions(
+  { region, regions }: GetFleetResponse,
+  { style, columnsMax }: Drawing,
+): readonly string[] {
+  const part = `1/${regions.length + 1} of each global limit is here`;
+  const number = { align: "right" } as const;
+  const table = drawTable(
+    [
+      { title: "  other region" },
+      { title: "store", paint: (cell) => (/^down/.test(cell) ? style.bad(cell) : cell) },
+      { ...number, title: "round trip" },
+      { ...number, title: "asked" },
+      { ...number, title: "borrowed" },
+      { ...number, title: "lost" },
+    ],
+    regions.map(({ name, isReachable, roundTrip, askedHits, borrowedHits, lostHits }) => [
+      `  ${safeText(name)}`,
+      isReachable ? "up" : "down",
+      roundTrip === undefined ? "-" : waitText(roundTrip),
+      ...[askedHits, borrowedHits, lostHits].map(countText),
+    ]),
+    columnsMax,
+  );
+  return [`Region: ${style.bold(safeText(region))}; ${part}. This replica's calls:`, ...table];
 }
 
 function leaderText({ isLeading, leader, term }: GetFleetResponse): string {

@@ -3,6 +3,7 @@ import { exitCodes } from "../../app/base/failure.js";
 import type { PolicyFileStyle } from "../../app/config/policy-files.js";
 import { decisionOptionRows } from "../../app/options/decision-options.js";
 import { type OptionRow, optionFlag, type ParsedOption } from "../../app/options/option.js";
+import { countRegions, regionOptionRows } from "../../app/options/region-options.js";
 import { policyStartOptionRows } from "../../app/options/xds-options.js";
 import { many } from "../../core/base/many.js";
 import type { LimitDefaults } from "../../core/limits/limit.js";
@@ -110,7 +111,8 @@ const helpText = `
 Each problem starts with file:line:column and an id. Files are checked together, as the service
 reads them: a domain may be in one file only, unless MERGE_DOMAIN_CONFIG is true. A valid policy may
 have warnings, such as limits below a bypassed prefix. The report of --ratelimit follows
-HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE.
+HEADGATE_ALGORITHM and HEADGATE_ON_STORE_FAILURE. Limits with \`spread: global\` are checked for the
+regions in HEADGATE_REGION_STORES, or for two.
 
 With --envoy each file is a bootstrap, or Kubernetes objects that contain parts of one. What Envoy
 would reject is an error, and so are many settings that Envoy accepts but does not enforce.
@@ -138,6 +140,8 @@ const mergeOption = policyStartOptionRows.mergesDomains;
 interface CheckSettings {
   readonly mergesDomains: boolean;
   readonly defaults: LimitDefaults;
+  /** Undefined: not known here. */
+  readonly regionCount: number | undefined;
 }
 
 /** The flag wins over the environment; it may stand alone. */
@@ -153,7 +157,9 @@ function readSettings(
   const failure = readSetting(failureOption, env[failureOption.env]);
   if (failure.kind === "problem") return failure;
   const defaults = { algorithm: algorithm.value, onStoreFailure: failure.value };
-  return { kind: "value", value: { mergesDomains: merge.value, defaults } };
+  const stores = env[regionOptionRows.regionStores.env];
+  const regionCount = stores === undefined ? undefined : countRegions(stores);
+  return { kind: "value", value: { mergesDomains: merge.value, defaults, regionCount } };
 }
 
 /** An empty text is none. */
@@ -169,7 +175,7 @@ interface CheckParts extends CheckOptions, CheckSettings {
 }
 
 async function check(paths: readonly string[], parts: CheckParts): Promise<number> {
-  const { output: format, ratelimit, mergesDomains, defaults, context } = parts;
+  const { output: format, ratelimit, mergesDomains, defaults, regionCount, context } = parts;
   const { output } = context;
   const { sources, unreadable } = await (ratelimit === undefined
     ? readAll(paths, "yamlFiles")
@@ -179,7 +185,8 @@ async function check(paths: readonly string[], parts: CheckParts): Promise<numbe
     return exitCodes.failure;
   }
   const only = ratelimit === undefined ? {} : { onlyDialect: "ratelimit" as const };
-  const parsed = parsePolicy(sources, { mergesDomains, defaults, ...only });
+  const known = regionCount === undefined ? {} : { regionCount };
+  const parsed = parsePolicy(sources, { mergesDomains, defaults, ...known, ...only });
   const comparison =
     ratelimit !== undefined && parsed.kind === "policy"
       ? compareWithReference(parsed.rules)

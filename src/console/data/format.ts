@@ -84,12 +84,14 @@ function isoOf(ms: number): string {
   return formatTimestamp(ms * 1_000);
 }
 
-/** A limit in one line: `5 per 10s, burst 20, shadow`. */
-export function formatLimit({ hits, period, burst, role, algorithm, delayMax }: Limit): string {
+/** A limit in one line: `5 per 10s, burst 20, global: 1/2 here, shadow`. */
+export function formatLimit(limit: Limit): string {
+  const { hits, period, burst, role, algorithm, delayMax, regionCount } = limit;
   const words = [`${formatCount(hits)} per ${formatProtoDuration(period)}`];
   if (burst !== hits && algorithm !== "fixed_window") words.push(`burst ${formatCount(burst)}`);
   if (algorithm === "fixed_window") words.push("fixed windows");
   if (delayMax !== undefined) words.push(`delay ${formatProtoDuration(delayMax)}`);
+  if (regionCount > 0) words.push(`global: 1/${regionCount} here`);
   if (role !== "" && role !== "enforce") words.push(role);
   return words.join(", ");
 }

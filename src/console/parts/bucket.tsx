@@ -16,7 +16,7 @@ import { Badge, type Tone } from "./status.jsx";
 /** One bucket of a key as a picture: how full it is, how fast it drains, and when a hit fits. */
 export function BucketPanel({ state }: { readonly state: KeyState }) {
   const { ruleLabel, limit, override, usedHits, remainingHits, key } = state;
-  const burst = Number(limit?.burst ?? 0n);
+  const burst = Number(state.burst);
   const ratio = burst === 0 ? 1 : Math.max(0, Math.min(1, usedHits / burst));
   const tone: Tone = remainingHits === 0n ? "bad" : ratio >= 0.8 ? "warn" : "good";
   const name = limit === undefined || limit.name === "" ? ruleLabel : limit.name;
@@ -110,7 +110,9 @@ function drainText({ limit }: KeyState): string {
   if (limit.algorithm === "fixed_window")
     return `empties every ${formatProtoDuration(limit.period)}`;
   const ms = durationMs(limit.period);
-  return ms === 0 ? "" : `drains ${formatRate((1_000 * Number(limit.hits)) / ms)}`;
+  return ms === 0
+    ? ""
+    : `drains ${formatRate((1_000 * Number(limit.hits)) / (ms * Math.max(1, limit.regionCount)))}`;
 }
 
 function fitsText({ retryAfter }: KeyState) {

@@ -114,7 +114,7 @@ function Descriptor({ descriptor }: { readonly descriptor: DescriptorExplanation
 }
 
 function StateLine({ state }: { readonly state: KeyState }) {
-  const { limit, usedHits, remainingHits, retryAfter, override } = state;
+  const { limit, burst, usedHits, remainingHits, retryAfter, override } = state;
   const isFull = remainingHits === 0n;
   const wait =
     retryAfter === undefined
@@ -126,8 +126,7 @@ function StateLine({ state }: { readonly state: KeyState }) {
     <Line tone={isFull ? "bad" : "good"}>
       {limit === undefined || limit.name === "" ? "" : `${showText(limit.name)}: `}
       {limit === undefined ? "" : formatLimit(limit)}:{" "}
-      {formatNumber(Math.round(usedHits * 10) / 10)} of {formatCount(limit?.burst ?? 0n)} used;{" "}
-      {wait}
+      {formatNumber(Math.round(usedHits * 10) / 10)} of {formatCount(burst)} used; {wait}
       {override === undefined
         ? ""
         : `; override ${showText(override.id)}: ${formatEffect(override)}`}

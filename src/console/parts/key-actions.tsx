@@ -261,9 +261,9 @@ export function ResetAction({ target, onClose }: KeyActionProps) {
     <ActionDialog
       title={`Reset ${titleOf(target)}`}
       verb="Reset"
-      changes={touched.map(({ limit, ruleLabel, usedHits }) => ({
+      changes={touched.map(({ limit, ruleLabel, usedHits, burst }) => ({
         what: limit?.name || ruleLabel,
-        before: `${formatCount(Math.round(usedHits))} of ${formatCount(limit?.burst ?? 0n)} used`,
+        before: `${formatCount(Math.round(usedHits))} of ${formatCount(burst)} used`,
         after: "0 used",
       }))}
       command={(reason) =>

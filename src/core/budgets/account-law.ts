@@ -4,18 +4,19 @@ import { type AccountLaw, amountMax, type EntryResult, type ReservedEntry } from
 
 /**
  * An account as stores keep it. Amounts are 0 to `amountMax`. Scripts of stores do the same in Lua
- * as the functions here, step by step.
+ * as the functions here, step by step. Amounts change in place: a call that is settled changes its
+ * accounts four times, and copies that live until the next call are what costs most.
  */
 export interface Account {
   readonly kind: AccountLaw["kind"];
   /** Names the window that the amounts are of: when it was entered, in us, or later. It grows. */
   readonly windowId: number;
-  readonly spent: number;
+  spent: number;
   /** What open reservations of this window hold. */
-  readonly reserved: number;
+  reserved: number;
   /** Estimates of this window that lost holders left, that were released and are not settled. */
-  readonly lost: number;
-  readonly spentBefore: number;
+  lost: number;
+  spentBefore: number;
   /** Names the window before; 0 where nobody has used that one. */
   readonly beforeId: number;
   /** Of the window; 0 for other laws. */
@@ -151,17 +152,16 @@ function retryUsOf(
   return Math.max(0, whole + Math.ceil(rest / capacity));
 }
 
-/** Reserves an estimate, as far as the account can count. */
-export function reserved(account: Account, estimate: number): readonly [Account, Hold] {
+/** Reserves an estimate, as far as the account can count; returns what it holds. */
+export function reserve(account: Account, estimate: number): number {
   const held = Math.min(estimate, amountMax - account.reserved);
-  const hold = { windowId: account.windowId, held };
-  return [{ ...account, reserved: account.reserved + held }, hold];
+  account.reserved += held;
+  return held;
 }
 
 /** Gives back what a reservation holds. */
-export function unreserved(account: Account, { windowId, held }: Hold): Account {
-  if (windowId !== account.windowId) return account;
-  return { ...account, reserved: Math.max(0, account.reserved - held) };
+export function release(account: Account, { windowId, held }: Hold): void {
+  if (windowId === account.windowId) account.reserved = Math.max(0, account.reserved - held);
 }
 
 /**
@@ -170,11 +170,10 @@ export function unreserved(account: Account, { windowId, held }: Hold): Account 
  *
  * @param amount negative for a correction
  */
-export function spent(account: Account, windowId: number, amount: number): Account {
-  if (account.kind === "inFlight") return account;
-  if (windowId === account.windowId) return { ...account, spent: sumOf(account.spent, amount) };
-  if (windowId !== account.beforeId) return account;
-  return { ...account, spentBefore: sumOf(account.spentBefore, amount) };
+export function spend(account: Account, windowId: number, amount: number): void {
+  if (account.kind === "inFlight") return;
+  if (windowId === account.windowId) account.spent = sumOf(account.spent, amount);
+  else if (windowId === account.beforeId) account.spentBefore = sumOf(account.spentBefore, amount);
 }
 
 function sumOf(sum: number, amount: number): number {
@@ -182,9 +181,8 @@ function sumOf(sum: number, amount: number): number {
 }
 
 /** Notes an estimate that was lost and released; negative: that is settled after all. */
-export function lost(account: Account, { windowId, held }: Hold, sign: 1 | -1): Account {
-  if (windowId !== account.windowId) return account;
-  return { ...account, lost: sumOf(account.lost, sign * held) };
+export function lose(account: Account, { windowId, held }: Hold, sign: 1 | -1): void {
+  if (windowId === account.windowId) account.lost = sumOf(account.lost, sign * held);
 }
 
 /**

@@ -38,7 +38,7 @@ export interface UsageEstimate {
  */
 export function estimateUsage(
   facts: CallFacts,
-  learned: LearnedCalls,
+  learned: Omit<LearnedCalls, "learn">,
   settings: EstimateSettings,
 ): UsageEstimate {
   const { outputTokensMax, requestBytes } = facts;

@@ -140,6 +140,7 @@ export interface CallKind {
 interface UsedCall {
   readonly usage: Usage;
   readonly requestBytes: number | undefined;
+  /** What estimates need. */
   readonly wanted: ReadonlySet<LearnedCount>;
 }
 
@@ -154,6 +155,8 @@ export interface LearnedCalls {
   readonly inputPerByte: number;
   /** Output tokens for a byte of the response. */
   readonly outputPerByte: number;
+  /** A call of this kind has ended. Counts that nobody reported teach nothing. */
+  learn(call: UsedCall): void;
 }
 
 /**
@@ -161,32 +164,36 @@ export interface LearnedCalls {
  * were not seen for longest are forgotten.
  */
 export class LearnedUsage {
-  readonly #byCaller = new GenerationalMap<string, CallSketches>(learnedCallersMax);
-  readonly #byModel = new GenerationalMap<string, CallSketches>(learnedModelsMax);
+  readonly #byCaller: Sketches = new GenerationalMap(learnedCallersMax);
+  readonly #byModel: Sketches = new GenerationalMap(learnedModelsMax);
 
-  /**
-   * A call has ended. Counts that nobody reported teach nothing.
-   *
-   * @param wanted what estimates need
-   */
-  learn({ caller, model }: CallKind, { usage, requestBytes, wanted }: UsedCall): void {
-    sketchesOf(this.#byCaller, caller)?.add(usage, requestBytes, wanted);
-    sketchesOf(this.#byModel, model)?.add(usage, requestBytes, wanted);
-  }
-
-  of({ caller, model }: CallKind): LearnedCalls {
-    return new KnownCalls(this.#byCaller.get(caller), this.#byModel.get(model));
+  /** What is known of calls of a kind. To be kept for as long as a call runs. */
+  of(kind: CallKind): LearnedCalls {
+    return new KnownCalls(kind, this.#byCaller, this.#byModel);
   }
 }
 
 /** A caller's own calls before those of all callers of the model. */
 class KnownCalls implements LearnedCalls {
-  readonly #own: CallSketches | undefined;
-  readonly #all: CallSketches | undefined;
+  readonly #kind: CallKind;
+  readonly #byCaller: Sketches;
+  readonly #byModel: Sketches;
+  #own: CallSketches | undefined;
+  #all: CallSketches | undefined;
 
-  constructor(own: CallSketches | undefined, all: CallSketches | undefined) {
-    this.#own = own;
-    this.#all = all;
+  constructor(kind: CallKind, byCaller: Sketches, byModel: Sketches) {
+    this.#kind = kind;
+    this.#byCaller = byCaller;
+    this.#byModel = byModel;
+    this.#own = byCaller.get(kind.caller);
+    this.#all = byModel.get(kind.model);
+  }
+
+  learn({ usage, requestBytes, wanted }: UsedCall): void {
+    this.#own ??= sketchesOf(this.#byCaller, this.#kind.caller);
+    this.#all ??= sketchesOf(this.#byModel, this.#kind.model);
+    this.#own?.add(usage, requestBytes, wanted);
+    this.#all?.add(usage, requestBytes, wanted);
   }
 
   quantile(count: LearnedCount, ratio: number): number | undefined {
@@ -204,11 +211,10 @@ class KnownCalls implements LearnedCalls {
   }
 }
 
+type Sketches = GenerationalMap<string, CallSketches>;
+
 /** Undefined for most callers that are not known, while there are too many. */
-function sketchesOf(
-  map: GenerationalMap<string, CallSketches>,
-  key: string,
-): CallSketches | undefined {
+function sketchesOf(map: Sketches, key: string): CallSketches | undefined {
   const known = map.get(key);
   if (known !== undefined || !map.wantsMore()) return known;
   const fresh = new CallSketches();

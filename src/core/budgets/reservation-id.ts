@@ -1,4 +1,3 @@
-import { assert } from "../base/errors.js";
 import type { ReservationId } from "./budget-ledger.js";
 
 /** 1 to 48 characters; so an id has at most 64. */
@@ -7,11 +6,10 @@ const holderPattern = /^[0-9A-Za-z._-]{1,48}$/;
 /**
  * Names a reservation: `<holder>.<number>`, so that whoever settles it knows whose it is.
  *
- * @param holder 1 to 48 characters of `[0-9A-Za-z._-]`; a process draws a new one when it starts
+ * @param holder see `isHolder`; a process draws a new one when it starts
  * @param number whole, 0 to 10^15; grows: stores look for earlier ones only below the highest
  */
 export function reservationId(holder: string, number: number): ReservationId {
-  assert(isHolder(holder), "a holder's name can be part of an id");
   return `${holder}.${number}` as ReservationId;
 }
 
@@ -22,7 +20,7 @@ export function readReservationId(text: string): ReservationId | undefined {
 
 const idPattern = /^[0-9A-Za-z._-]{1,48}\.\d{1,15}$/;
 
-/** Whether reservations can be of somebody with this name. */
+/** Whether reservations can be of somebody with this name: 1 to 48 of `[0-9A-Za-z._-]`. */
 export function isHolder(name: string): boolean {
   return holderPattern.test(name);
 }
@@ -30,6 +28,11 @@ export function isHolder(name: string): boolean {
 /** Whose reservation it is. */
 export function holderOf(id: ReservationId): string {
   return id.slice(0, id.lastIndexOf("."));
+}
+
+/** Whether a reservation is a holder's. */
+export function isOf(holder: string, id: ReservationId): boolean {
+  return id.lastIndexOf(".") === holder.length && id.startsWith(holder);
 }
 
 /** The number of a reservation. */

@@ -151,11 +151,11 @@ export function isPlainRequest(charges: readonly Charge[]): boolean {
 /**
  * Whether a request may be decided with a multiplicity: it is plain, and its buckets drain if they
  * hold anything. Each granted request then raises each level by its cost, and all requests after
- * the first denied one are denied too. Window limits and carried limits are decided one by one.
+ * the first denied one are denied too. Carried limits are decided one by one.
  */
 export function isRepeatable(charges: readonly Charge[]): boolean {
-  for (const { hits, burst, windows, lastKey } of charges) {
-    if (windows !== undefined || lastKey !== undefined || (hits === 0 && burst > 0)) return false;
+  for (const { hits, burst, lastKey } of charges) {
+    if (lastKey !== undefined || (hits === 0 && burst > 0)) return false;
   }
   return isPlainRequest(charges);
 }
@@ -173,14 +173,11 @@ export function decideRepeated(
   table: BucketTable,
   nowUs: number,
 ): RepeatedResult {
-  const [first, second] = charges;
-  if (first !== undefined && isSimple(first)) {
-    if (charges.length === 1) return decideOne(first, multiplicity, { table, nowUs });
-    if (charges.length === 2 && second !== undefined && isSimple(second)) {
-      const pair = [first, second] as const;
-      if (first.key !== second.key) return decideTwo(pair, multiplicity, { table, nowUs });
-    }
+  const [first] = charges;
+  if (first !== undefined && charges.length === 1 && isSimple(first)) {
+    return decideOne(first, multiplicity, { table, nowUs });
   }
+  if (areSimple(charges)) return decideSimple({ charges, multiplicity }, { table, nowUs });
   if (multiplicity === 1) {
     const { isDenied, results } = decideRequest(charges, table, nowUs);
     return { grantedCount: isDenied ? 0 : 1, results };
@@ -210,6 +207,20 @@ function isSimple(charge: Charge): boolean {
   return isPlain(charge) && charge.lastKey === undefined;
 }
 
+/** The most charges whose keys are compared with each other. */
+const simpleChargesMax = 8;
+
+/** Whether all charges are simple, and on keys of their own. */
+function areSimple(charges: readonly Charge[]): boolean {
+  if (charges.length > simpleChargesMax) return false;
+  for (let i = 0; i < charges.length; i += 1) {
+    const charge = charges[i];
+    if (charge === undefined || !isSimple(charge)) return false;
+    for (let j = 0; j < i; j += 1) if (charges[j]?.key === charge.key) return false;
+  }
+  return true;
+}
+
 /** Decides a request with one simple charge, the most frequent kind, without drafts. */
 function decideOne(
   charge: Charge,
@@ -230,18 +241,19 @@ function decideOne(
   return { grantedCount, results: [{ isOver, bucket }] };
 }
 
-/** Decides a request with two simple charges on different keys, the second most frequent kind. */
-function decideTwo(
-  [one, other]: readonly [Charge, Charge],
-  multiplicity: number,
+/** Decides a request with some simple charges on different keys, without drafts. */
+function decideSimple(
+  { charges, multiplicity }: RepeatedRequest,
   surroundings: Surroundings,
 ): RepeatedResult {
-  const met = meet(one, surroundings);
-  const metOther = meet(other, surroundings);
-  const fittingBoth = Math.min(met.fittingCount, metOther.fittingCount);
-  const asked = { multiplicity, grantedCount: Math.min(multiplicity, fittingBoth) };
-  const results = [leave(met, asked, surroundings), leave(metOther, asked, surroundings)];
-  return { grantedCount: asked.grantedCount, results };
+  let grantedCount = multiplicity;
+  const met = charges.map((charge) => {
+    const one = meet(charge, surroundings);
+    if (one.fittingCount < grantedCount) grantedCount = one.fittingCount;
+    return one;
+  });
+  const asked = { multiplicity, grantedCount };
+  return { grantedCount, results: met.map((one) => leave(one, asked, surroundings)) };
 }
 
 /** The state that a simple charge finds before it is applied. */

@@ -112,18 +112,20 @@ export interface KeyDemand {
 }
 
 /**
- * Returns how many hits to ask all other regions for. It is what this replica refused, and its part
- * of what the bucket holds above the lending level. Never more than a credit could take from the
- * bucket, and never more than the region's burst.
+ * Returns how many hits to ask all other regions for. It is this replica's part of what the bucket
+ * holds above the lending level. If it refused some, it is its part of all that the bucket holds,
+ * and what it refused. Never more than a credit could take from the bucket, and never more than the
+ * region's burst.
  *
- * Example: burst 20, level 16, two replicas, 5 hits refused: 3 + 5.
+ * Example: burst 20, level 16, two replicas: 3. With 5 hits refused: 8 + 5.
  *
  * @param replicaCount replicas of this region, which all see the same bucket
  */
 export function wantedHits(demand: KeyDemand, replicaCount: number, nowUs: number): number {
   const { charge, bucket, refusedHits, inTransitHits } = demand;
   const levelHits = Math.floor(levelAt(charge, bucket, nowUs) / unitsPerHit);
-  const excessHits = Math.max(0, levelHits - lendingLevel(charge.burst));
+  const keptHits = refusedHits > 0 ? 0 : lendingLevel(charge.burst);
+  const excessHits = Math.max(0, levelHits - keptHits);
   const wanted = Math.round(excessHits / replicaCount) + refusedHits;
   return Math.max(0, Math.min(wanted, levelHits, charge.burst) - inTransitHits);
 }

@@ -70,12 +70,17 @@ export function descriptorVerdict(
   decided: readonly DecidedLimit[],
   nowUs: number,
 ): DescriptorVerdict {
-  let tightest: Required<DescriptorVerdict> | undefined;
-  for (const one of decided) {
-    const status = limitVerdict(one, nowUs);
-    if (tightest === undefined || isTighter(status, tightest)) tightest = status;
+  // Nearly every rule has one limit.
+  const [first, second] = decided;
+  if (first === undefined) return unmatchedVerdict;
+  let tightest = limitVerdict(first, nowUs);
+  if (second === undefined) return tightest;
+  for (let i = 1; i < decided.length; i += 1) {
+    const one = decided[i];
+    const status = one === undefined ? tightest : limitVerdict(one, nowUs);
+    if (isTighter(status, tightest)) tightest = status;
   }
-  return tightest ?? unmatchedVerdict;
+  return tightest;
 }
 
 function limitVerdict(

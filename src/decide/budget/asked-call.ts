@@ -6,7 +6,7 @@ import {
   estimateUsage,
   type UsageEstimate,
 } from "../../core/budgets/estimate.js";
-import type { CallKind, LearnedUsage } from "../../core/budgets/learned-usage.js";
+import type { CallKind, LearnedCalls, LearnedUsage } from "../../core/budgets/learned-usage.js";
 import type { ModelPrice, PriceIndex } from "../../core/budgets/price.js";
 import type { TopUps } from "../../core/budgets/top-up.js";
 import type { CallFacts } from "../../core/budgets/usage.js";
@@ -26,7 +26,8 @@ export interface AskedCall {
   readonly facts: CallFacts;
   /** In the order of the policy; at most `entriesMax`. */
   readonly entries: readonly AskedAccount[];
-  readonly kind: CallKind;
+  /** What is known of calls of its kind. */
+  readonly learned: LearnedCalls;
   readonly expected: UsageEstimate;
   readonly price: ModelPrice | undefined;
 }
@@ -60,8 +61,7 @@ export function prepareCall(
     const values = budget.valuesOf(whose);
     named.push({ budget, values, account: budget.accountOf(values) });
   }
-  const kind = callKind(service, model, named);
-  const known = learned.of(kind);
+  const known = learned.of(callKind(service, model, named));
   const expected = estimateUsage(facts, known, settings);
   const price = prices?.find(model, nowUs / 1_000).price;
   let plain: UsageEstimate | undefined;
@@ -86,7 +86,7 @@ export function prepareCall(
     };
     return { budget, values, entry, estimate };
   });
-  return { facts, entries, kind, expected, price };
+  return { facts, entries, learned: known, expected, price };
 }
 
 /** An account of a budget, and whose it is. */

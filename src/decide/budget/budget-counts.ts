@@ -1,5 +1,5 @@
 import type { SettleResult } from "../../core/budgets/account.js";
-import type { UsageCount } from "../../core/budgets/usage.js";
+import { type Usage, type UsageCount, usageCounts } from "../../core/budgets/usage.js";
 
 /** What came of a budget's part in a reservation. */
 export const reservationResults = [
@@ -93,9 +93,15 @@ export class UsageCounts {
   }
 
   /** @param model of a closed set */
-  add(model: string, count: UsageCount, value: number): void {
-    const sums = this.#byModel.get(model) ?? new Map<UsageCount, number>();
-    this.#byModel.set(model, sums);
-    sums.set(count, (sums.get(count) ?? 0) + value);
+  add(model: string, used: Usage): void {
+    let sums = this.#byModel.get(model);
+    if (sums === undefined) {
+      sums = new Map();
+      this.#byModel.set(model, sums);
+    }
+    for (const count of usageCounts) {
+      const value = used[count];
+      if (value !== undefined && value > 0) sums.set(count, (sums.get(count) ?? 0) + value);
+    }
   }
 }

@@ -138,13 +138,13 @@ export class Budgets {
     const named = accounts.map(({ account }) => {
       return { account, values: readAccountKey(account).values };
     });
-    const kind = callKind(service, model, named);
+    const known = learned.of(callKind(service, model, named));
     const facts = requestBytes === undefined ? { model } : { model, requestBytes };
-    const { usage } = estimateUsage(facts, learned.of(kind), measured.settings);
+    const { usage } = estimateUsage(facts, known, measured.settings);
     const { prices } = measured;
     const price = prices?.find(model, nowMs).price;
     const what = { id, model, requestBytes, startedMs, accounts };
-    const parts = { ...what, expected: usage, price, prices, kind };
+    const parts = { ...what, expected: usage, price, prices, learned: known };
     return new CallCharge(measured.context, parts);
   }
 

@@ -4,9 +4,9 @@ import type { AccountKey } from "../../core/budgets/account.js";
 import { costOf } from "../../core/budgets/budget-cost.js";
 import type { BudgetLedger, ReservationId } from "../../core/budgets/budget-ledger.js";
 import { usedBy } from "../../core/budgets/estimate.js";
-import type { CallKind, LearnedCount, LearnedUsage } from "../../core/budgets/learned-usage.js";
+import type { LearnedCalls, LearnedCount } from "../../core/budgets/learned-usage.js";
 import type { ModelPrice, PriceIndex } from "../../core/budgets/price.js";
-import { type Usage, usageCounts } from "../../core/budgets/usage.js";
+import type { Usage } from "../../core/budgets/usage.js";
 import type { UsageCounts, UsageOrigin } from "./budget-counts.js";
 import type { CompiledBudget } from "./compiled-budget.js";
 
@@ -14,7 +14,6 @@ import type { CompiledBudget } from "./compiled-budget.js";
 export interface ChargeContext {
   readonly service: string;
   readonly ledger: Pick<BudgetLedger, "settle" | "record">;
-  readonly learned: LearnedUsage;
   readonly clock: Pick<Clock, "epochUs">;
   readonly usageCounts: UsageCounts;
   /** Counts that the service's budgets are made of. */
@@ -44,7 +43,7 @@ interface CallChargeParts {
   /** Of the model that the request names. Undefined without a price table. */
   readonly price: ModelPrice | undefined;
   readonly prices: PriceIndex | undefined;
-  readonly kind: CallKind;
+  readonly learned: LearnedCalls;
 }
 
 /** What is known of a call at its end. */
@@ -139,29 +138,24 @@ export class CallCharge {
   }
 
   #usedBy({ usage, status }: KnownEnd): Usage {
-    const { startedMs, expected, kind } = this.#parts;
-    const { clock, learned } = this.#context;
-    const durationMs = Math.max(0, Math.round(clock.epochUs() / 1_000) - startedMs);
-    const { outputPerByte } = learned.of(kind);
-    const known = { ...usage, durationMs };
-    return usedBy({ known, status, expected, outputPerByte });
+    const { startedMs, expected, learned } = this.#parts;
+    const nowMs = Math.round(this.#context.clock.epochUs() / 1_000);
+    const durationMs = Math.max(0, nowMs - startedMs);
+    const { outputPerByte } = learned;
+    return usedBy({ known: { ...usage, durationMs }, status, expected, outputPerByte });
   }
 
   #learn(end: KnownEnd, used: Usage | undefined): void {
     if (used === undefined) return;
     const { usage, status, isComplete } = end;
-    const { model, requestBytes, accounts, kind } = this.#parts;
+    const { model, requestBytes, accounts, learned } = this.#parts;
     const price = this.#priceOf(end);
-    const { service, ledger, learned, wanted, usageCounts: sums } = this.#context;
+    const { service, ledger, wanted, usageCounts: sums } = this.#context;
     const isWhole = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };
-    if (isWhole) learned.learn(kind, { usage: known, requestBytes, wanted });
+    if (isWhole) learned.learn({ usage: known, requestBytes, wanted });
     // The model is the caller's text; the price's pattern is the policy's.
-    const label = price?.model ?? "";
-    for (const count of usageCounts) {
-      const value = used[count];
-      if (value !== undefined && value > 0) sums.add(label, count, value);
-    }
+    sums.add(price?.model ?? "", used);
     const cost = price && costOf({ kind: "money" }, used, price);
     ledger.record({
       service,

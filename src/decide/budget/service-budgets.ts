@@ -49,10 +49,10 @@ export class ServiceBudgets implements BudgetAsker {
   constructor(shared: SharedBudgets, parts: ServiceBudgetsParts) {
     this.#shared = shared;
     this.#parts = parts;
-    const { ledger, learned, clock } = shared;
+    const { ledger, clock } = shared;
     const { service, usageCounts } = parts;
     const wanted = new Set(parts.budgets.flatMap(({ policy: { unit } }) => learnedCountsOf(unit)));
-    this.#context = { service, ledger, learned, clock, usageCounts, wanted };
+    this.#context = { service, ledger, clock, usageCounts, wanted };
     const { source } = parts.usage;
     this.form = source.kind === "body" ? createUsageForm(source) : undefined;
   }
@@ -111,7 +111,7 @@ export class ServiceBudgets implements BudgetAsker {
   }
 
   #open(asked: AskedCall, id: ReservationId | undefined): BudgetedCall {
-    const { entries, facts, kind, expected, price } = asked;
+    const { entries, facts, learned, expected, price } = asked;
     const { model, requestBytes } = facts;
     const { clock, calls } = this.#shared;
     const accounts = entries.map(({ budget, entry: { account, estimate } }) => {
@@ -128,7 +128,7 @@ export class ServiceBudgets implements BudgetAsker {
       expected: expected.usage,
       price,
       prices,
-      kind,
+      learned,
     });
     return calls.open({
       charge,

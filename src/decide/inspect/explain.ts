@@ -9,6 +9,7 @@ import {
 } from "../../core/limits/bucket.js";
 import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
+import type { RegionShare } from "../../core/limits/lending.js";
 import { denialOf, type Limit, type LimitKey, type Rule } from "../../core/limits/limit.js";
 import { reportMatch, type TriedRule } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
@@ -67,6 +68,10 @@ export interface ExplainedDescriptor {
 export interface ExplainedLimit {
   /** As it holds now, under an override where there is one, and settling where it does by now. */
   readonly limit: Limit;
+  /** Regions that a global limit is divided among; 1: there are none. */
+  readonly regionCount: number;
+  /** Of the bucket here: of a limit that is divided, this region's part. */
+  readonly burst: number;
   readonly override: Override | undefined;
   readonly key: LimitKey;
   /** Hits in use, and how many more fit. */
@@ -85,6 +90,8 @@ interface ExplainerParts {
   readonly digest: (text: string) => string;
   /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */
   readonly peekedRules?: (policy: Policy) => ReadonlySet<Rule>;
+  /** This region among all of them; undefined: there are none. */
+  readonly region?: RegionShare | undefined;
 }
 
 /** What an explanation is about. */
@@ -117,6 +124,7 @@ export class Explainer {
   async explain(call: ExplainCall): Promise<Explanation> {
     const { query, policy } = call;
     const prepared = this.#prepare(call);
+    const regionCount = this.#parts.region?.count ?? 1;
     const buckets = await readBuckets(prepared, call.peek);
     const nowUs = buckets.nowUs ?? call.epochUs;
     const hits = query.descriptors.map((descriptor) => descriptor.hits);
@@ -133,13 +141,14 @@ export class Explainer {
       ...(verdict.marks === undefined ? {} : { marks: verdict.marks }),
       descriptors: prepared.descriptors.map((descriptor, index) => {
         const isOver = verdict.statuses[index]?.isOver === true;
-        return explainDescriptor({ descriptor, index, isOver, prepared, request, buckets, call });
+        const about = { descriptor, index, isOver, prepared, request, buckets, call };
+        return explainDescriptor({ ...about, regionCount });
       }),
     };
   }
 
   #prepare({ query, policy, overrides, epochUs }: ExplainCall) {
-    const { switches, digest, peekedRules } = this.#parts;
+    const { switches, digest, peekedRules, region } = this.#parts;
     return prepareQuery(query, {
       policy,
       overrides,
@@ -154,6 +163,7 @@ export class Explainer {
       newKeys: this.#newKeys,
       nowMs: 0,
       windowSource: new WindowSource(),
+      region,
       epochUs,
     });
   }
@@ -190,6 +200,7 @@ interface Explaining {
   readonly request: DecidedRequest;
   readonly buckets: ReadBuckets;
   readonly call: ExplainCall;
+  readonly regionCount: number;
 }
 
 function explainDescriptor(explaining: Explaining): ExplainedDescriptor {
@@ -212,7 +223,7 @@ function explainDescriptor(explaining: Explaining): ExplainedDescriptor {
 }
 
 function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
-  const { descriptor, index, prepared, request, buckets, call } = explaining;
+  const { descriptor, index, prepared, request, buckets, call, regionCount } = explaining;
   if (descriptor.kind !== "limited") return [];
   const { query, overrides } = call;
   const isSettling =
@@ -231,6 +242,8 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
     const bucket = pastBucket(buckets.byKey.get(charge.key), nowUs);
     limits.push({
       limit: isSettling ? { ...ask.limit, role: charge.role } : ask.limit,
+      regionCount,
+      burst: charge.burst,
       override: overrides.find(query.domain, entries, ask.limit.name),
       key: charge.key,
       usedHits: levelAt(charge, bucket, nowUs) / unitsPerHit,

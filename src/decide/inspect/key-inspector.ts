@@ -22,6 +22,9 @@ export interface KeyState {
   readonly ruleLabel: string;
   /** As it holds now, under an override where there is one. */
   readonly limit: Limit;
+  /** As `ExplainedLimit` has them. */
+  readonly regionCount: number;
+  readonly burst: number;
   readonly override: Override | undefined;
   /** What the bucket is called in the store; it holds callers' values. */
   readonly key: LimitKey;
@@ -120,6 +123,6 @@ export class KeyInspector {
 }
 
 function stateOf(explained: ExplainedLimit, ruleLabel: string): KeyState {
-  const { limit, override, key, usedHits, remainingHits, retryAfterUs, fullAfterUs } = explained;
-  return { ruleLabel, limit, override, key, usedHits, remainingHits, retryAfterUs, fullAfterUs };
+  const { isOver: _, ...state } = explained;
+  return { ...state, ruleLabel };
 }

@@ -38,10 +38,9 @@ export function decidedByStore(
 
 /** Builds the response to a request, with one status per descriptor, in the query's order. */
 export function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
-  const statuses: DescriptorVerdict[] = [];
-  for (const descriptor of prepared.descriptors) {
-    statuses.push(presentDescriptor(descriptor, { prepared, request }));
-  }
+  // Of just as many elements: an array that grows allocates room for 17.
+  const decided = { prepared, request };
+  const statuses = prepared.descriptors.map((one) => presentDescriptor(one, decided));
   const delayUs = prepared.delayUs === 0 ? 0 : longestDelayUs(request);
   const isDenied = request.isDenied && !prepared.isShadow;
   const verdict = delayUs > 0 ? { isDenied: false, delayUs, statuses } : { isDenied, statuses };
@@ -73,17 +72,27 @@ function presentDescriptor(
   if (descriptor.kind === "unlimited") return unlimitedVerdict;
   if (descriptor.kind !== "limited") return unmatchedVerdict;
   const { firstAsk, askCount } = descriptor;
-  const decided: DecidedLimit[] = [];
-  for (let i = firstAsk; i < firstAsk + askCount; i += 1) {
-    const ask = prepared.asks[i];
-    const charge = request.charges[i];
-    const result = request.results[i];
-    if (ask === undefined || charge === undefined || i >= request.results.length) {
-      throw new ServiceError("STORE_PROTOCOL");
-    }
-    if (result !== undefined) decided.push({ limit: ask.limit, charge, result });
+  const first = decidedLimit(firstAsk, { prepared, request });
+  const decided = first === undefined ? [] : [first];
+  for (let i = firstAsk + 1; i < firstAsk + askCount; i += 1) {
+    const one = decidedLimit(i, { prepared, request });
+    if (one !== undefined) decided.push(one);
   }
   return decided.length === 0 ? unknownVerdict : descriptorVerdict(decided, request.nowUs);
+}
+
+/** A limit with its result. Undefined if it was not evaluated. */
+function decidedLimit(
+  i: number,
+  { prepared, request }: { readonly prepared: PreparedQuery; readonly request: DecidedRequest },
+): DecidedLimit | undefined {
+  const ask = prepared.asks[i];
+  const charge = request.charges[i];
+  const result = request.results[i];
+  if (ask === undefined || charge === undefined || i >= request.results.length) {
+    throw new ServiceError("STORE_PROTOCOL");
+  }
+  return result === undefined ? undefined : { limit: ask.limit, charge, result };
 }
 
 /**

@@ -82,26 +82,19 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
 }
 
 /**
- * The checks of a shape with these keys. Nearly all queries have one or two, which are written as
- * literals: an array that grows allocates room for 17 elements at once, at a cost in garbage
+ * The checks of a shape with these keys. Nearly all queries have one, which is written as a
+ * literal: an array that grows allocates room for 17 elements at once, at a cost in garbage
  * collection.
  */
 function shapedAsks(
   samples: readonly LimitCheck[],
   keys: readonly LimitKey[],
 ): readonly LimitCheck[] {
-  const [first, second] = samples;
-  const [key, secondKey] = keys;
+  const [first] = samples;
+  const [key] = keys;
   if (first === undefined || key === undefined) return [];
-  const ask = shapedAsk(first, key);
-  if (second === undefined || secondKey === undefined) return [ask];
-  const asks = [ask, shapedAsk(second, secondKey)];
-  for (let i = 2; i < samples.length; i += 1) {
-    const sample = samples[i];
-    const further = keys[i];
-    if (sample !== undefined && further !== undefined) asks.push(shapedAsk(sample, further));
-  }
-  return asks;
+  if (samples.length === 1) return [shapedAsk(first, key)];
+  return samples.map((sample, i) => shapedAsk(sample, keys[i] ?? key));
 }
 
 function shapedAsk({ limit, descriptorIndex, charge: sample }: LimitCheck, key: LimitKey) {

@@ -43,10 +43,8 @@ interface SentReport {
 /** What calls of this replica have used, by service, account, model and day, until it is stored. */
 export class PendingUsage {
   readonly #parts: PendingUsageParts;
-  /** By day, then by service, account and model. */
-  readonly #days = new Map<string, Map<string, Sums>>();
-  /** Rows of today that wait, by account: that of its last call. */
-  readonly #recent = new Map<string, Sums>();
+  /** By day, service and model, then by account. */
+  readonly #days = new Map<string, Map<string, Map<string, Map<string, Sums>>>>();
   #day: { readonly number: number; readonly text: string } | undefined;
   #rowCount = 0;
   #number = 0;
@@ -64,16 +62,13 @@ export class PendingUsage {
 
   add({ service, accounts, model, usage, cost }: UsageEntry): void {
     const day = this.#today();
+    const shortModel = cutText(model, modelLengthMax);
     for (const account of accounts.length === 0 ? [""] : accounts) {
-      let sums = this.#recent.get(account);
-      if (sums?.service !== service || sums.model !== model) {
-        sums = this.#sums(day, {
-          service,
-          account: cutText(account, accountLengthMax),
-          model: cutText(model, modelLengthMax),
-        });
-        if (sums.account === account) this.#recent.set(account, sums);
-      }
+      const sums = this.#sums(day, {
+        service,
+        account: cutText(account, accountLengthMax),
+        model: shortModel,
+      });
       sums.callCount += 1;
       sums.cost = sumOf(sums.cost, cost);
       for (const count of usageCounts) {
@@ -107,15 +102,9 @@ export class PendingUsage {
   }
 
   #next(): SentReport | undefined {
-    for (const [day, sums] of this.#days) {
-      const rows: UsageRow[] = [];
-      for (const [key, row] of sums) {
-        if (rows.length === reportRowsMax) break;
-        rows.push(row);
-        sums.delete(key);
-        this.#recent.delete(row.account);
-      }
-      if (sums.size === 0) this.#days.delete(day);
+    for (const [day, services] of this.#days) {
+      const rows = takeRows(services);
+      if (services.size === 0) this.#days.delete(day);
       if (rows.length === 0) continue;
       this.#rowCount -= rows.length;
       this.#number += 1;
@@ -130,32 +119,48 @@ export class PendingUsage {
     const number = Math.floor(nowUs / dayUs);
     if (this.#day?.number !== number) {
       this.#day = { number, text: usageDay(nowUs) };
-      this.#recent.clear();
     }
     return this.#day.text;
   }
 
   #sums(day: string, names: Pick<UsageRow, "service" | "account" | "model">): Sums {
-    let sums = this.#days.get(day);
-    if (sums === undefined) {
-      sums = new Map();
-      this.#days.set(day, sums);
-    }
-    const key = keyOf(names);
-    const known = sums.get(key);
+    const { service, account, model } = names;
+    const known = this.#days.get(day)?.get(service)?.get(model)?.get(account);
     if (known !== undefined) return known;
-    if (this.#rowCount >= pendingRowsMax && (names.account !== "" || names.model !== "")) {
-      return this.#sums(day, { service: names.service, account: "", model: "" });
+    if (this.#rowCount >= pendingRowsMax && (account !== "" || model !== "")) {
+      return this.#sums(day, { service, account: "", model: "" });
     }
     const row = { ...names, callCount: 0, counts: {}, cost: 0 };
-    sums.set(key, row);
+    mapIn(mapIn(mapIn(this.#days, day), service), model).set(account, row);
     this.#rowCount += 1;
     return row;
   }
 }
 
-function keyOf({ service, account, model }: Pick<UsageRow, "service" | "account" | "model">) {
-  return `${service.length}:${account.length}:${service}${account}${model}`;
+/** Takes at most `reportRowsMax` rows out of those of a day, and what is empty then. */
+function takeRows(services: Map<string, Map<string, Map<string, Sums>>>): readonly UsageRow[] {
+  const rows: UsageRow[] = [];
+  for (const [service, models] of services) {
+    for (const [model, accounts] of models) {
+      for (const [account, row] of accounts) {
+        if (rows.length === reportRowsMax) return rows;
+        rows.push(row);
+        accounts.delete(account);
+      }
+      models.delete(model);
+    }
+    services.delete(service);
+  }
+  return rows;
+}
+
+function mapIn<K, V>(maps: Map<string, Map<K, V>>, key: string): Map<K, V> {
+  let found = maps.get(key);
+  if (found === undefined) {
+    found = new Map();
+    maps.set(key, found);
+  }
+  return found;
 }
 
 function sumOf(sum: number, more = 0): number {

@@ -126,6 +126,7 @@ export class Lender implements RegionalLimits {
   readonly #calls = new Set<Promise<void>>();
   #restsUntilMs = Number.NEGATIVE_INFINITY;
   #areCreditsLost = false;
+  #isClosed = false;
   #cancelNext: Cancel | undefined;
 
   /** Starts at once, until `close`. It does not close any store. */
@@ -165,6 +166,7 @@ export class Lender implements RegionalLimits {
 
   /** Ends after the calls in flight, which end by their time budgets. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#cancelNext?.();
     await Promise.all(this.#calls);
   }
@@ -185,7 +187,7 @@ export class Lender implements RegionalLimits {
       if (!peer.isBusy && peer.wantsProbe(nowMs)) this.#track(peer, this.#probe(peer));
     }
     if (nowMs < this.#restsUntilMs) return;
-    const idle = this.#peers.filter(({ isBusy, isReachable }) => isReachable && !isBusy);
+    const idle = this.#peers.filter((peer) => peer.isIdle(nowMs));
     const asks = idle.map((): Ask[] => []);
     for (const key of keys) this.#plan(key, idle, asks);
     for (const [i, peer] of idle.entries()) {
@@ -194,11 +196,15 @@ export class Lender implements RegionalLimits {
     }
   }
 
+  /** A call that took longer than the time between two rounds is followed by the next at once. */
   #track(peer: PeerRegion, call: Promise<void>): void {
+    const { clock } = this.#parts;
     peer.isBusy = true;
+    peer.sentMs = clock.monotonicMs();
     const ended = call.finally(() => {
       peer.isBusy = false;
       this.#calls.delete(ended);
+      if (!this.#isClosed && peer.isIdle(clock.monotonicMs())) this.#round();
     });
     this.#calls.add(ended);
   }
@@ -320,6 +326,8 @@ class PeerRegion {
   readonly breaker = new Breaker(breakerOptions);
   /** Whether a call to it is in flight. */
   isBusy = false;
+  /** When the last call was sent, monotonic. */
+  sentMs = Number.NEGATIVE_INFINITY;
   #callCount = 0;
   #failedCallCount = 0;
   #askedHits = 0;
@@ -335,6 +343,11 @@ class PeerRegion {
 
   get isReachable(): boolean {
     return !this.breaker.isOpen;
+  }
+
+  /** Whether to ask it for hits now. */
+  isIdle(nowMs: number): boolean {
+    return this.isReachable && !this.isBusy && nowMs - this.sentMs >= lendingIntervalMs;
   }
 
   /** Whether to send a probe now, which must then be reported to the breaker. */

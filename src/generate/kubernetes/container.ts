@@ -137,6 +137,10 @@ function environment(source: ValueSource): readonly Tree[] {
       variable("REDIS_URL_FILE", `${mountPaths.redis}/url`),
       variable("REDIS_AUTH_FILE", `${mountPaths.redis}/auth`),
     ]),
+    ...source.listIf({ name: "region.name" }, [
+      variable("HEADGATE_REGION", source.text("region.name")),
+      variable("HEADGATE_REGION_STORES_FILE", `${mountPaths.redis}/regions`),
+    ]),
     ...source.listIf({ name: "tls.enabled" }, [
       variable("GRPC_SERVER_USE_TLS", "true"),
       variable("GRPC_SERVER_TLS_CERT", `${mountPaths.tls}/tls.crt`),

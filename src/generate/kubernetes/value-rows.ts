@@ -114,6 +114,13 @@ const valueRows = {
     { "app.kubernetes.io/name": "redis" },
     "The labels of the Redis pods, in any namespace, for the network policy.",
   ),
+  "region.name": text(
+    "",
+    "^([a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?)?$",
+    "The region of this installation, for limits with `spread: global`. The Secret of Redis then " +
+      "needs `regions`: the Redis of every region, one `name=url` in each line. If empty, there " +
+      "are no regions.",
+  ),
   "waitingRooms.secretName": text(
     "",
     "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?)?$",
@@ -238,7 +245,7 @@ const valueRows = {
   "networkPolicy.dnsPodLabels": texts({ "k8s-app": "kube-dns" }, "Labels of the DNS pods."),
   "networkPolicy.extraEgress": list(
     [],
-    "Additional egress rules: a Redis outside the cluster, sources of signals, a collector.",
+    "Additional egress rules: a Redis outside the cluster or of another region, sources of signals, a collector.",
   ),
   "serviceMonitor.enabled": toggle(
     false,

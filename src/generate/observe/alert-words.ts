@@ -74,6 +74,19 @@ export const alertWords = {
     look: "HeadgateStoreAway, HeadgateStoreFailing and HeadgateOverloaded.",
     act: "Fix what they name. What was counted locally is not added up afterwards.",
   },
+  HeadgateRegionUnreachable: {
+    severity: "warning",
+    summary: "{{ $labels.job }} cannot borrow from region {{ $labels.peer }}",
+    means:
+      "Every replica fails to reach the Redis of another region. Limits with spread: global " +
+      "enforce this region's part of the rate, and what the other regions lend.",
+    look:
+      "The log lines regionLost and redisFailed with the region; its Redis; the network between " +
+      "the regions.",
+    act:
+      "Restore the connection. Lending resumes by itself. If the region is gone for long, remove " +
+      "it from HEADGATE_REGION_STORES in all regions, so that the others divide its part.",
+  },
   HeadgatePolicyRefused: {
     severity: "warning",
     summary: "{{ $labels.job }} rejects the newest policy and keeps the old one",

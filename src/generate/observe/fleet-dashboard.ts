@@ -1,3 +1,4 @@
+import { limitsOf } from "../../core/limits/limit.js";
 import type { GeneratedPolicy } from "../base/generator.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 import { budgetPanels } from "./budget-dashboard.js";
@@ -15,11 +16,36 @@ export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
       ? [{ title: "Budgets", panels: budgetPanels(policy.budgets) }]
       : []),
     { title: "The store", panels: store },
+    ...(hasGlobalLimits(policy) ? [{ title: "Regions", panels: regions }] : []),
     ...(admits ? [{ title: "Admission", panels: admission }] : []),
     ...(policy.services.some(isWatched) ? [{ title: "Envoys and leader", panels: loop }] : []),
     { title: "The processes", panels: processes },
   ];
 }
+
+/** Whether any limit counts the hits of all regions together. */
+export function hasGlobalLimits({ rules }: GeneratedPolicy): boolean {
+  return rules.some((rule) => limitsOf(rule).some(({ spread }) => spread === "global"));
+}
+
+const regions: readonly Panel[] = [
+  stacked(
+    {
+      title: "Borrowed hits",
+      about: "Hits of global limits per second that other regions lent to this one.",
+      unit: "reqps",
+    },
+    { "{{peer}}": sumRate(own("headgate_region_borrowed_hits_total"), ["peer"]) },
+  ),
+  lines(
+    {
+      title: "Unreachable regions",
+      about: "Replicas that cannot reach the Redis of another region.",
+      unit: "short",
+    },
+    { "{{peer}}": `sum by (peer) (1 - ${own("headgate_region_reachable")})` },
+  ),
+];
 
 const glance: readonly Panel[] = [
   numberPanel(

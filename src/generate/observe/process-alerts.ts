@@ -3,6 +3,7 @@ import type { GeneratedPolicy } from "../base/generator.js";
 import type { AlertRule } from "./alert.js";
 import { counterTrial, gaugeTrial, growing, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
+import { hasGlobalLimits } from "./fleet-dashboard.js";
 import { by, grows } from "./promql.js";
 
 /** What can be wrong with any Headgate, whatever it decides. */
@@ -13,6 +14,7 @@ export function processAlerts(
   return [
     ...presence(replicas),
     ...storeAlerts(policy),
+    ...(hasGlobalLimits(policy) ? regionAlerts : []),
     ...loadAlerts(policy),
     ...policyAlerts,
     ...certificateAlerts,
@@ -93,6 +95,17 @@ function storeAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[
       ),
   ];
 }
+
+const reachable = "headgate_region_reachable";
+
+const regionAlerts: readonly AlertRule<AlertName>[] = [
+  {
+    alert: "HeadgateRegionUnreachable",
+    expr: `${by("max", ["peer"])} (${reachable}) == 0`,
+    forMinutes: 5,
+    trial: gaugeTrial(reachable, { raising: 0, quiet: 1 }, { series: { peer: "us" } }),
+  },
+];
 
 function loadAlerts({ proxies }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   const lag = "nodejs_eventloop_lag_p99_seconds";

@@ -192,6 +192,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     const over = now.peek === "debt" ? "only when in debt" : "also when nothing remains";
     changes.push({ effect: "different", place, words: `a call of zero hits is denied ${over}` });
   }
+  if (old.spread !== now.spread) changes.push({ place, ...spreadChange(now) });
   if (!isDelayed) {
     const [was, is] = [old, now].map(({ over }) => (over ? overWords(over) : "refuses"));
     const words = `over the limit, it now ${is} where it ${was}`;
@@ -210,7 +211,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
 /** What of a limit has no words of its own here: told by its name in the policy. */
 function plainSettings(limit: Limit): object {
   const { name, hits, unit, unitMultiplier, periodUs, burst, algorithm, ...rest } = limit;
-  const { role, peek, onStoreFailure, over, warn, ...plain } = rest;
+  const { role, peek, onStoreFailure, over, warn, spread, ...plain } = rest;
   return {
     overrideMax: defaultOverrideMax,
     ...plain,
@@ -306,6 +307,16 @@ function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {
   const [wasShadow, isShadow] = [was, is].map((role) => denialOf(role) === "shadow");
   const effect = wasShadow === isShadow ? "different" : isShadow ? "looser" : "stricter";
   return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; its state is kept` };
+}
+
+/** Without regions it changes nothing; with n of them, n times or one nth of the hits pass. */
+function spreadChange({ spread }: Limit): Omit<PolicyChange, "place"> {
+  const words =
+    spread === "global"
+      ? "all regions together now have what each of them had"
+      : "each region now has what all of them together had";
+  const effect = spread === "global" ? "stricter" : "looser";
+  return { effect, words: `${words}; its state is kept` };
 }
 
 /** What happens while the store is away. */

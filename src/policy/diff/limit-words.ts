@@ -18,8 +18,9 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
 
 /** A limit in words. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
 export function limitWords(limit: Limit): string {
-  const { over } = limit;
-  return `${amountWords(limit)}${over === undefined ? "" : `, ${overWords(over)}`}`;
+  const { over, spread } = limit;
+  const where = spread === undefined ? "" : ", over all regions";
+  return `${amountWords(limit)}${where}${over === undefined ? "" : `, ${overWords(over)}`}`;
 }
 
 /** What becomes of requests that do not fit, in words. Example: `delays up to 200ms`. */

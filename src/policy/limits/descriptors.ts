@@ -101,6 +101,8 @@ export interface DescriptorLevel {
   readonly domain: string;
   /** What the domain says for limits that say nothing. */
   readonly defaults: LimitDefaults;
+  /** Regions of the service that reads it; undefined: not known. */
+  readonly regionCount: number | undefined;
   /** What stands beside: in a domain of several files, also what the files before said. */
   readonly siblings: Siblings;
   /** The descriptors above, outermost first. */
@@ -136,14 +138,15 @@ export function readDescriptors(field: Field, level: DescriptorLevel): void {
 }
 
 function readDescriptor(node: ParsedNode, level: DescriptorLevel): undefined {
-  const { reader, dialect, rules, domain, names } = level;
+  const { reader, dialect, rules, domain, names, regionCount } = level;
   const block = Block.at(reader, node, descriptorForms[dialect].shape);
   if (block === undefined) return undefined;
   const step = readStep(block, dialect);
   const own = readSettings(block, dialect);
   const { onStoreFailure = level.defaults.onStoreFailure } = own;
   const defaults = { ...level.defaults, onStoreFailure };
-  const read = readEffect(block, { dialect, domain, names, settings: own, defaults });
+  const context = { dialect, domain, names, settings: own, defaults, regionCount };
+  const read = readEffect(block, context);
   const disclosure = readDisclosure(block, defaults.disclosure);
   const above = step === undefined ? level.above : below(level.above, step, own);
   if (step !== undefined) {

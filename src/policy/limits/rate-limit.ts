@@ -33,6 +33,7 @@ import { nameRule } from "../text/text-rules.js";
 import { algorithmFields, readAlgorithm, refuseOffCalendar } from "./algorithm.js";
 import { limitOver, warnAt, warnHeaders, warnOfCluster } from "./over.js";
 import { type ReplacedName, replaces } from "./replaces.js";
+import { readSpread } from "./spread.js";
 
 /** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
 export type RateLimit = {
@@ -49,6 +50,8 @@ interface LimitContext {
   readonly dialect: Dialect;
   readonly mode: Denial;
   readonly defaults: LimitDefaults;
+  /** Regions of the service that reads it; undefined: not known. */
+  readonly regionCount: number | undefined;
   /** Told the name of each limit, also where the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
   /** Told of each limit that needs ext_proc. @param warn called if nobody asks for it there */
@@ -147,6 +150,12 @@ const limitOnlyFields = {
       "with the limit's name, or `yes`.",
   ),
   overrideMax: overrideMaxField,
+  spread: field(
+    choice({ what: "a spread" }, "region", "global"),
+    "Whose hits the limit counts: those of each region alone, or of all regions together. " +
+      "`global` needs regions (HEADGATE_REGION_STORES); without them it is `region`.",
+    { dependentDefault: "region" },
+  ),
 };
 
 /** A limit. Source: envoyproxy/ratelimit, `YamlRateLimit` in src/config/config_impl.go. */
@@ -273,10 +282,25 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   const isSoft = over !== undefined && over.kind !== "delay";
   const role = charge === "settle" ? settledRole(mode) : isSoft ? "shadow" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
+  const spread = readSpread(block, readField(form, block, "spread"), {
+    limit: { hits, burst, algorithm },
+    regionCount: setting.regionCount,
+  });
   const { onStoreFailure } = defaults;
   const most = overrideMax === undefined ? {} : { overrideMax };
   const soft = { ...(over !== undefined && { over }), ...(warn !== undefined && { warn }) };
-  return { hits, ...pace, burst, ...counted, role, peek, onStoreFailure, ...soft, ...most };
+  return {
+    hits,
+    ...pace,
+    burst,
+    ...counted,
+    role,
+    peek,
+    onStoreFailure,
+    ...soft,
+    ...most,
+    ...spread,
+  };
 }
 
 /**

@@ -19,6 +19,8 @@ interface EffectContext {
   readonly names: LimitNames;
   readonly settings: RuleSettings;
   readonly defaults: LimitDefaults;
+  /** Regions of the service that reads it; undefined: not known. */
+  readonly regionCount: number | undefined;
 }
 
 /** What a descriptor does to requests that meet it. */
@@ -31,7 +33,7 @@ export interface ReadEffect {
 /** Reads the limits of a descriptor; those that are wrong are reported and left out. */
 export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   const { reader, fields } = block;
-  const { dialect, settings, defaults } = setting;
+  const { dialect, settings, defaults, regionCount } = setting;
   const own = new Set<string>();
   const oneField = block.field("rate_limit");
   const severalField = block.field("rate_limits");
@@ -43,7 +45,7 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   const needsCluster = (cluster: string, warn: () => void): void =>
     setting.names.needCluster(cluster, warn);
   const callbacks = { defineName, needsExtProc, needsCluster };
-  const limitSetting = { dialect, mode: settings.mode, defaults, ...callbacks };
+  const limitSetting = { dialect, mode: settings.mode, defaults, regionCount, ...callbacks };
   const readOne = (node: ParsedNode): RateLimit | undefined =>
     readRateLimit(reader, node, limitSetting);
   const one = oneField && readSingle(reader, oneField, readOne);

@@ -202,6 +202,20 @@ const fileProblemRows = {
       "Envoy's rate limit filter sets headers, and does not choose the route again.",
     severity: "warning",
   },
+  HG175: {
+    title: "A limit with `spread: global` is too small to divide among the regions.",
+    remedy:
+      "Raise `burst`, or `requests_per_unit` of a limit in windows, to two hits for each region. " +
+      "A region with a burst of one hit cannot lend.",
+    severity: "warning",
+  },
+  HG176: {
+    title: "A limit has `spread: global`, and this Headgate has no regions.",
+    remedy:
+      "Set HEADGATE_REGION and HEADGATE_REGION_STORES in every region, or remove `spread`. " +
+      "Until then, each region enforces the whole limit.",
+    severity: "warning",
+  },
 } as const satisfies Record<string, ProblemRow>;
 
 /** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */

@@ -6,6 +6,7 @@ import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import type { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
+import type { RegionLending } from "../../fleet/regions/lender.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { FoundProblems, ParseProblems } from "../../policy/problems/problem-log.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
@@ -237,6 +238,10 @@ interface FleetState {
   readonly term: number;
   readonly replicaCount: number;
   readonly store: string;
+  /** Of this replica; empty: there are none. */
+  readonly region: string;
+  /** What it has borrowed from the others. */
+  readonly regions: readonly RegionLending[];
   /** Whether the store is being left alone. */
   readonly isDegraded: boolean;
 }

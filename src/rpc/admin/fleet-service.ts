@@ -7,6 +7,7 @@ import {
   reasonCharsMax,
 } from "../../core/base/audit-entry.js";
 import type { AuditRecord } from "../../fleet/records/shared-records.js";
+import type { RegionLending } from "../../fleet/regions/lender.js";
 import { FleetService, type ServiceSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
 import type { GateAdministration, GateThresholds, ServiceState } from "./admin-parts.js";
 import { askOthers } from "./ask-others.js";
@@ -49,9 +50,10 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
       return { services: all, silentReplicas };
     },
     getFleet: (_request, context) => {
-      const { leader = "", term, ...state } = parts.fleet.fleet();
+      const { leader = "", term, regions, ...state } = parts.fleet.fleet();
       const services = servicesOf(parts, context);
-      return { ...state, leader, term: wideOf(term), services };
+      const others = regions.map(encodeRegion);
+      return { ...state, leader, term: wideOf(term), services, regions: others };
     },
     getGateThresholds: (request, context) => {
       const gates = demandPart(parts.gates);
@@ -211,6 +213,19 @@ function servicesOf(parts: FleetServiceParts, context: HandlerContext) {
   return states.map(
     (state): MessageInitShape<typeof ServiceSchema> => encodeService(state, parts.replica),
   );
+}
+
+function encodeRegion({ region, isReachable, roundTripMs, ...counts }: RegionLending) {
+  return {
+    name: region,
+    isReachable,
+    ...(roundTripMs === undefined ? {} : { roundTrip: durationOf(roundTripMs * 1_000) }),
+    calls: wideOf(counts.callCount),
+    failedCalls: wideOf(counts.failedCallCount),
+    askedHits: wideOf(counts.askedHits),
+    borrowedHits: wideOf(counts.borrowedHits),
+    lostHits: wideOf(counts.lostHits),
+  };
 }
 
 function encodeService(state: ServiceState, replica: string) {

@@ -162,7 +162,7 @@ interface RulesAsked {
 }
 
 function listRules(
-  { ruleCounters, replica }: AdminServiceParts,
+  { ruleCounters, replica, regionCount = 1 }: AdminServiceParts,
   policy: Policy,
   { domains, countMax, after }: RulesAsked,
 ) {
@@ -183,7 +183,10 @@ function listRules(
         domain,
         label,
         path: encodePath(path),
-        limits: effect.kind === "limited" ? effect.limits.map(encodeLimit) : [],
+        limits:
+          effect.kind === "limited"
+            ? effect.limits.map((limit) => encodeLimit(limit, regionCount))
+            : [],
         isUnlimited: effect.kind === "unlimited",
         counts: {
           hits: wideOf(hits?.total ?? 0),

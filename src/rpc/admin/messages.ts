@@ -64,8 +64,12 @@ export function durationOf(us: number): Plain<Duration> {
   return { seconds: BigInt(seconds), nanos };
 }
 
-/** A limit. */
-export function encodeLimit(limit: Limit): Plain<LimitMessage> {
+/**
+ * A limit.
+ *
+ * @param regionCount regions that share a global one, from 1
+ */
+export function encodeLimit(limit: Limit, regionCount: number): Plain<LimitMessage> {
   const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure, over } = limit;
   return {
     name,
@@ -76,6 +80,7 @@ export function encodeLimit(limit: Limit): Plain<LimitMessage> {
     role,
     onStoreFailure,
     ...(over?.kind !== "delay" ? {} : { delayMax: durationOf(over.maxMs * 1_000) }),
+    regionCount: limit.spread === undefined ? 0 : regionCount,
   };
 }
 
@@ -132,7 +137,8 @@ export function encodeKeyState(state: KeyState): Plain<KeyStateMessage> {
   const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
   return {
     ruleLabel,
-    limit: encodeLimit(limit),
+    limit: encodeLimit(limit, state.regionCount),
+    burst: wideOf(state.burst),
     ...(override === undefined ? {} : { override: encodeOverride(override, 0) }),
     usedHits,
     remainingHits: wideOf(remainingHits),

@@ -49,6 +49,8 @@ export interface AdminServiceParts {
   /** Reads a policy that is not active, off the event loop. */
   readonly readCandidate: (files: readonly PolicyText[]) => Promise<ReadCandidate>;
   readonly fleet: FleetView;
+  /** Regions that share global limits. Absent: 1. */
+  readonly regionCount?: number;
   readonly keys?: KeyInspection;
   readonly sightings?: KeySightings;
   readonly tail?: TailSource;

@@ -190,14 +190,12 @@ export class RequestCache {
     place: TableSlot,
     { digest, length }: { readonly digest: Readonly<Digest>; readonly length: number },
   ): readonly LimitKey[] | undefined {
-    const second = this.#shaped.find(this.#digestOfFurther(digest, 1));
-    if (second === undefined) return undefined;
-    // Made with two: an array that grows has room for 17 at once, and the collector pays for it.
-    const keys = [this.#keyAt(place), this.#keyAt(second)];
-    for (let i = 2; i < length; i += 1) {
+    // Made with all: an array that grows has room for 17 at once, and the collector pays for it.
+    const keys = new Array<LimitKey>(length).fill(this.#keyAt(place));
+    for (let i = 1; i < length; i += 1) {
       const further = this.#shaped.find(this.#digestOfFurther(digest, i));
       if (further === undefined) return undefined;
-      keys.push(this.#keyAt(further));
+      keys[i] = this.#keyAt(further);
     }
     return keys;
   }

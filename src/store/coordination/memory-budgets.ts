@@ -13,17 +13,16 @@ import {
   entryResult,
   type Hold,
   keptUntilMs,
-  lost,
+  lose,
   openAccount,
-  reserved,
-  spent,
-  unreserved,
+  release,
+  reserve,
+  spend,
   withSpeed,
 } from "../../core/budgets/account-law.js";
-import type { ReservationId, Settlement } from "../../core/budgets/budget-ledger.js";
+import type { Settlement } from "../../core/budgets/budget-ledger.js";
 import { holderOf, numberOf } from "../../core/budgets/reservation-id.js";
 import { type Expiring, ExpiryHeap } from "../../core/collections/expiry-heap.js";
-import { GenerationalMap } from "../../core/collections/generational-map.js";
 import {
   type AccountRow,
   accountsMax,
@@ -122,7 +121,8 @@ export class MemoryBudgets implements BudgetStore {
     if (stored !== undefined) {
       const account = accountAt(stored, refund.law, nowUs);
       amount = Math.min(account.spent, refund.amount);
-      this.#accounts.set(refund.account, spent(account, account.windowId, -amount), nowUs);
+      spend(account, account.windowId, -amount);
+      this.#accounts.set(refund.account, account, nowUs);
     }
     this.#refunds.set(refund.id, { amount, untilMs: nowMs + refundKeptMs });
     return amount;
@@ -146,7 +146,7 @@ export class MemoryBudgets implements BudgetStore {
   ): BudgetOutcome {
     const holder = this.#holderOf(holderOf(id));
     const number = numberOf(id);
-    const record = holder.open.get(id) ?? holder.lateOf(id, msOf(nowUs));
+    const record = holder.find(number, msOf(nowUs));
     if (record !== undefined || holder.marks.has(number)) {
       return this.#again(entries, record, nowUs);
     }
@@ -158,12 +158,13 @@ export class MemoryBudgets implements BudgetStore {
       const holds = entries.map((entry, i): RecordedHold => {
         const { account: key, whenLost } = entry;
         const account = withSpeed(accountIn(accounts, i), entry);
-        const [after, hold] = reserved(account, entry.estimate);
-        this.#accounts.set(key, after, nowUs);
+        const { windowId } = account;
+        const held = reserve(account, entry.estimate);
+        this.#accounts.set(key, account, nowUs);
         const isOver = results[i]?.isOver ?? false;
-        return { ...hold, key, isCharged: whenLost === "charge", isOver };
+        return { windowId, held, key, isCharged: whenLost === "charge", isOver };
       });
-      holder.open.set(id, { holds, untilMs: 0 });
+      holder.open.set(number, { holds, untilMs: 0 });
     }
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
@@ -178,7 +179,8 @@ export class MemoryBudgets implements BudgetStore {
       const account = this.#accountFor(entry, nowUs);
       if (record === undefined) return entryResult(account, entry, nowUs);
       const hold = record.holds[i];
-      const other = hold === undefined || record.untilMs > 0 ? account : unreserved(account, hold);
+      const other = { ...account };
+      if (hold !== undefined && record.untilMs === 0) release(other, hold);
       const isOver = hold?.isOver ?? false;
       return { spent: other.spent, reserved: other.reserved, isOver };
     });
@@ -188,19 +190,17 @@ export class MemoryBudgets implements BudgetStore {
 
   #settle(settlement: Settlement, nowUs: number): BudgetOutcome {
     const { id, unreserved: entries } = settlement;
-    const owner = holderOf(id);
-    const holder = this.#holders.get(owner);
-    const open = holder?.open.get(id);
-    const record = open ?? holder?.lateOf(id, msOf(nowUs));
+    const number = numberOf(id);
+    const holder = this.#holders.get(holderOf(id));
+    const record = holder?.find(number, msOf(nowUs));
     if (record === undefined) {
-      if (entries === undefined || holder?.marks.has(numberOf(id))) return unknown;
+      if (entries === undefined || holder?.marks.has(number)) return unknown;
       return this.#charge({ ...settlement, unreserved: entries }, nowUs);
     }
-    holder?.open.delete(id);
-    holder?.late.delete(id);
+    if (!holder?.open.delete(number)) holder?.late.delete(number);
     this.#settleHolds(settlement, record, nowUs);
-    holder?.mark(numberOf(id));
-    return { kind: "settled", result: open === undefined ? "late" : "settled" };
+    holder?.marks.add(number);
+    return record.untilMs === 0 ? settled : late;
   }
 
   /** Settles what is reserved, or what was when its holder was lost. */
@@ -208,12 +208,13 @@ export class MemoryBudgets implements BudgetStore {
     holds.forEach((hold, i) => {
       const stored = this.#accounts.get(hold.key, nowUs);
       if (stored === undefined) return;
-      let account = drainedAt(stored, nowUs);
+      const account = drainedAt(stored, nowUs);
       let amount = costs[i] ?? hold.held;
-      if (untilMs === 0) account = unreserved(account, hold);
+      if (untilMs === 0) release(account, hold);
       else if (hold.isCharged) amount -= hold.held;
-      else account = lost(account, hold, -1);
-      this.#accounts.set(hold.key, spent(account, hold.windowId, amount), nowUs);
+      else lose(account, hold, -1);
+      spend(account, hold.windowId, amount);
+      this.#accounts.set(hold.key, account, nowUs);
     });
   }
 
@@ -222,12 +223,11 @@ export class MemoryBudgets implements BudgetStore {
     if (!this.#accounts.haveRoom(entries, nowUs)) return full;
     entries.forEach((entry, i) => {
       const account = withSpeed(this.#accountFor(entry, nowUs), entry);
-      const cost = costs[i] ?? entry.estimate;
-      this.#accounts.set(entry.account, spent(account, account.windowId, cost), nowUs);
+      spend(account, account.windowId, costs[i] ?? entry.estimate);
+      this.#accounts.set(entry.account, account, nowUs);
     });
-    const holder = this.#holderOf(holderOf(id));
-    holder.mark(numberOf(id));
-    return { kind: "settled", result: "settled" };
+    this.#holderOf(holderOf(id)).marks.add(numberOf(id));
+    return settled;
   }
 
   #accountFor(entry: ReservedEntry, nowUs: number): Account {
@@ -252,13 +252,13 @@ export class MemoryBudgets implements BudgetStore {
     ended.sort(([one, a], [other, b]) => a.untilMs - b.untilMs || (one < other ? -1 : 1));
     let count = 0;
     for (const [, holder] of ended) {
-      for (const [id, record] of holder.open) {
+      for (const [number, record] of holder.open) {
         if (count >= expiredMax) break;
         count += 1;
-        holder.open.delete(id);
+        holder.open.delete(number);
         for (const hold of record.holds) this.#lose(hold, nowUs);
-        holder.mark(numberOf(id));
-        holder.keepLate(id, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
+        holder.marks.add(number);
+        holder.keepLate(number, { ...record, untilMs: nowMs + lateSettlementMsMax }, nowMs);
       }
     }
     this.#accounts.forgetExpired(nowUs);
@@ -268,13 +268,16 @@ export class MemoryBudgets implements BudgetStore {
   #lose(hold: RecordedHold, nowUs: number): void {
     const stored = this.#accounts.get(hold.key, nowUs);
     if (stored === undefined) return;
-    const account = unreserved(drainedAt(stored, nowUs), hold);
-    const { windowId, held } = hold;
-    const after = hold.isCharged ? spent(account, windowId, held) : lost(account, hold, 1);
-    this.#accounts.set(hold.key, after, nowUs);
+    const account = drainedAt(stored, nowUs);
+    release(account, hold);
+    if (hold.isCharged) spend(account, hold.windowId, hold.held);
+    else lose(account, hold, 1);
+    this.#accounts.set(hold.key, account, nowUs);
   }
 }
 
+const settled: BudgetOutcome = { kind: "settled", result: "settled" };
+const late: BudgetOutcome = { kind: "settled", result: "late" };
 const unknown: BudgetOutcome = { kind: "settled", result: "unknown" };
 const full: BudgetOutcome = { kind: "failed", code: "STORE_FULL" };
 
@@ -306,38 +309,69 @@ interface Reservation {
   readonly untilMs: number;
 }
 
-/** The most marks of a holder; the oldest go, and at least half of them stay. */
-const marksMax = 200_000;
-
-/** A replica, and what it has reserved. */
+/** A replica, and what it has reserved, by the numbers of its reservations. */
 class Holder {
   /** The end of its lease. */
   untilMs = 0;
-  readonly open = new Map<ReservationId, Reservation>();
-  readonly late = new Map<ReservationId, Reservation>();
+  readonly open = new Map<number, Reservation>();
+  readonly late = new Map<number, Reservation>();
 
   /**
    * Numbers whose costs are charged, or will be by their record: one without a record is charged
    * where it is not among them.
    */
-  readonly marks = new GenerationalMap<number, true>(marksMax);
+  readonly marks = new Marks();
 
-  mark(number: number): void {
-    this.marks.set(number, true);
-  }
-
-  lateOf(id: ReservationId, nowMs: number): Reservation | undefined {
-    const record = this.late.get(id);
+  /** What is open, or lost and may still be settled. */
+  find(number: number, nowMs: number): Reservation | undefined {
+    const open = this.open.get(number);
+    if (open !== undefined) return open;
+    const record = this.late.get(number);
     return record === undefined || record.untilMs <= nowMs ? undefined : record;
   }
 
-  keepLate(id: ReservationId, record: Reservation, nowMs: number): void {
+  keepLate(number: number, record: Reservation, nowMs: number): void {
     if (this.late.size >= lateRecordsMax) this.forgetLate(nowMs);
-    if (this.late.size < lateRecordsMax) this.late.set(id, record);
+    if (this.late.size < lateRecordsMax) this.late.set(number, record);
   }
 
   forgetLate(nowMs: number): void {
-    for (const [id, { untilMs }] of this.late) if (untilMs <= nowMs) this.late.delete(id);
+    for (const [number, { untilMs }] of this.late) {
+      if (untilMs <= nowMs) this.late.delete(number);
+    }
+  }
+}
+
+/** Numbers of a block of marks; it takes 8 KiB. */
+const blockSize = 65_536;
+
+/** The most blocks of a holder; the oldest go. 8,388,608 numbers. */
+const blocksMax = 128;
+
+/** A set of numbers that grow: a bit each. */
+class Marks {
+  readonly #blocks = new Map<number, Uint32Array>();
+
+  has(number: number): boolean {
+    const bits = this.#blocks.get(Math.floor(number / blockSize));
+    if (bits === undefined) return false;
+    const place = number % blockSize;
+    return ((bits[place >>> 5] ?? 0) & (1 << (place & 31))) !== 0;
+  }
+
+  add(number: number): void {
+    const block = Math.floor(number / blockSize);
+    const bits = this.#blocks.get(block) ?? this.#begin(block);
+    const place = number % blockSize;
+    bits[place >>> 5] = (bits[place >>> 5] ?? 0) | (1 << (place & 31));
+  }
+
+  #begin(block: number): Uint32Array {
+    const [oldest] = this.#blocks.keys();
+    if (oldest !== undefined && this.#blocks.size >= blocksMax) this.#blocks.delete(oldest);
+    const bits = new Uint32Array(blockSize / 32);
+    this.#blocks.set(block, bits);
+    return bits;
   }
 }
 
@@ -346,45 +380,56 @@ interface StoredAccount extends Expiring {
   /** Counts accounts, for pages. */
   readonly number: number;
   account: Account;
+  expiresMs: number;
 }
 
-/** Accounts by budget, until they expire. */
+/** Accounts, until they expire. */
 class Accounts {
-  readonly #budgets = new Map<string, Map<AccountKey, StoredAccount>>();
+  readonly #byKey = new Map<AccountKey, StoredAccount>();
+  /** The same by budget. */
+  readonly #budgets = new Map<string, Set<StoredAccount>>();
   readonly #heap = new ExpiryHeap<StoredAccount>();
   #count = 0;
 
   get(key: AccountKey, nowUs: number): Account | undefined {
-    const stored = this.#budgets.get(budgetPartOf(key))?.get(key);
+    const stored = this.#byKey.get(key);
     return stored === undefined || stored.expiresMs <= msOf(nowUs) ? undefined : stored.account;
   }
 
   set(key: AccountKey, account: Account, nowUs: number): void {
-    const budget = budgetPartOf(key);
-    let own = this.#budgets.get(budget);
-    if (own === undefined) {
-      own = new Map();
-      this.#budgets.set(budget, own);
-    }
-    const known = own.get(key);
-    const isLive = known !== undefined && known.expiresMs > msOf(nowUs);
-    const expiresMs = keptUntilMs(account, nowUs, isLive ? known.expiresMs : 0);
-    if (known?.expiresMs === expiresMs) {
-      known.account = account;
+    const known = this.#byKey.get(key);
+    if (known === undefined) {
+      this.#count += 1;
+      const expiresMs = keptUntilMs(account, nowUs, 0);
+      const stored = { key, number: this.#count, account, expiresMs, heapPlace: undefined };
+      this.#byKey.set(key, stored);
+      this.#ofBudget(key).add(stored);
+      this.#heap.push(stored);
       return;
     }
-    if (known !== undefined) this.#heap.remove(known);
-    this.#count += 1;
-    const number = known?.number ?? this.#count;
-    const stored: StoredAccount = { key, number, account, expiresMs, heapPlace: undefined };
-    own.set(key, stored);
-    this.#heap.push(stored);
+    known.account = account;
+    const isLive = known.expiresMs > msOf(nowUs);
+    const expiresMs = keptUntilMs(account, nowUs, isLive ? known.expiresMs : 0);
+    if (known.expiresMs === expiresMs) return;
+    this.#heap.remove(known);
+    known.expiresMs = expiresMs;
+    this.#heap.push(known);
+  }
+
+  #ofBudget(key: AccountKey): Set<StoredAccount> {
+    const budget = budgetPartOf(key);
+    const known = this.#budgets.get(budget);
+    if (known !== undefined) return known;
+    const own = new Set<StoredAccount>();
+    this.#budgets.set(budget, own);
+    return own;
   }
 
   /** Whether accounts of a call that do not exist yet can be made. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
-    const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
-    if (missing.length === 0) return true;
+    const isMissing = ({ account }: ReservedEntry) => this.get(account, nowUs) === undefined;
+    if (!entries.some(isMissing)) return true;
+    const missing = entries.filter(isMissing);
     this.forgetExpired(nowUs);
     const counts = new Map<string, number>();
     for (const { account } of missing) {
@@ -403,7 +448,7 @@ class Accounts {
   ): { readonly keys: readonly AccountKey[]; readonly cursor: string } {
     const after = Number(cursor);
     const keys: AccountKey[] = [];
-    for (const stored of this.#budgets.get(budgetPart(budget))?.values() ?? []) {
+    for (const stored of this.#budgets.get(budgetPart(budget)) ?? []) {
       const { key, number, expiresMs } = stored;
       if (number <= after || expiresMs <= msOf(nowUs)) continue;
       keys.push(key);
@@ -417,8 +462,9 @@ class Accounts {
     for (let first = this.#heap.first; first !== undefined; first = this.#heap.first) {
       if (first.expiresMs > nowMs) return;
       this.#heap.remove(first);
+      this.#byKey.delete(first.key);
       const budget = budgetPartOf(first.key);
-      this.#budgets.get(budget)?.delete(first.key);
+      this.#budgets.get(budget)?.delete(first);
       if (this.#budgets.get(budget)?.size === 0) this.#budgets.delete(budget);
     }
   }

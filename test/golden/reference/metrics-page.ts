@@ -19,6 +19,7 @@ import {
   xdsMetrics,
 } from "../../../src/app/metrics/policy-metrics.js";
 import { newProcessCounts, processMetrics } from "../../../src/app/metrics/process-metrics.js";
+import { regionMetrics } from "../../../src/app/metrics/region-metrics.js";
 import { respMetrics } from "../../../src/app/metrics/resp-metrics.js";
 import { roomMetrics } from "../../../src/app/metrics/room-metrics.js";
 import { exportMetrics } from "../../../src/app/telemetry/otlp-export.js";
@@ -53,6 +54,7 @@ function allGroups(): readonly MetricGroup[] {
   return [
     decisionMetrics({ counters, policies, ...none }),
     policyMetrics(policies),
+    regionMetrics({ regions: () => [], keyCount: 0, droppedKeyCount: 0 }),
     storeMetrics({
       counters,
       isDegraded: () => false,

@@ -29,6 +29,8 @@ end
 local function read(k, i)
   local level, tUs, drain, fromUs = stored[3 * k - 2], stored[3 * k - 1], drainOf[i], fromOf[i]
   if tUs > nowUs then
+    -- Its expiry is as much too late.
+    stored[3 * k] = 0
     keep(k, i, level)
     return level, level, nowUs
   end
@@ -55,7 +57,7 @@ end
  * Writes the keys that were changed, each kept until it has drained, or its window has ended. An
  * empty one is deleted.
  */
-export const writeText = `
+export const writeBucketsText = `
 for k = 1, keyCount do
   local by = keptBy[k]
   if by then

@@ -17,12 +17,12 @@ interface PackedBatch {
   /**
    * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
    * many requests it stands for (uint16): itself and, where all of its charges are on keys of their
-   * own, those behind it that differ in nothing but their keys. With one charge, these are the next ones; with several, the
-   * positions of each such request's keys (uint16 each) follow the charges. A charge: position of
-   * its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits (double), period in us
-   * (double), cost (double); with the windows' flag, where they start, end and end next in us
-   * (double each); with that of a carried limit, the position of the key of the one carried last
-   * (uint16).
+   * own, those behind it that differ in nothing but their keys. With one charge, these are the next
+   * ones; with several, the positions of each such request's keys (uint16 each) follow the charges.
+   * A charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits
+   * (double), period in us (double), cost (double); with the windows' flag, where they start, end
+   * and end next in us (double each); with that of a carried limit, the position of the key of the
+   * one carried last (uint16).
    */
   readonly bytes: Buffer;
 }
@@ -249,9 +249,9 @@ export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): Unp
     at += replyRequestBytes;
     const results: ChargeResult[] = [];
     for (let i = 0; i < charges.length; i += 1) {
-      const told = view.getFloat64(at, true);
-      const isOver = told < 0;
-      const level = isOver ? -1 - told : told;
+      const shown = view.getFloat64(at, true);
+      const isOver = shown < 0;
+      const level = isOver ? -1 - shown : shown;
       results.push({ isOver, bucket: { level, tUs: view.getFloat64(at + 8, true) } });
       at += replyChargeBytes;
     }

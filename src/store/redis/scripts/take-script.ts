@@ -1,5 +1,5 @@
 import { levelUnitsMax } from "../../../core/limits/bucket.js";
-import { bucketsText, writeText } from "./bucket-text.js";
+import { bucketsText, writeBucketsText } from "./bucket-text.js";
 import type { StoreScript } from "./connection.js";
 import { lawText, windowText } from "./law-text.js";
 
@@ -122,8 +122,9 @@ const plainText = `
 /** Reads the charges of a request, and says whether all are plain, and whether all drain. */
 const chargesText = `
     if not keyOf then
-      keyOf, flagsOf, drainOf, burstOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
-      periodOf, costOf, levels, keptByOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      keyOf, flagsOf, drainOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      burstOf, periodOf, costOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
+      levels, keptByOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
       fromOf, lastOf, areOver, afters = {}, {}, {}, {}
     end
     nextAt = at + 8
@@ -162,7 +163,8 @@ const nextKeysText = `
 const grantText = `
       local granted = multiplicity
       for i = 1, count do
-        local j, drain, period, fromUs = 3 * keyOf[i], drainOf[i], periodOf[i], fromOf[i]${levelText}
+        local j, drain = 3 * keyOf[i], drainOf[i]
+        local period, fromUs = periodOf[i], fromOf[i]${levelText}
         levels[i] = level
         local free, costUnits = burstOf[i] - level, costOf[i]
         if free < granted * costUnits then
@@ -191,7 +193,8 @@ const grantText = `
 const mixedText = `
       local isDenied, quotaCount, quotaOverCount = false, 0, 0
       for i = 1, count do
-        local j, drain, period, fromUs = 3 * keyOf[i], drainOf[i], periodOf[i], fromOf[i]${levelText}
+        local j, drain = 3 * keyOf[i], drainOf[i]
+        local period, fromUs = periodOf[i], fromOf[i]${levelText}
         local flags, burst, cost, isOver, after = flagsOf[i], burstOf[i], costOf[i], false, level
         if flags % 8 >= 4 then
           after = level > cost and level - cost or 0
@@ -335,7 +338,7 @@ while at <= batchEnd do
   if isOne and flags % 8 == 0 and flags < 64 and cost > 0 and hits > 0 then${plainText}  else${otherText}  end
   at = nextAt
 end
-${writeText}
+${writeBucketsText}
 out[1], out[2] = nowUs, badCount
 return pack('<' .. string.rep('d', outCount), unpack(out, 1, outCount))
 `,

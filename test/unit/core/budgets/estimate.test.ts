@@ -17,7 +17,7 @@ const settings = { quantile: 0.9, initial: 500 };
 function earlier(
   counts: Partial<Record<LearnedCount, number>> = {},
   perByte = { inputPerByte: 0.25, outputPerByte: 0.25 },
-): LearnedCalls {
+): Omit<LearnedCalls, "learn"> {
   return { quantile: (count, ratio) => (ratio === 0.9 ? counts[count] : undefined), ...perByte };
 }
 

@@ -33,7 +33,7 @@ interface Calls {
 function learn(usage: Usage, calls: Calls = {}): void {
   const { of = kind, count = 1, requestBytes, wanted = allCounts } = calls;
   const call = { usage, requestBytes, wanted: new Set(wanted) };
-  for (let i = 0; i < count; i += 1) learned.learn(of, call);
+  for (let i = 0; i < count; i += 1) learned.of(of).learn(call);
 }
 
 function quantile(ratio: number, of = kind): number | undefined {

@@ -182,6 +182,18 @@ describe("comparePolicies()", () => {
     ]);
   });
 
+  it("tells that a limit counts all regions together, or each alone", () => {
+    const rate = "unit: second, requests_per_unit: 5";
+    const [region, global] = [limits(`{${rate}}`), limits(`{${rate}, spread: global}`)];
+    expect(sentences(region, limits(`{${rate}, spread: region}`))).toEqual([]);
+    expect(sentences(region, global)).toEqual([
+      "stricter: shop/user: all regions together now have what each of them had; its state is kept",
+    ]);
+    expect(sentences(global, region)).toEqual([
+      "looser: shop/user: each region now has what all of them together had; its state is kept",
+    ]);
+  });
+
   it("tells blocks that come and go, and checks that begin to refuse", () => {
     expect(sentences(service("admission: {}"), service("timeouts: {}"))[0]).toContain(
       "looser: service orders: admission is removed",

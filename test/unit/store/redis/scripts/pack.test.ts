@@ -8,7 +8,7 @@ import {
   decodeReply,
   encodeBatch,
 } from "../../../../../src/store/redis/scripts/pack.js";
-import { once, testCharge } from "../../../../support/charges.js";
+import { once, testCharge, testKey } from "../../../../support/charges.js";
 
 /** Packed, a request has these before its charges. */
 const headBytes = 8;
@@ -52,16 +52,18 @@ describe("encodeBatch()", () => {
 
   it.each([
     [{}, 16],
-    [{ cost: 0 }, 0],
-    [{ role: "shadow" }, 1],
-    [{ role: "quota" }, 2],
-    [{ role: "settle" }, 64],
-    [{ role: "shadowSettle" }, 65],
-    [{ role: "quotaSettle" }, 66],
-    [{ isRefund: true }, 4],
+    [{ cost: 0 }, 16],
+    [{ role: "shadow" }, 17],
+    [{ role: "quota" }, 18],
+    [{ role: "settle" }, 80],
+    [{ role: "shadowSettle" }, 81],
+    [{ role: "quotaSettle" }, 82],
+    [{ isRefund: true }, 20],
     [{ peekExhausted: true }, 24],
-    [{ peekExhausted: true, cost: 0 }, 8],
-    [{ role: "settle", isRefund: true, peekExhausted: true }, 76],
+    [{ peekExhausted: true, cost: 0 }, 24],
+    [{ role: "settle", isRefund: true, peekExhausted: true }, 92],
+    [{ windows: { startUs: 0, endUs: 5, nextEndUs: 10 } }, 48],
+    [{ lastKey: testKey("last") }, 128],
   ] as const)("packs role and flags: %j is %i", (overrides, flags) => {
     expect(encodeBatch([once(testCharge(overrides))]).bytes.readUInt8(10)).toBe(flags);
   });
@@ -73,10 +75,11 @@ describe("encodeBatch() of several charges", () => {
   it.each([
     ["each on a key of its own", [a, b], [16, 0]],
     ["a key twice", [a, b, a], [0, 0, 0]],
-    ["one shadow charge", [a, { ...b, role: "shadow" }], [0, 1]],
-    ["a peek", [{ ...a, cost: 0 }, b], [0, 0]],
-    ["a refund", [a, { ...b, isRefund: true }], [0, 4]],
-  ] as const)("marks the first of a plain request: %s", (_name, charges, flags) => {
+    ["one shadow charge", [a, { ...b, role: "shadow" }], [16, 1]],
+    ["a peek", [{ ...a, cost: 0 }, b], [16, 0]],
+    ["a refund", [a, { ...b, isRefund: true }], [16, 4]],
+    ["a limit that was carried", [a, { ...b, lastKey: testKey("last") }], [0, 128]],
+  ] as const)("marks the first of a request on keys of its own: %s", (_name, charges, flags) => {
     const alone = encodeBatch([once(...charges)]).bytes;
     expect(flags.map((_, i) => alone.readUInt8(headBytes + chargeBytes * i + 2))).toEqual(flags);
     // Keys that an earlier request has brought along make no difference.
@@ -110,11 +113,7 @@ describe("encodeBatch() of requests alike", () => {
     ["another delay", [on("a"), on("b", { delayUs: 5 })], [1, 1]],
     ["another period", [on("a"), on("b", { periodUs: 5 })], [1, 1]],
     ["other hits", [on("a"), on("b", { hits: 3 })], [1, 1]],
-    [
-      "another role",
-      [on("a"), on("b", { role: "shadow" }), on("c", { role: "shadow" })],
-      [1, 1, 1],
-    ],
+    ["another role", [on("a"), on("b", { role: "shadow" }), on("c", { role: "shadow" })], [1, 2]],
     ["a refund", [on("a"), on("b", { isRefund: true })], [1, 1]],
     ["another multiplicity", [on("a"), { ...on("b"), multiplicity: 2 }], [1, 1]],
     ["a key that came before", [on("a"), on("b"), on("a"), on("c")], [2, 1, 1]],
@@ -155,13 +154,12 @@ describe("decodeReply()", () => {
   const batch = [once(testCharge(), testCharge({ key: "x" })), once(testCharge())];
 
   function reply(): Buffer {
-    const bytes = Buffer.alloc(12 + 2 * 4 + 3 * 25);
+    const bytes = Buffer.alloc(16 + 2 * 8 + 3 * 16);
     bytes.writeDoubleLE(1_700_000_000_000_001, 0);
-    bytes.writeUInt32LE(2, 8);
-    bytes.writeUInt32LE(multiplicityMax, 12);
-    bytes[41] = 1;
-    bytes.writeDoubleLE(5, 42);
-    bytes.writeDoubleLE(1_699_999_999_999_999, 50);
+    bytes.writeDoubleLE(2, 8);
+    bytes.writeDoubleLE(multiplicityMax, 16);
+    bytes.writeDoubleLE(-6, 40);
+    bytes.writeDoubleLE(1_699_999_999_999_999, 48);
     return bytes;
   }
 
