@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
-import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { nodeReportOf } from "../support/node-reports.js";
+import { decideOf, nodeReportOf } from "../support/node-reports.js";
 import { runSeeds, seedsFrom } from "../support/seeds.js";
 
 const limit = 100;
@@ -81,7 +80,7 @@ class LiedToLoop {
     const turn = this.#keepsNames ? 0 : Math.floor(atMs / 1_000);
     const names = Array.from({ length: this.#liarCount }, (_, i) => `liar-${turn}-${i}`);
     const lies = isLiedTo ? liesOf(names, atMs, this.#random) : [];
-    this.#snapshot = allTurns(this.#loop.update([...honest, ...lies], atMs));
+    this.#snapshot = decideOf(this.#loop, [...honest, ...lies], atMs);
   }
 }
 

@@ -10,8 +10,8 @@ import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
-import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { decideOf } from "../support/node-reports.js";
 import {
   type NodeTraffic,
   type ReportWeather,
@@ -245,7 +245,7 @@ export class FleetRun {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const snapshot = allTurns(loop.update(this.#pending, nowMs));
+    const snapshot = decideOf(loop, this.#pending, nowMs);
     this.#pending = [];
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;

@@ -4,8 +4,8 @@ import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
 import { EventCalendar } from "../../src/simulate/engine/calendar.js";
 import { exponentialMs } from "../../src/simulate/engine/distributions.js";
 import { Station } from "../../src/simulate/engine/station.js";
-import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { decideOf } from "../support/node-reports.js";
 import {
   type FleetDelays,
   type NodeTraffic,
@@ -163,7 +163,7 @@ export class QueueFleetRun {
     const { nowMs } = this.#fleet;
     if (nowMs < this.#nextUpdateMs) return;
     this.#nextUpdateMs += 1_000;
-    const snapshot = allTurns(this.#loop.update(this.#pending, nowMs));
+    const snapshot = decideOf(this.#loop, this.#pending, nowMs);
     this.#pending = [];
     this.#fleet.write(snapshot);
     const shares = snapshot.services.get(serviceName);

@@ -61,8 +61,11 @@ export class TestMaker implements Allocator {
     this.queues.set(service, waitingCount);
   }
 
-  *update(reports: readonly NodeReport[]): Generator<undefined, ShareSnapshot> {
-    this.reports.push(...reports);
+  take(report: NodeReport): void {
+    this.reports.push(report);
+  }
+
+  *update(): Generator<undefined, ShareSnapshot> {
     this.#version += 1;
     this.onUpdate();
     const { term, leaderId } = this.start;

@@ -59,7 +59,11 @@ export class PolicyMaker implements Allocator {
     this.#loop.noteQueue(service, queue, nowMs);
   }
 
-  *update(reports: readonly NodeReport[], nowMs: number): Generator<undefined, ShareSnapshot> {
+  take(report: NodeReport, nowMs: number): void {
+    this.#loop.take(report, nowMs);
+  }
+
+  *update(nowMs: number): Generator<undefined, ShareSnapshot> {
     const { policies, gates, readings } = this.#parts;
     const policy = policies.current();
     if (policy !== this.#policy || gates?.version !== this.#gatesVersion) {
@@ -74,7 +78,7 @@ export class PolicyMaker implements Allocator {
       this.#taken.set(service, known);
       this.#loop.read(service, { reading: known.reading, nowMs });
     }
-    return yield* this.#loop.update(reports, nowMs);
+    return yield* this.#loop.update(nowMs);
   }
 
   #settings(): readonly ServiceLoopSettings[] {

@@ -1,7 +1,7 @@
 import type { SignalReading } from "../concurrency/concurrency-limit.js";
 import type { NodeReport, ServiceShares, ShareSnapshot } from "./feedback.js";
 import type { ServiceQueue } from "./feedback-pressure.js";
-import { ServiceLoop } from "./feedback-service.js";
+import { ServiceLoop, turnNodes } from "./feedback-service.js";
 import {
   defaultLimitPace,
   defaultLoopTimes,
@@ -24,9 +24,6 @@ export interface FleetLoopParts {
   readonly times?: LoopTimes;
   readonly pace?: LimitPace;
 }
-
-/** Reports that are taken in one turn: some two milliseconds. */
-const turnReports = 2_000;
 
 /** A reading for the law `signal`. */
 interface ServiceReading {
@@ -130,28 +127,29 @@ export class FleetLoop {
   }
 
   /**
-   * Takes in what has come since the last time, in any order, and decides, in turns.
-   *
-   * @param nowMs not before that of the last time
+   * Takes a report in. Those of one Envoy come in the order of their times, as far as it is known:
+   * one that comes after a newer one teaches nothing.
    */
-  *update(reports: readonly NodeReport[], nowMs: number): Generator<undefined, ShareSnapshot> {
-    const byService = new Map<ServiceLoop, NodeReport[]>();
-    for (const [i, report] of reports.entries()) {
-      if (i % turnReports === turnReports - 1) yield;
-      const service = this.#services.get(report.service);
-      if (service === undefined || !isSound(report)) {
-        this.#strayCount += 1;
-        continue;
-      }
-      const known = byService.get(service);
-      if (known === undefined) byService.set(service, [report]);
-      else known.push(report);
-    }
+  take(report: NodeReport, nowMs: number): void {
+    const service = this.#services.get(report.service);
+    if (service === undefined || !isSound(report)) this.#strayCount += 1;
+    else service.take(report, nowMs);
+  }
+
+  /**
+   * Decides by what has been taken in, in turns: nothing else is called before it ends.
+   *
+   * @param nowMs not before that of the last time, nor of any report
+   */
+  *update(nowMs: number): Generator<undefined, ShareSnapshot> {
     const services = new Map<string, ServiceShares>();
+    let nodeCount = 0;
     for (const [name, service] of this.#services) {
-      yield* takeAll(service, byService.get(service) ?? [], nowMs);
       const shares = yield* service.update(nowMs);
       if (shares !== undefined) services.set(name, shares);
+      nodeCount += shares?.shares.size ?? 0;
+      if (nodeCount < turnNodes) continue;
+      nodeCount = 0;
       yield;
     }
     this.#version += 1;
@@ -167,19 +165,6 @@ export class FleetLoop {
     const { from, times = defaultLoopTimes, pace = defaultLimitPace } = this.#parts;
     const last = known?.last ?? from?.services.get(settings.service);
     return new ServiceLoop({ settings, times, pace, from: last, nowMs });
-  }
-}
-
-/** Those of one service, in the order of their times. */
-function* takeAll(
-  service: ServiceLoop,
-  reports: NodeReport[],
-  nowMs: number,
-): Generator<undefined, void> {
-  reports.sort((one, other) => one.atMs - other.atMs);
-  for (const [i, report] of reports.entries()) {
-    if (i % turnReports === turnReports - 1) yield;
-    service.take(report, nowMs);
   }
 }
 

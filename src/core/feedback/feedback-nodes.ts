@@ -1,5 +1,5 @@
 import { Tally } from "../collections/tally.js";
-import type { NodeReport, NodeShare } from "./feedback.js";
+import type { NodeReport } from "./feedback.js";
 import { type LoopTimes, loopNodesMax, loopSparePlaces } from "./feedback-settings.js";
 import type { ShareEntry } from "./share-ledger.js";
 
@@ -39,8 +39,6 @@ export interface FeedbackNode {
   highDemand: number | undefined;
   /** What it may hold; undefined before its first share. */
   entry: ShareEntry | undefined;
-  /** In the newest snapshot; undefined before its first share. */
-  share: NodeShare | undefined;
 }
 
 /**
@@ -180,7 +178,6 @@ export class FeedbackNodes {
       demand: 0,
       highDemand: undefined,
       entry: undefined,
-      share: undefined,
     };
     this.#countByOwner.add(owner, 1);
     this.#nodes.set(nodeId, node);

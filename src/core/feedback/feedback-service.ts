@@ -1,7 +1,7 @@
 import { Tally } from "../collections/tally.js";
 import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, NodeShare, ServiceFacts, ServiceShares } from "./feedback.js";
+import type { NodeReport, ServiceFacts, ServiceShares } from "./feedback.js";
 import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
@@ -11,6 +11,7 @@ import { FeedbackSteps } from "./feedback-steps.js";
 import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { type ShareEntry, ShareLedger, type ShareWant } from "./share-ledger.js";
+import { noShares, type ShareTable } from "./share-table.js";
 
 interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
@@ -40,7 +41,10 @@ const highDemandMin = 0.5;
 const unrulyRatioMax = 0.5;
 
 /** Envoys from which on a decision is taken in turns: fewer take about a millisecond. */
-const turnNodes = 1_000;
+export const turnNodes = 1_000;
+
+/** The largest threshold of an Envoy. */
+const wholeMax = 2 ** 32 - 1;
 
 /** What an Envoy could use, and who it is. */
 interface Claim extends NodeClaim {
@@ -74,7 +78,7 @@ export class ServiceLoop {
   #rttMs: number | undefined;
   #lawLimit: number;
   readonly #steps = new FeedbackSteps();
-  #shares: ReadonlyMap<string, NodeShare> = new Map();
+  #shares = noShares;
   #last: ServiceShares | undefined;
 
   constructor(parts: ServiceLoopParts) {
@@ -440,28 +444,15 @@ export class ServiceLoop {
   }
 }
 
-/**
- * What all were granted. The same objects where they say the same: whoever compares snapshots is
- * spared the numbers.
- */
-function sharesOf(
-  targets: readonly ShareTarget<Claim>[],
-  before: ReadonlyMap<string, NodeShare>,
-): ReadonlyMap<string, NodeShare> {
-  let isSame = targets.length === before.size;
-  for (const target of targets) {
-    const { node, entry } = target.claim;
-    const share = splitShare(entry.share, target);
-    const { share: known } = node;
-    if (known?.default === share.default && known.high === share.high) continue;
-    node.share = share;
-    isSame = false;
-  }
-  if (isSame) return before;
-  const shares = new Map<string, NodeShare>();
-  for (const { claim } of targets) {
-    const { nodeId, share } = claim.node;
-    if (share !== undefined) shares.set(nodeId, share);
-  }
-  return shares;
+/** What all were granted; the same object where it says the same. */
+function sharesOf(targets: readonly ShareTarget<Claim>[], before: ShareTable): ShareTable {
+  const defaults = new Uint32Array(targets.length);
+  const highs = new Uint32Array(targets.length);
+  targets.forEach((target, row) => {
+    const share = splitShare(target.claim.entry.share, target);
+    defaults[row] = Math.min(wholeMax, share.default);
+    highs[row] = Math.min(wholeMax, share.high);
+  });
+  const nodeIds = targets.map(({ claim }) => claim.node.nodeId);
+  return before.next(nodeIds, { defaults, highs });
 }

@@ -22,6 +22,7 @@ export const textsMax = 32_768;
 export class ByteWriter {
   #bytes = Buffer.allocUnsafe(firstBytes);
   #at = 0;
+  #turnEnd = turnBytes;
 
   /** All that was written. */
   finish(): Buffer {
@@ -31,6 +32,13 @@ export class ByteWriter {
   /** Where the next field will be. */
   get position(): number {
     return this.#at;
+  }
+
+  /** Whether others should have their turn: `turnBytes` were written since it was so last. */
+  endsTurn(): boolean {
+    if (this.#at < this.#turnEnd) return false;
+    this.#turnEnd = this.#at + turnBytes;
+    return true;
   }
 
   /** Adds to a measure that was written at this position, and is there. */
@@ -177,9 +185,20 @@ export class ByteReader {
 
   /** A text of a table, written as its position. */
   named(table: readonly string[]): string {
-    const name = table[this.whole()];
-    if (name === undefined) this.#fail();
-    return name ?? "";
+    return table[this.placeOf(table)] ?? "";
+  }
+
+  /** The same, as its position; 0 for a position that is none. */
+  placeOf(table: readonly string[]): number {
+    const place = this.whole();
+    return place < table.length ? place : this.#fail();
+  }
+
+  /** How many rows `rows` would read next; 0 where there cannot be that many. */
+  upcoming(rowBytes: number): number {
+    if (this.#at + 4 > this.#bytes.length) return 0;
+    const count = this.#view.getUint32(this.#at, true);
+    return count * rowBytes <= this.#bytes.length - this.#at - 4 ? count : 0;
   }
 
   #has(moreBytes: number): boolean {

@@ -9,13 +9,14 @@ import type { FleetSnapshot } from "./snapshot-codec.js";
 export interface Allocator {
   /** Requests that wait before a service now. */
   noteQueue(service: string, queue: ServiceQueue, nowMs: number): void;
+  /** What a node has told; those of one node in their order, as far as it is known. */
+  take(report: NodeReport, nowMs: number): void;
   /**
    * Once a second, in turns: nothing else is called before it ends.
    *
-   * @param reports of the nodes that have told something since the last call
    * @returns a snapshot of the term, with a version above that of the one before
    */
-  update(reports: readonly NodeReport[], nowMs: number): Generator<undefined, ShareSnapshot>;
+  update(nowMs: number): Generator<undefined, ShareSnapshot>;
 }
 
 /** What one who begins to lead begins with. */
@@ -38,6 +39,9 @@ export interface LeaderTermParts extends Omit<TermStart, "lastSnapshot"> {
   readonly last: FleetSnapshot | undefined;
 }
 
+/** Reports that are taken in one turn: about a millisecond. */
+const turnReports = 1_000;
+
 /** All that is decided while one replica leads without a break. */
 export class LeaderTerm {
   readonly term: number;
@@ -52,19 +56,30 @@ export class LeaderTerm {
     this.#gateSettings = gateSettings;
   }
 
+  /** What the nodes of a replica have told, in turns. */
+  *take(reports: readonly NodeReport[], nowMs: number): Generator<undefined, void> {
+    let left = turnReports;
+    for (const report of reports) {
+      this.#maker.take(report, nowMs);
+      left -= 1;
+      if (left > 0) continue;
+      left = turnReports;
+      yield;
+    }
+  }
+
   /**
    * Once a second, in turns.
    *
    * @param pressures of all replicas, as each told them last
    */
   *decide(
-    reports: readonly NodeReport[],
     pressures: readonly ServicePressure[],
     nowMs: number,
   ): Generator<undefined, FleetSnapshot> {
     const fleet = addPressures(pressures);
     for (const [service, queue] of fleet) this.#maker.noteQueue(service, queue, nowMs);
-    const snapshot = yield* this.#maker.update(reports, nowMs);
+    const snapshot = yield* this.#maker.update(nowMs);
     return { snapshot, verdicts: this.#verdicts(snapshot, fleet) };
   }
 

@@ -1,5 +1,5 @@
 import type { NodeReport } from "../../core/feedback/feedback.js";
-import { ByteReader, ByteWriter, readTexts, TextTable, turnBytes } from "./byte-fields.js";
+import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 
 /** What one replica tells of the last second. */
 export interface ReplicaReport {
@@ -80,7 +80,6 @@ export function* encodeReport(
     pressureCount += 1;
   }
   let rowCount = 0;
-  let turnEnd = turnBytes;
   for (const row of nodes) {
     const { service, nodeId, owner = noOwner, gradientFacts } = row;
     const textsBytes = names.costOf(service) + nodeIds.costOf(nodeId) + owners.costOf(owner);
@@ -91,9 +90,7 @@ export function* encodeReport(
     rows.whole(owners.add(owner));
     writeRow(rows, row, { nowMs: beganMs, agesAt });
     rowCount += 1;
-    if (rows.position < turnEnd) continue;
-    turnEnd = rows.position + turnBytes;
-    yield;
+    if (rows.endsTurn()) yield;
   }
   const tookMs = now() - beganMs;
   if (tookMs > 0) for (const position of agesAt) rows.addToMeasure(position, tookMs);

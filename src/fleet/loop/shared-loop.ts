@@ -210,11 +210,11 @@ export class SharedLoop {
     this.#schedule("lead", snapshotEveryMs);
     this.#begin("lead", async () => {
       if (this.#leaderTerm?.term !== term) this.#leaderTerm = await this.#beginTerm(term);
-      const reports = await this.#gather();
+      const leaderTerm = this.#leaderTerm;
+      await this.#gather(leaderTerm);
       const pressures = [...this.#replicas.values()].flatMap(({ services }) => services);
       const nowMs = this.#options.clock.monotonicMs();
-      const fleet = await this.#inTurns(this.#leaderTerm.decide(reports, pressures, nowMs));
-      await this.#publish(fleet);
+      await this.#publish(await this.#inTurns(leaderTerm.decide(pressures, nowMs)));
     });
   }
 
@@ -227,29 +227,29 @@ export class SharedLoop {
     return new LeaderTerm({ term, leaderId, nowMs, createMaker, gateSettings, last });
   }
 
-  async #gather(): Promise<readonly NodeReport[]> {
+  async #gather(leaderTerm: LeaderTerm): Promise<void> {
     const found = await this.#options.store.gather();
     const live = new Set(found.map(({ replicaId }) => replicaId));
     for (const id of this.#replicas.keys()) if (!live.has(id)) this.#replicas.delete(id);
-    const reports = await this.#inTurns(this.#readAll(found));
-    return reports.flat();
+    await this.#inTurns(this.#takeAll(found, leaderTerm));
   }
 
-  *#readAll(found: readonly FoundReport[]): Generator<undefined, (readonly NodeReport[])[]> {
-    const reports: (readonly NodeReport[])[] = [];
+  /** One after the other, so that what was read of one is gone before the next one. */
+  *#takeAll(found: readonly FoundReport[], leaderTerm: LeaderTerm): Generator<undefined, void> {
     let bytes = 0;
     for (const report of found) {
-      reports.push(yield* this.#read(report));
+      const nodes = yield* this.#read(report);
+      yield* leaderTerm.take(nodes, this.#options.clock.monotonicMs());
       bytes += report.bytes.length;
       if (bytes < turnBytes) continue;
       bytes = 0;
       yield;
     }
-    return reports;
   }
 
   /** What a report says of nodes, once; what it says of services holds until the next one. */
-  *#read({ replicaId, number, atMs, bytes }: FoundReport) {
+  *#read(found: FoundReport): Generator<undefined, readonly NodeReport[]> {
+    const { replicaId, number, atMs, bytes } = found;
     const known = this.#replicas.get(replicaId);
     if (known !== undefined && number <= known.number) return [];
     const report = yield* decodeReport(bytes, atMs);

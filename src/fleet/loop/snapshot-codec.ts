@@ -1,12 +1,8 @@
 import { type GateState, gateStates } from "../../core/admission/gate.js";
-import type {
-  NodeShare,
-  ServiceFacts,
-  ServiceShares,
-  ShareSnapshot,
-} from "../../core/feedback/feedback.js";
+import type { ServiceFacts, ServiceShares, ShareSnapshot } from "../../core/feedback/feedback.js";
+import { NodeNames, type ShareColumns, ShareTable } from "../../core/feedback/share-table.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
-import { ByteReader, ByteWriter, readTexts, TextTable, turnBytes } from "./byte-fields.js";
+import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";
 
 /** What a leader decides in one second. */
@@ -31,6 +27,9 @@ export const snapshotServicesMax = 4_096;
 
 /** Another one is another program's, which reads none of ours. */
 const format = 2;
+
+/** More rows than a snapshot has. */
+const rowsMax = 2 ** 32;
 
 /** What rows take at least. */
 const shareBytes = 12;
@@ -69,7 +68,6 @@ export function* encodeSnapshot(
     services.text(name);
     yield* writeService(services, service, nodeIds);
     serviceCount += 1;
-    yield;
   }
   const writer = new ByteWriter();
   writer.byte(format);
@@ -98,14 +96,11 @@ function* writeService(
   writer.optionalMeasure(facts.minRttMs);
   writer.optionalMeasure(facts.gradient);
   writer.whole(shares.size);
-  let turnEnd = writer.position + turnBytes;
   for (const [nodeId, share] of shares) {
     writer.whole(nodeIds.add(nodeId));
     writer.whole(share.default);
     writer.whole(share.high);
-    if (writer.position < turnEnd) continue;
-    turnEnd = writer.position + turnBytes;
-    yield;
+    if (writer.endsTurn()) yield;
   }
 }
 
@@ -116,7 +111,7 @@ export function* decodeSnapshot(
 ): Generator<undefined, FleetSnapshot | undefined> {
   const reader = new ByteReader(bytes);
   if (reader.byte() !== format) return undefined;
-  const nodeIds = yield* readTexts(reader);
+  const nodes = new NodeNames(yield* readTexts(reader));
   const verdicts = new Map<string, GateVerdict>();
   yield* reader.rows({ rowBytes: verdictBytes, countMax: snapshotServicesMax }, () => {
     const name = reader.text();
@@ -125,27 +120,49 @@ export function* decodeSnapshot(
   const services = new Map<string, ServiceShares>();
   yield* reader.rows({ rowBytes: serviceBytes, countMax: snapshotServicesMax }, function* () {
     const name = reader.text();
-    services.set(name, yield* readService(reader, nodeIds));
+    services.set(name, yield* readService(reader, nodes));
   });
   if (!reader.isDone) return undefined;
   const { term, leaderId, version } = rank;
   return { snapshot: { term, leaderId, version, services }, verdicts };
 }
 
-function* readService(
-  reader: ByteReader,
-  nodeIds: readonly string[],
-): Generator<undefined, ServiceShares> {
+function* readService(reader: ByteReader, nodes: NodeNames): Generator<undefined, ServiceShares> {
   const limit = reader.whole();
   const rejectRatio = reader.ratio();
   const gate = readGate(reader);
   const facts = readFacts(reader);
-  const shares = new Map<string, NodeShare>();
-  yield* reader.rows({ rowBytes: shareBytes }, () => {
-    const nodeId = reader.named(nodeIds);
-    shares.set(nodeId, { default: reader.whole(), high: reader.whole() });
-  });
+  const shares = yield* readShares(reader, nodes);
   return { limit, shares, rejectRatio, gate, facts };
+}
+
+function* readShares(reader: ByteReader, nodes: NodeNames): Generator<undefined, ShareTable> {
+  const count = reader.upcoming(shareBytes);
+  const rows = {
+    places: new Uint32Array(count),
+    defaults: new Uint32Array(count),
+    highs: new Uint32Array(count),
+  };
+  let row = 0;
+  let isAscending = true;
+  yield* reader.rows({ rowBytes: shareBytes }, () => {
+    const place = reader.placeOf(nodes.names);
+    if (row > 0 && place <= (rows.places[row - 1] ?? 0)) isAscending = false;
+    rows.places[row] = place;
+    rows.defaults[row] = reader.whole();
+    rows.highs[row] = reader.whole();
+    row += 1;
+  });
+  return new ShareTable(nodes, isAscending ? rows : ascending(rows));
+}
+
+/** The same in the order of places. */
+function ascending({ places, defaults, highs }: ShareColumns): ShareColumns {
+  // Place and row as one number: numbers are sorted without a call for each two of them.
+  const keys = Float64Array.from(places, (place, row) => place * rowsMax + row).sort();
+  const rows = Uint32Array.from(keys, (key) => key % rowsMax);
+  const pick = (column: Uint32Array): Uint32Array => rows.map((row) => column[row] ?? 0);
+  return { places: pick(places), defaults: pick(defaults), highs: pick(highs) };
 }
 
 function readFacts(reader: ByteReader): ServiceFacts {

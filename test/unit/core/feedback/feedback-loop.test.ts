@@ -14,8 +14,7 @@ import {
   type ServiceLoopSettings,
 } from "../../../../src/core/feedback/feedback-settings.js";
 import { lawOf } from "../../../simulation/law-scenarios.js";
-import { allTurns } from "../../../support/all-turns.js";
-import { nodeReportOf } from "../../../support/node-reports.js";
+import { decideOf, nodeReportOf } from "../../../support/node-reports.js";
 
 function settingsOf(given: Partial<ServiceLoopSettings> = {}): ServiceLoopSettings {
   return {
@@ -48,7 +47,7 @@ class Rig {
     const reported = reports.map((given) =>
       nodeReportOf({ atMs: this.nowMs, held: this.#held(given.nodeId ?? "edge-1"), ...given }),
     );
-    this.snapshot = allTurns(this.loop.update(reported, this.nowMs));
+    this.snapshot = decideOf(this.loop, reported, this.nowMs);
     return this.snapshot.services.get("orders");
   }
 
@@ -336,7 +335,7 @@ describe("FleetLoop", () => {
     );
     const loop = new FleetLoop({ term: 1, leaderId: "one", services, nowMs: 0 });
     expect(loop.leftOutCount).toBe(2);
-    allTurns(loop.update([nodeReportOf({ service: `service-${loopServicesMax}` })], 0));
+    loop.take(nodeReportOf({ service: `service-${loopServicesMax}` }), 0);
     expect([loop.strayCount, loop.crowdedOutCount]).toEqual([1, 0]);
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { turnBytes } from "../../../../src/fleet/loop/byte-fields.js";
 import { defaultLeaderLeaseMs } from "../../../../src/fleet/loop/leader.js";
 import { encodeReport, reportBytesMax } from "../../../../src/fleet/loop/report-codec.js";
 import {
@@ -257,7 +258,10 @@ describe("SharedLoop", () => {
     const { clock, makers, loop, says } = createLoop();
     const rowCount = 80_000;
     loop.report(Array.from({ length: rowCount }, (_, i) => testReport({ nodeId: `n${i % 10}` })));
-    await settlePromises();
+    for (let turn = 0; turn < reportBytesMax / turnBytes + 10; turn += 1) {
+      clock.runTurns();
+      await settlePromises();
+    }
     const leftOut = loop.counts.leftOut;
     expect(leftOut).toBeGreaterThan(rowCount - reportBytesMax / 60);
     says("fleet-lease", lead);

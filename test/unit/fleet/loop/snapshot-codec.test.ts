@@ -26,13 +26,44 @@ function fleetSnapshot(serviceCount = 2): FleetSnapshot {
   return { snapshot: { ...rank, services }, verdicts };
 }
 
+/** With maps for tables. */
+function plain(fleet: FleetSnapshot | undefined): FleetSnapshot | undefined {
+  if (fleet === undefined) return undefined;
+  const services = [...fleet.snapshot.services].map(
+    ([name, service]) => [name, { ...service, shares: new Map(service.shares) }] as const,
+  );
+  return { ...fleet, snapshot: { ...fleet.snapshot, services: new Map(services) } };
+}
+
 describe("encodeSnapshot()", () => {
   it("is read back as it was, under the rank that travels beside it", () => {
     const fleet = fleetSnapshot();
     const { bytes, leftOutCount } = allTurns(encodeSnapshot(fleet));
     expect(leftOutCount).toBe(0);
-    expect(allTurns(decodeSnapshot(bytes, rank))).toEqual(fleet);
+    expect(plain(allTurns(decodeSnapshot(bytes, rank)))).toEqual(plain(fleet));
     expect(allTurns(decodeSnapshot(bytes, { ...rank, term: 8 }))?.snapshot.term).toBe(8);
+  });
+
+  it("is read back where services have their Envoys in another order, or some of them", () => {
+    const share = (value: number) => ({ default: value, high: value - 1 });
+    const orders: readonly (readonly string[])[] = [["a", "b", "c"], ["c", "a"], ["b"], []];
+    const services = new Map(
+      orders.map((ids, i) => {
+        const shares = new Map(ids.map((id, place) => [id, share(10 * i + place + 1)]));
+        return [`s${i}`, testShares({ shares })] as const;
+      }),
+    );
+    const { bytes } = allTurns(
+      encodeSnapshot({ snapshot: { ...rank, services }, verdicts: new Map() }),
+    );
+    const read = allTurns(decodeSnapshot(bytes, rank))?.snapshot.services;
+    for (const [name, { shares }] of services) {
+      const table = read?.get(name)?.shares;
+      expect(new Map(table)).toEqual(shares);
+      for (const id of ["a", "b", "c", "d"]) {
+        expect([table?.get(id), table?.has(id)]).toEqual([shares.get(id), shares.has(id)]);
+      }
+    }
   });
 
   it("writes each name once, and leaves the last services out beyond its bound", () => {
@@ -45,7 +76,7 @@ describe("encodeSnapshot()", () => {
     expect(bytes.length).toBeGreaterThan(bytesMax - 100);
     const read = allTurns(decodeSnapshot(bytes, rank));
     expect(read?.verdicts).toEqual(fleet.verdicts);
-    expect([...(read?.snapshot.services ?? [])]).toEqual(
+    expect([...(plain(read)?.snapshot.services ?? [])]).toEqual(
       [...fleet.snapshot.services].slice(0, 50 - leftOutCount),
     );
   });
