@@ -14,6 +14,9 @@ import { processCpuUs } from "./process-cpu.js";
 import { layOut } from "./report.js";
 import { startHeadgate } from "./servers.js";
 
+/** Time between two measurements of the event loop's delay, which counts into each of them. */
+const delayStepMs = 10;
+
 /** The fleet that the control port's cost is promised for. */
 export const promisedFleet = { nodeCount: 1_000, serviceCount: 20 } as const;
 
@@ -49,6 +52,8 @@ export interface ControlPortCost {
   readonly acknowledgedRatio: number;
   readonly delayP50Ms: number;
   readonly delayP99Ms: number;
+  /** The longest, of all that was measured; on a busy machine, what others took counts too. */
+  readonly delayMaxMs: number;
   readonly residentBytes: number;
   /** More than before the first Envoy came. */
   readonly grownBytes: number;
@@ -68,9 +73,10 @@ export interface ControlPortReport {
   readonly isSound: boolean;
 }
 
-/** Measures the promised fleet. */
+/** Measures the promised fleet, or another one. */
 export async function tellControlPort(
-  order: Pick<ControlPortOrder, "measureMs" | "nodeOptions">,
+  order: Pick<ControlPortOrder, "measureMs" | "nodeOptions"> &
+    Partial<Pick<ControlPortOrder, "nodeCount" | "serviceCount">>,
 ): Promise<ControlPortReport> {
   const cost = await measureControlPort({ ...promisedFleet, warmUpMs, ...order });
   const { coreRatio, acknowledgedRatio, unreadCount, endedCount } = cost;
@@ -192,6 +198,10 @@ function costOf(order: ControlPortOrder, { before, after, bareBytes }: Readings)
     rose(messages, { service: "metrics" }) + rose(messages, { service: "load_stats" });
   // Between a line and the look after it some more are sent.
   const unreadCount = Math.max(0, Math.floor(0.9 * (flushCount + reportCount)) - readCount);
+  const delayMs = (which: string): number => {
+    const lateMs = after.metrics.of(`nodejs_eventloop_lag_${which}_seconds`) * 1_000;
+    return Math.max(0, lateMs - delayStepMs);
+  };
   const residentBytes = after.metrics.of("process_resident_memory_bytes");
   return {
     nodeCount,
@@ -210,8 +220,9 @@ function costOf(order: ControlPortOrder, { before, after, bareBytes }: Readings)
         said((line) => line.layerCount),
       ),
     acknowledgedRatio: rose(layers, { event: "acknowledged" }) / rose(layers, { event: "sent" }),
-    delayP50Ms: after.metrics.of("nodejs_eventloop_lag_p50_seconds") * 1_000,
-    delayP99Ms: after.metrics.of("nodejs_eventloop_lag_p99_seconds") * 1_000,
+    delayP50Ms: delayMs("p50"),
+    delayP99Ms: delayMs("p99"),
+    delayMaxMs: delayMs("max"),
     residentBytes,
     grownBytes: residentBytes - bareBytes,
     fleetCoreRatio: (after.fleetUs - before.fleetUs) / (elapsedMs * 1_000),
@@ -234,10 +245,12 @@ function formatCost(cost: ControlPortCost): string {
     ["load reports a second", perSecond(cost.reportsPerSecond, kilobytes(cost.reportBytes))],
     ["layers a second", perSecond(cost.layersPerSecond, kilobytes(cost.layerBytes))],
     ["acknowledged of them", percent(cost.acknowledgedRatio)],
-    ["event loop, p50", `${cost.delayP50Ms.toFixed(1)} ms`],
-    ["event loop, p99", `${cost.delayP99Ms.toFixed(1)} ms`],
+    ["event loop late by, p50", `${cost.delayP50Ms.toFixed(1)} ms`],
+    ["event loop late by, p99", `${cost.delayP99Ms.toFixed(1)} ms`],
+    ["event loop late by, at most", `${cost.delayMaxMs.toFixed(1)} ms`],
     ["resident memory", `${(cost.residentBytes / 1e6).toFixed(0)} MB`],
-    ["of it for 1,000 Envoys", `${((cost.grownBytes / nodeCount) * 1e-3).toFixed(0)} MB`],
+    ["of it for an Envoy", `${(cost.grownBytes / nodeCount / 1e6).toFixed(3)} MB`],
+    ["of it for an Envoy and service", kilobytes(cost.grownBytes / nodeCount / serviceCount)],
     ["numbers ignored", String(cost.ignoredCount)],
     ["messages left out by the fleet", String(cost.skippedCount)],
     ["messages unread", String(cost.unreadCount)],

@@ -8,7 +8,7 @@ import { tellBudgetScript } from "./budget-script.js";
 import { tellBudgets } from "./budgets.js";
 import { tellClientLibrary } from "./client-library.js";
 import { tellConsole } from "./console.js";
-import { tellControlPort } from "./control-port.js";
+import { promisedFleet, tellControlPort } from "./control-port.js";
 import { tellDecoders } from "./decoders.js";
 import { tellFeedback } from "./feedback.js";
 import { tellFleets } from "./fleet-loop.js";
@@ -79,7 +79,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --feedback N    instead of all this: Envoys before a service that loses half of itself, N seconds
                   after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost
-  --control N     instead of all this: N seconds of a control port with 1,000 Envoys of 20 services
+  --control N [ENVOYS SERVICES]    instead of all this: N seconds of a control port with 1,000
+                  Envoys of 20 services, or so many
   --console N     instead of all this: what ten open consoles cost a replica, in rounds of N
                   seconds, and what it keeps for them
   --client N      instead of all this: what the library of callers adds to a call, next to other
@@ -261,7 +262,8 @@ function formatAll(rows: AllRows): string {
 
 /** What runs instead of the rows, where that is asked for. @returns whether it was */
 async function runInstead(values: InsteadValues, positionals: readonly string[]): Promise<boolean> {
-  if (positionals.length > 0 && values.repeat === undefined) {
+  const takesMore = values.repeat !== undefined || values.control !== undefined;
+  if (positionals.length > 0 && !takesMore) {
     throw new Error(`nothing is known of ${positionals.join(" ")}`);
   }
   if (values.simulation !== undefined) {
@@ -285,7 +287,8 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
   } else if (values.fleet !== undefined) {
     fleets(Number(values.fleet), Number(values.first));
   } else if (values.control !== undefined) {
-    await control(Number(values.control) * 1_000, profileOptions(values.profile));
+    const nodeOptions = profileOptions(values.profile);
+    await control(Number(values.control) * 1_000, { nodeOptions, fleet: positionals.map(Number) });
   } else if (values.quotas !== undefined) {
     quotas(Number(values.quotas), Number(values.first));
   } else if (values.overload !== undefined && values.repeat !== undefined) {
@@ -434,9 +437,16 @@ function fleets(count: number, first: number): void {
   if (!isSound) process.exitCode = 1;
 }
 
-async function control(measureMs: number, nodeOptions: readonly string[]): Promise<void> {
+/** @param fleet Envoys and services. Default the promised ones */
+async function control(
+  measureMs: number,
+  { nodeOptions, fleet }: { nodeOptions: readonly string[]; fleet: readonly number[] },
+): Promise<void> {
   if (!(measureMs >= 1_000)) throw new Error("--control takes seconds, at least 1");
-  const { text, isSound } = await tellControlPort({ measureMs, nodeOptions });
+  const [nodeCount = promisedFleet.nodeCount, serviceCount = promisedFleet.serviceCount] = fleet;
+  if (!(nodeCount >= 1 && serviceCount >= 1)) throw new Error("ENVOYS and SERVICES are numbers");
+  const order = { measureMs, nodeOptions, nodeCount, serviceCount };
+  const { text, isSound } = await tellControlPort(order);
   process.stdout.write(`${text}\n`);
   if (!isSound) process.exitCode = 1;
 }

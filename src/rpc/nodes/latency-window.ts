@@ -6,7 +6,7 @@ export class LatencyWindow {
   #count = 0;
   #sumMs = 0;
   /** Requests by the upper bound of their bucket, not cumulative. */
-  readonly #buckets = new Map<number, number>();
+  #buckets: Map<number, number> | undefined;
   /** From quantiles: the minimum, and the medians of the flushes with their weights. */
   #minMs: number | undefined;
   #medianSumMs = 0;
@@ -26,16 +26,18 @@ export class LatencyWindow {
     this.#sumMs += sumMs;
     // Quantiles are more precise for the median, so buckets are ignored if there are any.
     if (this.#medianCount > 0) return;
+    const known = this.#buckets ?? new Map<number, number>();
+    this.#buckets = known;
     let below = 0;
     for (const bucket of buckets) {
       const inBucket = bucket.count - below;
       below = Math.max(below, bucket.count);
       // An empty bucket is the lower bound of the next one.
       if (!(inBucket >= 0)) continue;
-      const known = this.#buckets.get(bucket.upTo);
+      const count = known.get(bucket.upTo);
       // An Envoy always sends the same buckets. One that varies them must not use more memory.
-      if (known === undefined && this.#buckets.size >= bucketsMax) continue;
-      this.#buckets.set(bucket.upTo, (known ?? 0) + inBucket);
+      if (count === undefined && known.size >= bucketsMax) continue;
+      known.set(bucket.upTo, (count ?? 0) + inBucket);
     }
   }
 
@@ -63,7 +65,7 @@ export class LatencyWindow {
     const latency = withQuantiles(totals, { p50, minMs });
     this.#count = 0;
     this.#sumMs = 0;
-    if (this.#buckets.size > 0) this.#buckets.clear();
+    this.#buckets?.clear();
     this.#minMs = undefined;
     this.#medianSumMs = 0;
     this.#medianCount = 0;
@@ -83,7 +85,9 @@ export class LatencyWindow {
     if (half === 0) return undefined;
     let below = 0;
     let fromMs = 0;
-    for (const [upToMs, count] of [...this.#buckets].sort(([one], [other]) => one - other)) {
+    for (const [upToMs, count] of [...(this.#buckets ?? [])].sort(
+      ([one], [other]) => one - other,
+    )) {
       if (below + count >= half && Number.isFinite(upToMs)) {
         return fromMs + ((half - below) / count) * (upToMs - fromMs);
       }

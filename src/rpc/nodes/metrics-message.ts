@@ -3,7 +3,7 @@ import type { GradientFacts } from "../../core/feedback/feedback.js";
 import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
-import { type RawMetric, readMetric } from "./prometheus-reader.js";
+import { type RawMetric, readStatistic, statisticQuantiles } from "./prometheus-reader.js";
 
 /** A counter of a cluster, by what it counts. */
 export type ClusterCounter =
@@ -165,7 +165,7 @@ export class MetricsDecoder {
       } else if (reader.tag === familyTags.metric && found !== undefined) {
         to.metricsLeft -= 1;
         if (to.metricsLeft < 0) throw new TooManyFieldsError();
-        const metric = readMetric(reader);
+        const metric = readStatistic(reader);
         const { row, owner } = found;
         const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
         if (sample !== undefined) to.samples.push(sample);
@@ -332,12 +332,19 @@ function readTimes(metric: RawMetric, cluster: string): MetricSample | undefined
   if (summary === undefined) return undefined;
   const { count, sum: sumMs, quantiles } = summary;
   if (!isAmount(count) || !isAmount(sumMs)) return undefined;
-  const valueAt = (wanted: number): number | undefined => {
-    const value = quantiles.find(({ at }) => at === wanted)?.value;
-    return isAmount(value) ? value : undefined;
-  };
-  const found = { minMs: valueAt(0), p50Ms: valueAt(0.5) };
-  return { kind: "quantiles", cluster, stampMs, count, sumMs, ...found };
+  const minMs = valueAt(statisticQuantiles.min, quantiles);
+  const p50Ms = valueAt(statisticQuantiles.median, quantiles);
+  return { kind: "quantiles", cluster, stampMs, count, sumMs, minMs, p50Ms };
+}
+
+function valueAt(
+  wanted: number,
+  quantiles: NonNullable<RawMetric["summary"]>["quantiles"],
+): number | undefined {
+  for (const { at, value } of quantiles) {
+    if (at === wanted) return isAmount(value) ? value : undefined;
+  }
+  return undefined;
 }
 
 function stampOf({ timestampMs }: RawMetric): number {

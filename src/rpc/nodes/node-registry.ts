@@ -299,10 +299,10 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   };
   const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
-  // Field by field: a spread was half of the cost.
+  // Field by field, and what is optional afterwards: a spread was half of the cost.
   const reports = reported.map((one): NodeReport => {
     const { service, gradientFacts, highInFlight } = one;
-    const report: NodeReport = {
+    const report: OpenReport = {
       nodeId,
       owner,
       service,
@@ -316,12 +316,9 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
       held: ledger.held(service, nowMs),
       heldAtMs: knownAtMs,
     };
-    if (highInFlight === undefined && gradientFacts === undefined) return report;
-    return {
-      ...report,
-      ...(highInFlight === undefined ? {} : { highInFlight }),
-      ...(gradientFacts === undefined ? {} : { gradientFacts }),
-    };
+    if (highInFlight !== undefined) report.highInFlight = highInFlight;
+    if (gradientFacts !== undefined) report.gradientFacts = gradientFacts;
+    return report;
   });
   const spoken = new Set(reported.map(({ service }) => service));
   for (const service of ledger.services(nowMs)) {
@@ -329,6 +326,8 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   }
   return reports;
 }
+
+type OpenReport = { -readonly [field in keyof NodeReport]: NodeReport[field] };
 
 const noLatency = { count: 0, sumMs: 0 } as const;
 

@@ -70,6 +70,8 @@ export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
   readonly #clusterShares = new ClusterShares();
+  /** A share that one cluster has alone, while it is read. */
+  readonly #undivided = new Map<string, NodeShare>();
   /** By service, its clusters as of the last call of `take`. */
   #services = new Map<string, FollowedService>();
   /** What the services were found by; undefined: a cluster has come since. */
@@ -197,7 +199,6 @@ export class NodeSignals {
         demands: [],
         summaries: [],
         lastRps: before.get(service)?.lastRps ?? 0,
-        undivided: new Map(),
       };
       this.#services.set(service, known);
       const demand = { cluster, demand: 0, highDemand: 0 };
@@ -223,9 +224,10 @@ export class NodeSignals {
     const followed = this.#services.get(service);
     const [only] = followed?.clusters ?? [];
     if (followed === undefined || only === undefined) return noShares;
-    const { demands, undivided } = followed;
+    const { demands } = followed;
     if (demands.length > 1) return this.#clusterShares.divide(service, share, demands);
-    return undivided.set(only.cluster, share);
+    this.#undivided.clear();
+    return this.#undivided.set(only.cluster, share);
   }
 
   /** Assigns a listener's controller to the service of the same name, or to the only service. */
@@ -301,8 +303,6 @@ interface FollowedService {
   readonly summaries: ClusterSummary[];
   /** 0: unknown. */
   lastRps: number;
-  /** A share that one cluster has alone. */
-  readonly undivided: Map<string, NodeShare>;
 }
 
 interface FollowedCluster {

@@ -65,6 +65,22 @@ export function readMetric(reader: FieldReader): RawMetric {
   return reader.tryPart(readPlain) ?? readAny(reader);
 }
 
+/** The least and the median: a cluster has ten quantiles, and nobody asks for the others. */
+export const statisticQuantiles = { min: 0, median: 0.5 } as const;
+
+/** As `readMetric`, of quantiles those of `statisticQuantiles` and what is written unusually. */
+export function readStatistic(reader: FieldReader): RawMetric {
+  return reader.tryPart(readPlain) ?? readAny(reader, passUnwantedQuantile);
+}
+
+function passUnwantedQuantile(bytes: Buffer, start: number, end: number): true | undefined {
+  if (!isPlainQuantile(bytes, start, end)) return undefined;
+  const at = bytes.readDoubleLE(start + 1);
+  return at === statisticQuantiles.min || at === statisticQuantiles.median ? undefined : true;
+}
+
+type PassQuantile = typeof passUnwantedQuantile;
+
 /** A number and a time, as nearly all metrics are; undefined for any other metric. */
 function readPlain(bytes: Buffer, start: number, end: number): RawMetric | undefined {
   const tag = bytes[start];
@@ -99,7 +115,7 @@ function plainTimeOf(bytes: Buffer, start: number, end: number): number | undefi
   return timeMs;
 }
 
-function readAny(reader: FieldReader): RawMetric {
+function readAny(reader: FieldReader, pass?: PassQuantile): RawMetric {
   let labels: RawLabel[] | undefined;
   let gauge: number | undefined;
   let counter: number | undefined;
@@ -112,7 +128,7 @@ function readAny(reader: FieldReader): RawMetric {
     if (tag === metric.timestamp) timestampMs = reader.whole();
     else if (tag === metric.gauge) gauge = readValue(reader);
     else if (tag === metric.counter) counter = readValue(reader);
-    else if (tag === metric.summary) summary = readSummary(reader);
+    else if (tag === metric.summary) summary = readSummary(reader, pass);
     else if (tag === metric.histogram) histogram = readHistogram(reader);
     else if (tag === metric.label) {
       labels ??= [];
@@ -145,14 +161,16 @@ function readValue(reader: FieldReader): number {
   return value;
 }
 
-function readSummary(reader: FieldReader): RawSummary {
+function readSummary(reader: FieldReader, pass: PassQuantile | undefined): RawSummary {
   let count = 0;
   let sum = 0;
   const quantiles: RawSummary["quantiles"][number][] = [];
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === totals.part) quantiles.push(readQuantile(reader));
-    else if (reader.tag === totals.count) count = reader.whole();
+    if (reader.tag === totals.part) {
+      const isPassed = pass !== undefined && reader.tryPart(pass) !== undefined;
+      if (!isPassed) quantiles.push(readQuantile(reader));
+    } else if (reader.tag === totals.count) count = reader.whole();
     else if (reader.tag === totals.sum) sum = reader.double();
     else reader.skip();
   }
@@ -164,15 +182,19 @@ function readQuantile(reader: FieldReader): RawSummary["quantiles"][number] {
   return reader.tryPart(readPlainQuantile) ?? readAnyQuantile(reader);
 }
 
-/** Both of its numbers, in their order. */
 function readPlainQuantile(bytes: Buffer, start: number, end: number) {
+  if (!isPlainQuantile(bytes, start, end)) return undefined;
+  return { at: bytes.readDoubleLE(start + 1), value: bytes.readDoubleLE(start + 1 + valueBytes) };
+}
+
+/** Both of its numbers, in their order. */
+function isPlainQuantile(bytes: Buffer, start: number, end: number): boolean {
   const middle = start + valueBytes;
-  const isPlain =
+  return (
     end - middle === valueBytes &&
     bytes[start] === quantileTags.at &&
-    bytes[middle] === quantileTags.value;
-  if (!isPlain) return undefined;
-  return { at: bytes.readDoubleLE(start + 1), value: bytes.readDoubleLE(middle + 1) };
+    bytes[middle] === quantileTags.value
+  );
 }
 
 function readAnyQuantile(reader: FieldReader): RawSummary["quantiles"][number] {

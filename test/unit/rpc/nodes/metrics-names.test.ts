@@ -67,6 +67,21 @@ describe("NameTable", () => {
     expect(table.keptCount).toBeLessThan(most);
   });
 
+  it("finds what names mean in any order, also when they begin anew in between", () => {
+    const { find, table } = tableOf(".upstream_rq_time", ".upstream_rq_active");
+    const padding = "n".repeat(900);
+    let isAnew = false;
+    for (let i = 0; i < 60_000; i += 1) {
+      // The same few names in changing order, and many that come once.
+      const name = i % 3 === 0 ? `${i}${padding}` : `cluster.${(i * i) % 17}`;
+      const end = i % 5 < 2 ? ".upstream_rq_time" : ".upstream_rq_active";
+      const before = table.keptCount;
+      expect(find(`${name}${end}`)).toBe(end);
+      isAnew ||= table.keptCount < before;
+    }
+    expect(isAnew).toBe(true);
+  });
+
   it("reads no name that is longer than those of clusters are", () => {
     const { find, table, read } = tableOf(".upstream_rq_time");
     const longest = ".upstream_rq_time".padStart(nameBytesMax, "n");

@@ -8,6 +8,7 @@ import {
   NodeRegistry,
   nodesMax,
   problemsOf,
+  reportsPerTurn,
   settlingMs,
   takeoversMax,
   takeoverWindowMs,
@@ -82,6 +83,31 @@ describe("NodeRegistry", () => {
     const none = { serviceOf: () => undefined, clustersOf: () => [], contested: new Map() };
     registry.takeReports(none, () => false);
     expect(fill(10)).toBe(shortCount);
+  });
+
+  it("takes the reports of a large fleet in turns, each of one Envoy more at most", () => {
+    const clusters = {
+      serviceOf: (name: string) => name,
+      clustersOf: () => [],
+      contested: new Map(),
+    };
+    const clusterCount = 20;
+    for (let i = 0; i < 200; i += 1) {
+      const { signals } = meet(`edge-${i}`);
+      for (let k = 0; k < clusterCount; k += 1) {
+        const cluster = `service-${k}`;
+        signals.addMetrics([{ kind: "inFlight", cluster, value: i, stampMs: 0 }], nowMs);
+      }
+    }
+    const turns = registry.takeReportsInTurns(clusters, () => true);
+    let turnCount = 1;
+    let last = turns.next();
+    for (; last.done !== true; last = turns.next()) turnCount += 1;
+    expect(turnCount).toBeGreaterThanOrEqual(
+      (200 * clusterCount) / (reportsPerTurn + clusterCount),
+    );
+    expect(last.value).toHaveLength(200 * clusterCount);
+    expect(last.value.at(-1)).toMatchObject({ nodeId: "edge-199", inFlight: 199 });
   });
 
   it("forgets who was silent for long, but for those that have a stream", () => {

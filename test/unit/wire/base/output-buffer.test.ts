@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { OutputBuffer } from "../../../../src/wire/base/output-buffer.js";
+import { OutputBuffer, OutputSlabs } from "../../../../src/wire/base/output-buffer.js";
 
 function hexOf(output: OutputBuffer): string {
   return output.take().toString("hex");
@@ -76,5 +76,35 @@ describe("OutputBuffer", () => {
     expect(() => output.patchBits(4, 1)).toThrow("assertion failed");
     expect(() => output.truncate(5)).toThrow("assertion failed");
     expect(() => output.truncate(-1)).toThrow("assertion failed");
+  });
+
+  it("writes into memory that other connections share, and never where they have written", () => {
+    const slabs = new OutputSlabs();
+    const outputs = Array.from({ length: 40 }, () => new OutputBuffer(slabs));
+    const taken: { readonly bytes: Buffer; readonly copy: string }[] = [];
+    for (let i = 0; i < 4_000; i += 1) {
+      const output = outputs[i % outputs.length] ?? new OutputBuffer(slabs);
+      output.bytes(Buffer.alloc((i * 37) % 900, i));
+      output.uint32(i);
+      // Some of them write for several turns before their bytes are taken.
+      if (i % 7 === 0) continue;
+      const bytes = output.take();
+      taken.push({ bytes, copy: bytes.toString("hex") });
+    }
+    for (const { bytes, copy } of taken) expect(bytes.toString("hex")).toBe(copy);
+    const byteCount = taken.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    const memory = new Set(taken.map(({ bytes }) => bytes.buffer));
+    const memoryBytes = [...memory].reduce((sum, { byteLength }) => sum + byteLength, 0);
+    expect(memoryBytes).toBeLessThan(2 * byteCount);
+  });
+
+  it("keeps no memory of connections that have nothing to write", () => {
+    const slabs = new OutputSlabs();
+    const used = Array.from({ length: 1_000 }, (_, i) => {
+      const output = new OutputBuffer(slabs);
+      output.uint32(i);
+      return output.take().buffer;
+    });
+    expect(new Set(used).size).toBeLessThan(10);
   });
 });

@@ -4,6 +4,8 @@ import {
   isOneMessage,
   MessageReader,
   messageLength,
+  SpareBuffers,
+  sparesBytesMax,
   writeMessageHead,
 } from "../../../../src/wire/grpc/grpc-message.js";
 import { messageBytesMax } from "../../../../src/wire/grpc/service.js";
@@ -83,6 +85,44 @@ describe("MessageReader", () => {
     const reader = new MessageReader(messageBytesMax);
     reader.feed(Buffer.from([2, 0, 0, 0, 0]));
     expect(reader.read()).toBe("malformed");
+  });
+});
+
+describe("SpareBuffers", () => {
+  const text = "a".repeat(60_000);
+
+  function readOne(spares: SpareBuffers): { readonly memory: unknown; readonly close: () => void } {
+    const reader = new MessageReader(messageBytesMax, spares);
+    const bytes = framed(text);
+    for (let at = 0; at < bytes.length; at += 16_384) reader.feed(bytes.subarray(at, at + 16_384));
+    expect(readAll(reader)).toEqual([text]);
+    return { memory: reader.message.buffer, close: () => reader.close() };
+  }
+
+  it("serves one message after the other, and never two at a time", () => {
+    const spares = new SpareBuffers();
+    const first = readOne(spares);
+    const second = readOne(spares);
+    expect(second.memory).not.toBe(first.memory);
+    first.close();
+    expect(readOne(spares).memory).toBe(first.memory);
+    second.close();
+    second.close();
+    expect(readOne(spares).memory).toBe(second.memory);
+    expect(readOne(spares).memory).not.toBe(second.memory);
+  });
+
+  it("keeps so many bytes at most, those in use among them", () => {
+    const spares = new SpareBuffers();
+    const countMax = sparesBytesMax / 65_536;
+    const open = Array.from({ length: countMax + 10 }, () => readOne(spares));
+    for (const { close } of open) close();
+    // Who holds what there is, with a byte of a message each, gets nothing more.
+    const held = Array.from({ length: countMax }, () => spares.take(1));
+    expect(held).not.toContain(undefined);
+    expect(spares.take(1)).toBeUndefined();
+    spares.giveBack(new Uint8Array(65_536));
+    expect(spares.take(1)).toBeUndefined();
   });
 });
 
