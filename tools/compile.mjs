@@ -105,7 +105,7 @@ function startsOf(outputs) {
   const commands = imports.filter(({ kind }) => kind === "dynamic-import");
   const service = ["src/cli/serve.ts", "src/app/service-process.ts", "src/app/base/logger.ts"];
   return [
-    ...commands.map(({ path }) => ({ entries: [...main, path], weight: 1 })),
+    ...commands.map(({ path }) => ({ entries: [...main, path], weight: 2 })),
     { entries: [...main, ...service.map(outputOf)], weight: 20 },
     { entries: [outputOf("src/app/policy/policy-worker.ts")], weight: 20 },
     { entries: [outputOf("src/app/operator/policy-trial-worker.ts")], weight: 1 },

@@ -11,10 +11,10 @@ import { build } from "esbuild";
 const fileMs = 0.5;
 
 /**
- * CPU of loading modules of Node that not every start loads, in milliseconds. What they load
+ * CPU of loading modules of Node that most commands do without, in milliseconds. What they load
  * themselves is in it.
  */
-const builtinMs = { crypto: 5, http: 3, http2: 7, https: 5, net: 1.5, tls: 4.5, worker_threads: 1 };
+const builtinMs = { http: 3, http2: 7, https: 5, tls: 4.5 };
 
 /** CPU of evaluating a byte of generated descriptors of messages, in milliseconds. */
 const descriptorByteMs = 5e-4;

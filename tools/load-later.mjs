@@ -34,8 +34,10 @@ export const loadLaterPlugin = {
       }));
     }
     for (const [name, modules] of Object.entries(unusedModules)) {
-      bundler.onResolve({ filter: new RegExp(`^(?:${modules.join("|")})$`) }, ({ path, importer }) =>
-        importer.includes(`/node_modules/${name}/`) ? { path, namespace: "unused" } : undefined,
+      bundler.onResolve(
+        { filter: new RegExp(`^(?:${modules.join("|")})$`) },
+        ({ path, importer }) =>
+          importer.includes(`/node_modules/${name}/`) ? { path, namespace: "unused" } : undefined,
       );
     }
     bundler.onLoad({ filter: /.*/, namespace: "unused" }, () => ({ contents: "" }));

@@ -78,6 +78,7 @@ export async function play(parts: Play): Promise<number> {
   const app = await startHeadgate(parts, { ...ports, policyPath });
   const { grpcAddress } = app;
   assert(grpcAddress.kind === "tcp", "the demo's gRPC listens on a port");
+  assert(app.httpAddress !== undefined, "the demo has an HTTP port");
   const envoyPorts = {
     envoy: ports.envoyPort,
     upstream: upstream.port,

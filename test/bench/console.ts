@@ -159,7 +159,7 @@ async function measureConsoles(seconds: number): Promise<ReadonlyMap<string, num
     const { app, port } = await startAdminApp(stage, policy, {
       HEADGATE_ADMIN_CALLS_PER_SECOND: "1000",
     });
-    const httpPort = String(app.httpAddress.port);
+    const httpPort = String(app.httpAddress?.port);
     startClients(stage, ["decide", httpPort, String(decisionsPerSecond), String(ruleCount)]);
     const kinds = ["nobody", ...onlookers.map(({ kind }) => kind)];
     const figures = new Map(kinds.map((kind): [string, number[]] => [kind, []]));

@@ -53,6 +53,7 @@ export async function measureMemories(
   const own = [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "127.0.0.1:0"];
   const keys = ["--new-keys-per-second-max", "1000000000", "--memory-keys-max", "2000000"];
   const loaded = [...serve, ...ports, "--grpc-port", String(loadedPort), ...keys];
+  const sidecar = [...serve, "--preset", "sidecar", "--grpc-port", "0", "--log-format", "json"];
   const processes: readonly Held[] = [
     { name: bareNode, args: ["-e", "setInterval(() => {}, 1e9)"] },
     {
@@ -67,8 +68,8 @@ export async function measureMemories(
       isMore: true,
     },
     {
-      name: "serve, 100 rules, no admin API",
-      args: [...serve, ...ports, "--grpc-port", "0", "--admin-addr", "", "--policy", few],
+      name: "serve --preset sidecar, 100 rules",
+      args: [...sidecar, "--policy", few],
       targetMost: 55,
     },
     {

@@ -267,7 +267,7 @@ beforeAll(async () => {
   await writeFile(access, `operator * token-sha256:${sha256(wordOf(rootToken))} root\n${own}\n`);
   const env = { HEADGATE_ADMIN_ACCESS: access, HEADGATE_ADMIN_CALLS_PER_SECOND: "10000" };
   const { app, port: adminPort } = await startAdminApp(stage, policy, env);
-  [port, httpPort] = [adminPort, app.httpAddress.port];
+  [port, httpPort] = [adminPort, app.httpAddress?.port ?? 0];
   const { limits, fleet, quotas } = adminClients(port, { token: wordOf(rootToken) });
   for (const [domain, name, id] of [
     ["mine", "own", "own-override"],

@@ -41,7 +41,7 @@ describe("a console that reads nothing", () => {
         entries: [{ key: "user", value: `${call} ${i} `.padEnd(valueChars, "x") }],
       }));
       const body = JSON.stringify({ domain: "shop", descriptors });
-      const answer = await http.send({ port: app.httpAddress.port, path: "/json", body });
+      const answer = await http.send({ port: app.httpAddress?.port ?? 0, path: "/json", body });
       return answer.status;
     };
     const end = new AbortController();
@@ -110,7 +110,7 @@ describe("a console that reads nothing", () => {
     stage.atEnd(() => http.close());
     const descriptors = [{ entries: [{ key: "user", value: "ann" }] }];
     const body = JSON.stringify({ domain: "shop", descriptors });
-    const decided = await http.send({ port: app.httpAddress.port, path: "/json", body });
+    const decided = await http.send({ port: app.httpAddress?.port ?? 0, path: "/json", body });
     expect(decided.status).toBe(200);
     const { fleet } = adminClients(port, { token: otherToken });
     expect((await fleet.getHistory({})).replicas).toHaveLength(1);

@@ -144,7 +144,7 @@ describe("the control port", () => {
     const started = await start({ HEADGATE_CONTROL_ADDR: `127.0.0.1:${taken}` });
     expect(started.app.controlAddress).toBeUndefined();
     expect(started.events).toContainEqual({ event: "controlPortFailed" });
-    const { status } = await fetch(`http://127.0.0.1:${started.app.httpAddress.port}/readyz`);
+    const { status } = await fetch(`http://127.0.0.1:${started.app.httpAddress?.port}/readyz`);
     expect(status).toBe(200);
     const unwanted = await start({ HEADGATE_CONTROL_ADDR: "" });
     expect(unwanted.app.controlAddress).toBeUndefined();

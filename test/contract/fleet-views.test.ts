@@ -69,7 +69,7 @@ async function startFleet(
 async function ask(app: AdminApp | undefined, user: string): Promise<void> {
   const descriptors = [{ entries: [{ key: "user", value: user }] }];
   const body = JSON.stringify({ domain: "shop", descriptors });
-  const url = `http://127.0.0.1:${app?.app.httpAddress.port}/json`;
+  const url = `http://127.0.0.1:${app?.app.httpAddress?.port}/json`;
   await (await fetch(url, { method: "POST", body })).text();
 }
 

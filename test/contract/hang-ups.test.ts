@@ -232,7 +232,7 @@ it.each(rows)("a caller who hangs up is no fault of ours: $stream", async (row) 
   const port = portOf(started, row);
   const descriptors = [{ entries: [{ key: "tenant", value: "a" }] }];
   const body = JSON.stringify({ domain: "edge", descriptors });
-  const url = `http://127.0.0.1:${started.app.httpAddress.port}/json`;
+  const url = `http://127.0.0.1:${started.app.httpAddress?.port}/json`;
   // What the stream is to say next finds nobody.
   const decide = async (): Promise<void> => void (await fetch(url, { method: "POST", body }));
   for (const way of ways) {

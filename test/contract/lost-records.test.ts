@@ -260,7 +260,7 @@ describe("replicas whose Redis comes back empty", () => {
   const isDenied = async ({ app }: AdminApp, user: string): Promise<boolean> => {
     const descriptors = [{ entries: [{ key: "user", value: user }] }];
     const body = JSON.stringify({ domain: "edge", descriptors });
-    const url = `http://127.0.0.1:${app.httpAddress.port}/json`;
+    const url = `http://127.0.0.1:${app.httpAddress?.port}/json`;
     return (await fetch(url, { method: "POST", body })).status === 429;
   };
 

@@ -60,6 +60,8 @@ const languagesOfMarks: Readonly<Record<string, string>> = {
   client: "ts",
   // test/contract/client/adapters-guide.test.ts
   "client-adapter": "ts",
+  // test/e2e/sidecar.test.ts
+  sidecar: "yaml",
   // test/e2e/doctor.test.ts
   doctor: "console",
   // test/contract/admin-docs.test.ts

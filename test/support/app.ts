@@ -33,7 +33,7 @@ export async function startTestApp(stage: Stage, policy: string, env: Env = {}):
   stage.atEnd(() => app.close(0));
   if (app.grpcAddress.kind !== "tcp") throw new Error("the test asked for a port");
   const metrics = async (): Promise<string> =>
-    (await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`)).text();
+    (await fetch(`http://127.0.0.1:${app.httpAddress?.port}/metrics`)).text();
   return {
     app,
     grpcPort: app.grpcAddress.port,

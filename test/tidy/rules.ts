@@ -134,7 +134,8 @@ export const importRows: readonly ImportRow[] = [
       "npm:@bufbuild/protobuf",
       // Commands talk to the admin port, and print their own explanations as it does.
       "npm:@connectrpc/*",
-      "src/rpc/admin/explain-method.ts",
+      "src/rpc/admin/connect-errors.ts",
+      "src/rpc/admin/explain/explain-request.ts",
     ],
   },
   // A thread of the page: what the simulator decides with, and nothing of the page.

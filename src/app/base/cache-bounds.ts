@@ -16,20 +16,22 @@ export interface CacheBounds {
   readonly quotaBucketsBytesMax: number;
 }
 
-/** More is of no use: a policy that needs it asks a store that takes longer than to match again. */
-const cacheBytesMax = 134_217_728;
-
 /**
  * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths,
  * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
  *
+ * @param cacheBytesMax the most of one cache. More than the default of the setting is of no use: a
+ *   policy that needs it asks a store that takes longer than to match again
  * @param heapBytesMax what the heap may have. Default: what V8 says
  */
-export function cacheBounds(heapBytesMax = getHeapStatistics().heap_size_limit): CacheBounds {
+export function cacheBounds(
+  { cacheBytesMax }: { readonly cacheBytesMax: number },
+  heapBytesMax = getHeapStatistics().heap_size_limit,
+): CacheBounds {
   return {
     keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
     requestCacheBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
-    frequentKeysBytesMax: Math.floor(heapBytesMax / 16),
+    frequentKeysBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
     nodesBytesMax: Math.floor(heapBytesMax / 4),
     quotaBucketsBytesMax: Math.floor(heapBytesMax / 8),

@@ -5,6 +5,7 @@ import type { ListenText } from "../options/address-option.js";
 import { ignoredNotices } from "../options/ignored-options.js";
 import { optionFlag } from "../options/option.js";
 import { type OptionName, type OptionValues, optionNames, optionRow } from "../options/options.js";
+import { presetOptionRows, presets } from "../options/presets.js";
 import { parseTimings, type Timings, testTimingsName } from "../options/test-timings.js";
 import { type AdminChoice, type AdminValues, chooseAdmin } from "./admin-choice.js";
 import { chooseControl } from "./control-choice.js";
@@ -103,14 +104,15 @@ interface ConfigSources {
 export const secretFileBytesMax = 65_536;
 
 /**
- * Reads all settings: flags, then environment, then defaults. Reports every problem at once, and no
- * problem echoes a value.
+ * Reads all settings: flags, then environment, then the preset, then defaults. Reports every
+ * problem at once, and no problem echoes a value.
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const problems: string[] = [];
   const values: Partial<Record<OptionName, unknown>> = {};
+  const preset = presetOf(sources);
   for (const name of optionNames) {
-    const parsed = readOption(name, sources);
+    const parsed = readOption(name, sources, preset);
     if (parsed.kind === "problem") problems.push(parsed.message);
     else values[name] = parsed.value;
   }
@@ -120,24 +122,36 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return combine(values as OptionValues, sources);
 }
 
+/** What the named preset sets; nothing where it is not known, which its own row reports. */
+function presetOf({ flags, env }: ConfigSources): Readonly<Record<string, string>> {
+  const row = presetOptionRows.preset;
+  const parsed = row.parse(flags.preset ?? env[row.env] ?? row.defaultValue);
+  return parsed.kind === "value" ? presets[parsed.value] : {};
+}
+
 type ReadOption =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "problem"; readonly message: string };
 
-function readOption(name: OptionName, { flags, env }: ConfigSources): ReadOption {
+function readOption(
+  name: OptionName,
+  { flags, env }: ConfigSources,
+  preset: Readonly<Record<string, string>>,
+): ReadOption {
   const row = optionRow(name);
   const flag = flags[name];
   if (flag !== undefined) {
     const parsed = row.parse(flag);
     return parsed.kind === "value" ? parsed : problem(`--${optionFlag(row)} ${parsed.message}`);
   }
-  const text = env[row.env];
+  const own = env[row.env];
   const fileName = `${row.env}_FILE`;
   const path = row.isSecret ? env[fileName] : undefined;
   if (path !== undefined && path !== "") {
-    if (text !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
+    if (own !== undefined) return problem(`${row.env} and ${fileName} are both set; remove one`);
     return readSecret(path, fileName);
   }
+  const text = own ?? preset[row.env];
   if (text === undefined) return { kind: "value", value: row.defaultValue };
   const parsed = row.parse(text);
   return parsed.kind === "value" ? parsed : problem(`${row.env} ${parsed.message}`);

@@ -37,7 +37,9 @@ export function checkOpenPorts(
     ...(respAddress === undefined || respPassword !== undefined || isLoopbackHost(respAddress.host)
       ? []
       : ["HEADGATE_RESP_ADDR"]),
-    ...(values.httpJson && !isLoopbackHost(values.host) ? ["HOST (POST /json)"] : []),
+    ...(values.httpJson && values.host !== "" && !isLoopbackHost(values.host)
+      ? ["HOST (POST /json)"]
+      : []),
   ];
   if (open.length === 0) return undefined;
   const names = inWords(open);

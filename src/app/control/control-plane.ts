@@ -50,7 +50,7 @@ export async function openControlPlane(
     quotas: { quotas, onIgnored: (cause) => quotas.noteIgnored(cause) },
     ...(nodeRules === undefined ? {} : { nodeRules }),
     identityPercentMax,
-    nodesBytesMax: cacheBounds().nodesBytesMax,
+    nodesBytesMax: cacheBounds(config).nodesBytesMax,
     onRefused: createRefusalReport(runtime),
   });
   metrics.add(controlMetrics({ plane, nowMs: () => clock.monotonicMs(), quotas }));
@@ -84,7 +84,7 @@ function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegi
     switches: switchesOf(config),
     digest: sha256,
     identityPercentMax: config.identityPercentMax,
-    bucketsBytesMax: cacheBounds().quotaBucketsBytesMax,
+    bucketsBytesMax: cacheBounds(config).quotaBucketsBytesMax,
     onEvent: (event) => logQuotas(event, logger),
   });
 }

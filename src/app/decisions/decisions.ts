@@ -51,7 +51,7 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   const stack = new OpenStack();
   const counters = new DecisionCounters();
   const pressure = createPressure(runtime, parts);
-  const seen = new DecisionSampler({ ...runtime, ...cacheBounds() });
+  const seen = new DecisionSampler({ ...runtime, ...cacheBounds(config) });
   const isBusy = (): boolean => decider.isDegraded || decider.overloadCause !== undefined;
   const shadow = stack.keep(createShadow(runtime, parts, isBusy));
   const refusalLog = createRefusalLog(config, logger);
@@ -71,7 +71,7 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
     switches: switchesOf(config),
     nearLimitRatio: config.nearLimitRatio,
     digest: sha256,
-    keyRecordsBytesMax: cacheBounds().keyRecordsBytesMax,
+    keyRecordsBytesMax: cacheBounds(config).keyRecordsBytesMax,
     replicaCount: fleet.replicaCount,
     regions: lender,
     observers: [shadowObserver(shadow), seen],
@@ -115,7 +115,7 @@ function createPressure({ config }: Runtime, { opened }: DecisionsParts): Pressu
   const { loopDelayMsMax, requestsInFlightMax } = config;
   // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
   const asksStoreWhenLate = !opened.coordination.isShared;
-  const { requestsInFlightBytesMax } = cacheBounds();
+  const { requestsInFlightBytesMax } = cacheBounds(config);
   return new Pressure({
     loopDelayMsMax,
     requestsInFlightMax,

@@ -16,6 +16,7 @@ import {
   wholeNumberOption,
 } from "./option.js";
 import { otlpOptionRows } from "./otlp-options.js";
+import { presetOptionRows } from "./presets.js";
 import { redisOptionRows } from "./redis-options.js";
 import { regionOptionRows } from "./region-options.js";
 import { debugOptionRows, statsOptionRows } from "./stats-options.js";
@@ -112,7 +113,7 @@ const listeningRows = {
     env: "HOST",
     valueName: "ADDRESS",
     defaultValue: "0.0.0.0",
-    docs: "The address of the HTTP port: `/json`, health and metrics.",
+    docs: "The address of the HTTP port: `/json`, health and metrics. Empty: no HTTP port.",
   }),
   port: wholeNumberOption({
     env: "PORT",
@@ -270,6 +271,14 @@ const overloadRows = {
       "heap. Above it, limits answer with on_store_failure until half of them are " +
       "answered.",
   }),
+  cacheBytesMax: wholeNumberOption({
+    env: "HEADGATE_CACHE_BYTES_MAX",
+    range: [1_048_576, 1_073_741_824],
+    defaultValue: 134_217_728,
+    docs:
+      "The most bytes of each of three caches: requests that were seen, what is known of their " +
+      "keys, and frequent keys. Each also has at most an eighth or a sixteenth of the heap.",
+  }),
   memoryBytesMax: wholeNumberOption({
     env: "HEADGATE_MEMORY_BYTES_MAX",
     range: [0, Number.MAX_SAFE_INTEGER],
@@ -365,10 +374,12 @@ const waitingRoomRows = {
 const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
 
 /**
- * Every setting of the process. Flags win over the environment, which wins over the defaults here.
+ * Every setting of the process. Flags win over the environment, which wins over the preset,
+ * which wins over the defaults here.
  * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
  */
 const optionRows = {
+  ...presetOptionRows,
   ...policyRows,
   ...xdsOptionRows,
   ...listeningRows,
@@ -396,6 +407,7 @@ export type OptionValues = {
 /** The names of all rows, by where they stand in help and documentation, in its order. */
 export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Map(
   Object.entries({
+    Preset: presetOptionRows,
     Policy: policyRows,
     "Control plane": xdsOptionRows,
     Listening: listeningRows,

@@ -39,7 +39,8 @@ import { openRespPort } from "./resp-port.js";
 /** Where decisions are asked for. */
 export interface DecisionAddresses {
   readonly grpcAddress: GrpcAddress;
-  readonly httpAddress: ListenAddress;
+  /** Undefined with an empty HOST. */
+  readonly httpAddress: ListenAddress | undefined;
   /** Undefined without HEADGATE_RESP_ADDR. */
   readonly respAddress: ListenAddress | undefined;
 }
@@ -88,20 +89,13 @@ export function openDecisionPorts(
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
     const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
     if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
-    const httpServer = createHttpServer(http);
-    boundHttpByAddress(httpServer, {
-      perAddressMax: httpPerAddressMax,
-      onRefused: refusedAt("http"),
-    });
-    const httpAddress = await listen(httpServer, {
-      host: config.host,
-      port: config.port,
-      hostSetting: "HOST",
-      portSetting: "PORT",
-      connectionsMax: httpConnectionsMax,
-    });
+    const httpPort = await openHttp(runtime, http);
     return {
-      addresses: { grpcAddress: grpc.address, httpAddress, respAddress: resp?.address },
+      addresses: {
+        grpcAddress: grpc.address,
+        httpAddress: httpPort?.address,
+        respAddress: resp?.address,
+      },
       announceClose: async () => {
         grpc.close();
         resp?.stopAccepting();
@@ -114,7 +108,7 @@ export function openDecisionPorts(
         const cancelCut = clock.schedule(graceMs, () => parts.budgets.budgets.cut());
         const ended = await Promise.all([
           transport.close(graceMs),
-          closeHttp(httpServer, { clock, graceMs }),
+          httpPort === undefined || closeHttp(httpPort.server, { clock, graceMs }),
           resp?.close(graceMs) ?? true,
         ]);
         cancelCut();
@@ -122,6 +116,21 @@ export function openDecisionPorts(
       },
     };
   });
+}
+
+/** Undefined with an empty HOST. */
+async function openHttp({ config, refusedAt }: Runtime, parts: HttpParts) {
+  if (config.host === "") return undefined;
+  const server = createHttpServer(parts);
+  boundHttpByAddress(server, { perAddressMax: httpPerAddressMax, onRefused: refusedAt("http") });
+  const address = await listen(server, {
+    host: config.host,
+    port: config.port,
+    hostSetting: "HOST",
+    portSetting: "PORT",
+    connectionsMax: httpConnectionsMax,
+  });
+  return { server, address };
 }
 
 /** What the gRPC port serves. */
@@ -151,7 +160,7 @@ function createTransport(
     counters,
     extras: http.extras,
     tracer: tracing?.tracer,
-    requestCache: { keptBytesMax: cacheBounds().requestCacheBytesMax },
+    requestCache: { keptBytesMax: cacheBounds(config).requestCacheBytesMax },
     isShadow: switchesOf(config).isShadow,
     admission,
     codec: new ExtProcCodec(admission),

@@ -1,4 +1,5 @@
 import { many } from "../../core/base/many.js";
+import type { Plain } from "../../core/base/plain-message.js";
 import { formatAmount } from "../../core/budgets/amount-text.js";
 import type {
   BudgetExplanation,
@@ -10,7 +11,6 @@ import type {
   RequestMarks,
   UsageExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { Plain } from "../../rpc/admin/messages.js";
 import { drawBar, drawSplitBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/drawing.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";
@@ -238,7 +238,9 @@ function stateBranch(state: Plain<KeyState>, { style }: Drawing): Branch {
   const bar = drawBar(burst === 0 ? 1 : usedHits / burst, barColumns);
   const below: Branch[] = [
     {
-      text: `${bar}  ${usedText(usedHits)} of ${countText(burst)} used, ${countText(remainingHits)} left`,
+      text:
+        `${bar}  ${usedText(usedHits)} of ${countText(burst)} used, ` +
+        `${countText(remainingHits)} left`,
       paint: remainingHits === 0n ? style.bad : style.good,
     },
     { text: whenText(state, "the call") },

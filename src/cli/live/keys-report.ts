@@ -1,4 +1,5 @@
 import { many } from "../../core/base/many.js";
+import type { Plain } from "../../core/base/plain-message.js";
 import type {
   GetKeyResponse,
   KeyState,
@@ -6,7 +7,6 @@ import type {
   ListOverridesResponse,
   Override,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
-import type { Plain } from "../../rpc/admin/messages.js";
 import { drawBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/drawing.js";
 import {

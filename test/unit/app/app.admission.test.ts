@@ -51,7 +51,7 @@ describe("startApp()", () => {
     second.send(requestHeaders(fields));
     const [refusal] = await second.answered(1);
     expect(refusal?.response).toMatchObject({ case: "immediateResponse" });
-    const page = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
+    const page = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/metrics`);
     const text = await page.text();
     expect(text).toContain('headgate_admission_inflight{service="orders",key=""} 1');
     expect(text).toContain('headgate_admission_inflight_max{service="orders",key=""} 1');

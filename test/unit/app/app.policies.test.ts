@@ -43,8 +43,8 @@ async function start(env: Readonly<Record<string, string>>): Promise<App> {
 }
 
 async function statusOf(at: string): Promise<number> {
-  if (app === undefined || app.httpAddress.kind !== "tcp") throw new Error("no HTTP port");
-  return (await fetch(`http://127.0.0.1:${app.httpAddress.port}${at}`)).status;
+  if (app === undefined || app.httpAddress?.kind !== "tcp") throw new Error("no HTTP port");
+  return (await fetch(`http://127.0.0.1:${app.httpAddress?.port}${at}`)).status;
 }
 
 async function outcome(): Promise<string> {

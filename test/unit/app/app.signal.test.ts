@@ -101,7 +101,7 @@ class SignalRig {
   }
 
   async metric(series: string): Promise<number | undefined> {
-    const page = await fetch(`http://127.0.0.1:${this.#app.httpAddress.port}/metrics`);
+    const page = await fetch(`http://127.0.0.1:${this.#app.httpAddress?.port}/metrics`);
     const line = (await page.text()).split("\n").find((one) => one.startsWith(`${series} `));
     return line === undefined ? undefined : Number(line.slice(series.length));
   }

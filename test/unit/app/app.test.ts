@@ -59,7 +59,7 @@ describe("startApp()", () => {
     const app = await start({}, { parts: {} });
     const question = { descriptors: [["user=a"]] };
     expect(await client(app).ask(question)).toMatchObject({ kind: "decided", isDenied: false });
-    const answer = await fetch(`http://127.0.0.1:${app.httpAddress.port}/json`, {
+    const answer = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/json`, {
       method: "POST",
       body: JSON.stringify({
         domain: "edge",
@@ -74,7 +74,7 @@ describe("startApp()", () => {
     const first = app.close();
     expect(app.close()).toBe(first);
     expect(await first).toBe(true);
-    const url = `http://127.0.0.1:${app.httpAddress.port}/livez`;
+    const url = `http://127.0.0.1:${app.httpAddress?.port}/livez`;
     await expect(fetch(url)).rejects.toBeInstanceOf(Error);
     expect(await client(app).ask({ descriptors: [["user=a"]], timeoutMs: 300 })).toMatchObject({
       kind: "failed",
@@ -144,9 +144,9 @@ describe("startApp()", () => {
     // Port 9 is discard: nothing listens there.
     const app = await start({ REDIS_URL: "127.0.0.1:9" });
     expect(await client(app).ask({ descriptors: [["user=a"]] })).toMatchObject({ kind: "decided" });
-    const ready = await fetch(`http://127.0.0.1:${app.httpAddress.port}/readyz`);
+    const ready = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/readyz`);
     expect(ready.status).toBe(200);
-    const metrics = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
+    const metrics = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/metrics`);
     expect(await metrics.text()).toContain(
       'headgate_fallback_decisions_total{mode="local",error="STORE_UNAVAILABLE"} 1',
     );

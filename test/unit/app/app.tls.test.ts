@@ -91,7 +91,7 @@ function failing(caller: RlsClient): Promise<RlsAnswer> {
 }
 
 async function metric(app: App, name: string): Promise<number> {
-  const answer = await fetch(`http://127.0.0.1:${app.httpAddress.port}/metrics`);
+  const answer = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/metrics`);
   const line = (await answer.text()).split("\n").find((one) => one.startsWith(`${name} `));
   return Number(line?.split(" ")[1]);
 }
@@ -102,7 +102,7 @@ describe("startApp() with TLS", () => {
   it("decides for clients that trust its certificate, and serves HTTP in plaintext", async () => {
     const app = await start(files.env);
     expect(outcomeOf(await call(app, secure()).ask(question))).toBe("OK");
-    const url = `http://127.0.0.1:${app.httpAddress.port}/healthcheck`;
+    const url = `http://127.0.0.1:${app.httpAddress?.port}/healthcheck`;
     expect((await fetch(url)).status).toBe(200);
   });
 

@@ -1,4 +1,5 @@
 import { mayAct, type Principal } from "../../../core/base/access-list.js";
+import type { Plain } from "../../../core/base/plain-message.js";
 import { usageCountMax } from "../../../core/budgets/usage.js";
 import { costHitsMax } from "../../../core/limits/bucket.js";
 import { cutModel } from "../../../core/usage/usage-fields.js";
@@ -35,7 +36,7 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { findNearestName } from "../../../policy/text/nearest-name.js";
 import { domainOfBudget } from "../budget-parts.js";
 import { AdminFailure, demandRoleOf, notFound } from "../failures.js";
-import { type ExplainedQuota, encodeExplanation, encodeQuotaUse, type Plain } from "../messages.js";
+import { type ExplainedQuota, encodeExplanation, encodeQuotaUse } from "../messages.js";
 import { keyNameBounds, RequestReader } from "../request-reader.js";
 import type { AdminServiceParts } from "../service-parts.js";
 

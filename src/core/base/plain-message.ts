@@ -1,0 +1,9 @@
+/**
+ * What a message says, as a plain object: all fields, and no schema. What only prints it loads no
+ * library for messages, whose descriptors take 35 ms of CPU.
+ */
+export type Plain<T> = T extends bigint | boolean | number | string | undefined
+  ? T
+  : T extends (infer Item)[]
+    ? Plain<Item>[]
+    : { [Name in keyof T as Exclude<Name, "$typeName" | "$unknown">]: Plain<T[Name]> };
