@@ -201,7 +201,9 @@ export function createHandler(
       decider,
       clock,
       random,
-      requestCache: { keptBytesMax: cacheBounds().requestCacheBytesMax },
+      requestCache: {
+        keptBytesMax: cacheBounds({ cacheBytesMax: 134_217_728 }).requestCacheBytesMax,
+      },
       counters,
       extras: plainExtras,
       isShadow: false,
