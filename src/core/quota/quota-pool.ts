@@ -311,8 +311,8 @@ export class QuotaPool {
     return {
       metMicroHz: Math.floor(Math.max(met, hungry > 0 ? 0 : least)),
       hungryMicroHz: Math.floor(hungry),
-      hungryWeight: claimedWeight(hungryWeight),
-      weight: claimedWeight(this.#partsWeight),
+      hungryWeight: Math.ceil(hungryWeight * claimedWeightUnit),
+      weight: Math.ceil(this.#partsWeight * claimedWeightUnit),
       heldMicroHz: Math.max(this.#ledger.heldMicroHz, this.#ledger.leaseMicroHz(nowMs)),
       ceilingMicroHz,
       crowds: largestCrowds(this.#parties.values()),
@@ -487,11 +487,6 @@ export class QuotaPool {
     party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
     this.#partsWeight += partsWeight(party) - before;
   }
-}
-
-/** A weight in a claim is at least 1. */
-function claimedWeight(weight: number): number {
-  return Math.ceil(weight * claimedWeightUnit);
 }
 
 /** A pool without limits divides nothing. */
