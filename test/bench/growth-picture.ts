@@ -55,8 +55,8 @@ export function drawGrowth(rows: readonly ProofRow[]): string | undefined {
 type Points = readonly (readonly [count: number, value: number])[];
 
 /**
- * Counts on a logarithmic axis. Values on a linear one from zero, so that a curve that looks flat is
- * flat; it ends at twice the first value at least, where cost in proportion would soon be.
+ * Counts on a logarithmic axis. Values on a linear one from zero, so that a curve that looks flat
+ * is flat; it ends at twice the first value at least, where cost in proportion would soon be.
  */
 function drawPanel({ title, unit }: Panel, points: Points): string {
   const counts = points.map(([count]) => count);
@@ -67,26 +67,25 @@ function drawPanel({ title, unit }: Panel, points: Points): string {
   const yOf = (value: number): number => top + (1 - value / most) * (height - top - bottom);
   const [, base = 0] = points[0] ?? [];
   const path = points.map(([count, value]) => `${at(xOf(count))},${at(yOf(value))}`).join(" ");
-  const text = (x: number, y: number, more: string, content: string): string =>
+  const text = ([x, y]: readonly [x: number, y: number], more: string, content: string): string =>
     `<text x="${at(x)}" y="${at(y)}" ${more}>${content}</text>`;
   const axis = [0, most / 2, most].flatMap((value) => [
     `<line x1="${left}" x2="${width - right}" y1="${at(yOf(value))}" y2="${at(yOf(value))}"`,
     ' stroke="#ddd"/>',
-    text(left - 6, yOf(value) + 4, 'text-anchor="end" fill="#555"', tick(value)),
+    text([left - 6, yOf(value) + 4], 'text-anchor="end" fill="#555"', tick(value)),
   ]);
   const marks = points.flatMap(([count, value], i) => [
     `<circle cx="${at(xOf(count))}" cy="${at(yOf(value))}" r="3.5" fill="#1f5fa8"/>`,
     text(
-      xOf(count),
-      height - bottom + 17,
+      [xOf(count), height - bottom + 17],
       `text-anchor="${anchor(i, points.length)}" fill="#555"`,
       short(count),
     ),
-    text(xOf(count), yOf(value) - 9, `text-anchor="${anchor(i, points.length)}"`, tick(value)),
+    text([xOf(count), yOf(value) - 9], `text-anchor="${anchor(i, points.length)}"`, tick(value)),
   ]);
   return [
-    text(left, 16, 'font-weight="bold"', title),
-    text(left, 31, 'fill="#555"', `${unit} of CPU; dashed: no growth`),
+    text([left, 16], 'font-weight="bold"', title),
+    text([left, 31], 'fill="#555"', `${unit} of CPU; dashed: no growth`),
     ...axis,
     `<line x1="${left}" x2="${width - right}" y1="${at(yOf(base))}" y2="${at(yOf(base))}"`,
     ' stroke="#777" stroke-dasharray="5 4"/>',

@@ -95,10 +95,10 @@ export function formatProof(rows: readonly ProofRow[], last: ReleaseRows | undef
   });
   const missed = rows.filter((row) => isMet(row) === false).length;
   const aimed = rows.filter((row) => isMet(row) !== undefined).length;
-  const sum = `${aimed - missed} of ${aimed} targets met. A missed target fails nothing: other work`;
+  const sum = `${aimed - missed} of ${aimed} targets met.`;
   return [
     ...tables,
-    `${sum} on the machine moves rows.\nRatios are to a row of the same run.`,
+    `${sum} A missed one fails nothing.\nRatios are to a row of the same run.`,
   ].join("\n\n");
 }
 

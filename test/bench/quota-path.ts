@@ -30,7 +30,7 @@ export interface QuotaFleet {
 
 /** What quotas cost one replica, from the bytes of a report to those of an assignment. */
 export interface QuotaPathCost extends QuotaFleet {
-  /** Of the first report of a bucket with all that it asks for at once: its pool, a claim, a share. */
+  /** Of the first report of a bucket, with all it asks for at once: its pool, a claim, a share. */
   readonly cpuUsPerNewBucket: number;
   /** Of reading a report and answering it. */
   readonly cpuUsPerReport: number;

@@ -185,19 +185,26 @@ function rowsOf(
   const told = reference.needsRedis ? `, and ${redis.join(" and ")} of Redis` : "";
   const [cpuName, p99Name] = rowNames(reference);
   return [
-    ratioRow(cpuName, [cpu, otherCpu], (us) => `${us.toFixed(1)} us`, told),
-    ratioRow(p99Name, [p99, otherP99], (ms) => `${ms.toFixed(2)} ms`, `, ${callsPerSecond}/s`),
+    ratioRow(
+      cpuName,
+      [cpu, otherCpu],
+      (us, of) => `${us.toFixed(1)} and ${of.toFixed(1)} us${told}`,
+    ),
+    ratioRow(
+      p99Name,
+      [p99, otherP99],
+      (ms, of) => `${ms.toFixed(2)} and ${of.toFixed(2)} ms, ${callsPerSecond}/s`,
+    ),
   ];
 }
 
 function ratioRow(
   name: string,
   [own = 0, other = 0]: readonly (number | undefined)[],
-  told: (value: number) => string,
-  more: string,
+  noteOf: (own: number, other: number) => string,
 ): ProofRow {
   const ratio = own / other;
-  const note = `${told(own)} and ${told(other)}${more}`;
+  const note = noteOf(own, other);
   return { group: "limits", name, value: ratio, unit: "x", target: { most: 1 }, ratio, note };
 }
 

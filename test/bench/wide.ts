@@ -140,7 +140,7 @@ function quotaFleetRows(cost: QuotaPathCost): readonly ProofRow[] {
       value: cost.turnMs[0],
       unit: "ms",
       target: { most: 5 },
-      note: `CPU of all threads, as of the loop; the longest of all ${cost.turnMs[1].toFixed(1)} ms`,
+      note: `CPU of all threads; the longest of all ${cost.turnMs[1].toFixed(1)} ms`,
     },
     { ...row, name: `${fleet}, held for a bucket`, value: cost.bytesPerBucket, unit: "bytes" },
   ];

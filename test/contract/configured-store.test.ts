@@ -38,7 +38,10 @@ describe("the stores of other regions", () => {
     const env = {
       REDIS_URL: `127.0.0.1:${own.port}`,
       HEADGATE_REGION: "eu",
-      HEADGATE_REGION_STORES: `eu=127.0.0.1:${own.port} us=redis://:${given}@127.0.0.1:${other.port}`,
+      HEADGATE_REGION_STORES: [
+        `eu=127.0.0.1:${own.port}`,
+        `us=redis://:${given}@127.0.0.1:${other.port}`,
+      ].join(" "),
     };
     const opened = await openConfiguredStore(stage, env, logger);
     return { opened, records, other };

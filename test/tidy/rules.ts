@@ -139,6 +139,7 @@ export const importRows: readonly ImportRow[] = [
       "npm:@connectrpc/*",
       "src/rpc/admin/connect-errors.ts",
       "src/rpc/admin/explain/explain-request.ts",
+      "src/rpc/codec/plain-message.ts",
     ],
   },
   // A thread of the page: what the simulator decides with, and nothing of the page.

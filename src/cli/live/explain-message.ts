@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
-import type { Plain } from "../../core/base/plain-message.js";
 import {
   type ExplainRequest,
   type ExplainResponse,
   ExplainResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { toConnectError } from "../../rpc/admin/connect-errors.js";
+import type { Plain } from "../../rpc/codec/plain-message.js";
 import { adminCallFailure } from "../admin/admin-call-failure.js";
 import { nobody, runAdmin } from "../admin/admin-command.js";
 import { readPolicyTexts } from "../input/policy-texts.js";

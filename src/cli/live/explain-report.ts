@@ -1,5 +1,4 @@
 import { many } from "../../core/base/many.js";
-import type { Plain } from "../../core/base/plain-message.js";
 import { formatAmount } from "../../core/budgets/amount-text.js";
 import type {
   BudgetExplanation,
@@ -11,6 +10,7 @@ import type {
   RequestMarks,
   UsageExplanation,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { Plain } from "../../rpc/codec/plain-message.js";
 import { drawBar, drawSplitBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/drawing.js";
 import { countText, entriesText, rateText, safeText, waitText } from "../terminal/quantity.js";

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
-import type { Plain } from "../../core/base/plain-message.js";
 import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { TopUpTable } from "../../core/budgets/top-up.js";
 import { usageCountMax } from "../../core/budgets/usage.js";
@@ -17,6 +16,7 @@ import type {
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { type ExplainByParts, explainBy } from "../../rpc/admin/explain/explain-request.js";
+import type { Plain } from "../../rpc/codec/plain-message.js";
 import { addAdminCommandFlags, policyExitCodes } from "../admin/admin-flags.js";
 import { collect } from "../input/collect.js";
 import { readCount } from "../input/number-flags.js";

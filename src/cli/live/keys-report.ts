@@ -1,5 +1,4 @@
 import { many } from "../../core/base/many.js";
-import type { Plain } from "../../core/base/plain-message.js";
 import type {
   GetKeyResponse,
   KeyState,
@@ -7,6 +6,7 @@ import type {
   ListOverridesResponse,
   Override,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import type { Plain } from "../../rpc/codec/plain-message.js";
 import { drawBar } from "../terminal/bar.js";
 import type { Drawing } from "../terminal/drawing.js";
 import {

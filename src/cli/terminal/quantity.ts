@@ -1,10 +1,10 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Plain } from "../../core/base/plain-message.js";
 import { formatTimestamp, millisecondsOf } from "../../core/base/timestamp.js";
 import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { formatDuration } from "../../policy/text/duration.js";
+import type { Plain } from "../../rpc/codec/plain-message.js";
 
 /**
  * A count with thousands apart: `12,345`, with at most so many decimals. Not by `toLocaleString`:

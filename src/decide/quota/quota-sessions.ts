@@ -256,8 +256,8 @@ export class OpenQuotaSession implements QuotaSession {
     const elapsedMs = likelyElapsedMs(usage.elapsedMs, nowMs - member.reportedMs);
     member.reportedMs = nowMs;
     const { allowedHits, deniedHits } = usage;
-    const told = { allowedHits, deniedHits, elapsedMs };
-    const verdict = member.pool.law.report(member.holder, told, nowMs);
+    const reported = { allowedHits, deniedHits, elapsedMs };
+    const verdict = member.pool.law.report(member.holder, reported, nowMs);
     if (verdict === "plausible") countUsage(member.pool.reach.counters, usage);
     else counts.add(counts.unusual, verdict);
     this.#answer(member, nowMs);

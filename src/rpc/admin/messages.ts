@@ -1,5 +1,4 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Plain } from "../../core/base/plain-message.js";
 import type { Limit, PathStep } from "../../core/limits/limit.js";
 import { whyNotText } from "../../core/limits/match-report.js";
 import type { Override } from "../../core/limits/override.js";
@@ -25,6 +24,7 @@ import type {
 import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { Policy } from "../../policy/policy.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
+import type { Plain } from "../codec/plain-message.js";
 import type { PolicyVersion } from "./admin-parts.js";
 
 /** A whole number of 64 bits; a fraction is cut off, and what is no number is 0. */

@@ -1,5 +1,4 @@
 import { mayAct, type Principal } from "../../../core/base/access-list.js";
-import type { Plain } from "../../../core/base/plain-message.js";
 import { usageCountMax } from "../../../core/budgets/usage.js";
 import { costHitsMax } from "../../../core/limits/bucket.js";
 import { cutModel } from "../../../core/usage/usage-fields.js";
@@ -34,6 +33,7 @@ import type { QuotaPart } from "../../../policy/quotas/quota-parts.js";
 import type { QuotaPolicy } from "../../../policy/quotas/quota-policy.js";
 import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import { findNearestName } from "../../../policy/text/nearest-name.js";
+import type { Plain } from "../../codec/plain-message.js";
 import { domainOfBudget } from "../budget-parts.js";
 import { AdminFailure, demandRoleOf, notFound } from "../failures.js";
 import { type ExplainedQuota, encodeExplanation, encodeQuotaUse } from "../messages.js";

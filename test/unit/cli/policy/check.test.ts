@@ -275,7 +275,7 @@ describe("headgate check --ratelimit", () => {
     expect(out).toMatch(/ {2}edge +user +5 a day +10, here 5 +5, here 9 +algorithm: fixed_window/);
   });
 
-  it("holds global limits against the regions of HEADGATE_REGION_STORES, or against two", async () => {
+  it("holds global limits against the regions of HEADGATE_REGION_STORES, or two", async () => {
     const rate = "{unit: second, requests_per_unit: 5, spread: global}";
     const domain = `{domain: shop, descriptors: [{key: user, rate_limit: ${rate}}]}`;
     const top = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\n";
