@@ -165,9 +165,9 @@ const replyDecoders: readonly PeerDecoder[] = [
   },
   {
     name: "decisions of the store",
-    bytesMax: 41,
+    bytesMax: 40,
     worst: asked,
-    valid: [Buffer.alloc(41)],
+    valid: [Buffer.alloc(40)],
     decode: (bytes) => decodeReply(bytes, [once(testCharge())]),
   },
   {
