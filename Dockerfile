@@ -29,7 +29,8 @@ FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="headgate" \
       org.opencontainers.image.description="Rate limiting and admission control for Envoy fleets." \
       org.opencontainers.image.licenses="Apache-2.0"
-ENV NODE_ENV=production
+# One arena of malloc: what threads of V8 free is used again, and saves up to 4 MB. One thread decides.
+ENV NODE_ENV=production MALLOC_ARENA_MAX=1
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/dist dist
