@@ -62,12 +62,23 @@ export interface QuotaReach {
 export function findReach(descriptor: ReachDescriptor, parts: ReachParts): QuotaReach {
   const { domain, entries, isOverflow } = descriptor;
   const query = { domain, descriptors: [{ entries, hits: 1, isRefund: false }] };
+  const { policy, overrides, counters, switches, digest, region } = parts;
+  const { nowMs, epochUs, windowSource } = parts;
+  // Spelled out because spreads cost more than everything else in this file.
   const prepared = prepareQuery(query, {
-    ...parts,
+    policy,
+    overrides,
+    counters,
+    switches,
+    digest,
+    region,
+    nowMs,
+    epochUs,
+    windowSource,
     records: noRecords,
     isKept: false,
-    nameOf: (key) => key,
-    newKeys: { admits: () => !isOverflow, admitsSize: () => true },
+    nameOf,
+    newKeys: isOverflow ? noNewKeys : allNewKeys,
   });
   const [met] = prepared.descriptors;
   const ruleCounters = met !== undefined && "counters" in met ? met.counters : undefined;
@@ -79,12 +90,12 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
   const identity = keysIdentity(prepared.asks.map(({ charge: { key } }) => key));
   const onStoreFailure = strictest(denying.length === 0 ? [] : denying);
   const isDenied = denying.some(({ limit }) => limit.hits === 0 || limit.burst === 0);
-  const found = { identity, onStoreFailure, counters: ruleCounters };
+  const found = { identity, counters: ruleCounters, onStoreFailure };
   if (isDenied) return { ...found, mode: "denied", limits: [], charged: [] };
   const mode = denying.length === 0 ? "counted" : "limited";
   const charged = [...denying, ...counted].filter(({ limit }) => limit.hits > 0).map(settling);
   const limits = (denying.length === 0 ? charged : charged.slice(0, denying.length)).map(plain);
-  return { ...found, mode, limits, charged };
+  return { identity, mode, limits, charged, counters: ruleCounters, onStoreFailure };
 }
 
 /** Identifies what buckets of these keys share. */
@@ -97,6 +108,12 @@ const noRecords: PrepareParts["records"] = {
   find: () => undefined,
   recordOf: () => ({ seen: undefined }),
 };
+
+const nameOf: PrepareParts["nameOf"] = (key) => key;
+
+const allNewKeys: PrepareParts["newKeys"] = { admits: () => true, admitsSize: () => true };
+
+const noNewKeys: PrepareParts["newKeys"] = { admits: () => false, admitsSize: () => true };
 
 const unlimited = {
   mode: "unlimited",

@@ -315,10 +315,18 @@ export class QuotaRegistry implements DividesQuotas {
     const policy = this.#policy;
     const overrides = this.#overrides;
     if (policy === undefined || overrides === undefined) return undefined;
-    const found = { counters, switches, digest, windowSource, region };
-    const times = { nowMs: clock.monotonicMs(), epochUs: clock.epochUs() };
     try {
-      return findReach(descriptor, { policy, overrides, ...found, ...times });
+      return findReach(descriptor, {
+        policy,
+        overrides,
+        counters,
+        switches,
+        digest,
+        region,
+        windowSource,
+        nowMs: clock.monotonicMs(),
+        epochUs: clock.epochUs(),
+      });
     } catch (thrown) {
       if (!isServiceError(thrown)) throw thrown;
       this.noteIgnored("too_many_limits");

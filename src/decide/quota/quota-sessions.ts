@@ -317,9 +317,18 @@ export class OpenQuotaSession implements QuotaSession {
       if (pool === undefined) return undefined;
       return this.#overflow("process", id, quota);
     }
-    const own = { session: this, key, id, bucket, className: texts[quotaClassKey] };
-    const times = { reportedMs: nowMs, answeredMs: nowMs };
-    const member: QuotaMember = { ...own, weight, pool, holder, ...times };
+    const member: QuotaMember = {
+      session: this,
+      key,
+      id,
+      bucket,
+      className: texts[quotaClassKey],
+      weight,
+      pool,
+      holder,
+      reportedMs: nowMs,
+      answeredMs: nowMs,
+    };
     this.#members.set(key, member);
     host.noteMember(holder, member);
     return member;
