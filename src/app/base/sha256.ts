@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, hash as hashOnce } from "node:crypto";
 
 /**
  * SHA-256 of a text, in hexadecimal: what stands in a key for a value that cannot stand there.
@@ -6,9 +6,8 @@ import { createHash } from "node:crypto";
  * byte that begins no UTF-8: no two texts have the same bytes.
  */
 export function sha256(text: string): string {
-  const hash = createHash("sha256");
-  if (text.isWellFormed()) return hash.update(text).digest("hex");
-  return hash.update(noUtf8).update(text, "utf16le").digest("hex");
+  if (text.isWellFormed()) return hashOnce("sha256", text);
+  return createHash("sha256").update(noUtf8).update(text, "utf16le").digest("hex");
 }
 
 const noUtf8 = Buffer.of(0xff);

@@ -7,7 +7,7 @@ export interface QuotaParty {
   /** The number of holders, including those with a closed stream. */
   holderCount: number;
   /** The holders with an open stream, grouped by weight. */
-  readonly members: { readonly weight: number; count: number }[];
+  members: readonly { readonly weight: number; count: number }[];
   /** The sum of their individual weights. */
   weight: number;
   /** The largest number of holders with one weight: how many Envoys the identity has here. */

@@ -77,7 +77,7 @@ export class QuotaPool {
   readonly #ledger: QuotaLedger;
   readonly #account: QuotaAccount;
   readonly #meter: QuotaMeter;
-  readonly #members: QuotaHolder[] = [];
+  #members: QuotaHolder[] = [];
   /** Holders with a closed stream. They count until their assignments have ended. */
   readonly #left: QuotaHolder[] = [];
   /** By identity. */
@@ -345,8 +345,9 @@ export class QuotaPool {
   }
 
   #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
-    if (crowds.length === 0 && !this.#isElsewhere) return;
-    this.#isElsewhere = crowds.length > 0;
+    const isElsewhere = crowds.some(({ count }) => count > 0);
+    if (!isElsewhere && !this.#isElsewhere) return;
+    this.#isElsewhere = isElsewhere;
     const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));
     let weight = 0;
     for (const [identity, party] of this.#parties) {
@@ -454,7 +455,9 @@ export class QuotaPool {
 
   #enter(holder: QuotaHolder): void {
     this.#holders.place[holder] = this.#members.length;
-    this.#members.push(holder);
+    // The first `push` allocates room for 17 elements: many pools have one holder.
+    if (this.#members.length === 0) this.#members = [holder];
+    else this.#members.push(holder);
     this.#ledger.holderCount = this.#members.length;
     this.#isDirty = true;
     this.#countMember(holder, 1);
@@ -481,7 +484,8 @@ export class QuotaPool {
     if (party === undefined) return;
     const before = partsWeight(party);
     const known = party.members.find((one) => one.weight === weight);
-    if (known === undefined) party.members.push({ weight, count: change });
+    // Not `push`, which allocates room for 17 elements: most parties have one.
+    if (known === undefined) party.members = [...party.members, { weight, count: change }];
     else known.count += change;
     party.weight += weight * change;
     party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);

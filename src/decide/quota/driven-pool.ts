@@ -44,8 +44,8 @@ export class DrivenPool {
   readonly name: string;
   readonly descriptor: ReachDescriptor;
   readonly law: QuotaPool;
-  /** The quotas that use this pool, by name. */
-  readonly quotas = new Map<string, QuotaPolicy>();
+  /** The quotas that use this pool, each name once. Nearly always one. */
+  #quotas: readonly QuotaPolicy[];
   #reach: QuotaReach;
   #lease = noLease;
   #failedCount = 0;
@@ -61,12 +61,16 @@ export class DrivenPool {
   constructor({ name, reach, descriptor, quota, holders, nowMs }: DrivenPoolParts) {
     this.name = name;
     this.descriptor = descriptor;
-    this.quotas.set(quota.name, quota);
+    this.#quotas = [quota];
     this.#reach = reach;
     this.law = new QuotaPool({ settings: this.#settings(), holders, nowMs });
     this.chargeMs = nowMs;
     this.claimMs = nowMs;
     this.lookMs = nowMs;
+  }
+
+  get quotaNames(): readonly string[] {
+    return this.#quotas.map(({ name }) => name);
   }
 
   get reach(): QuotaReach {
@@ -95,9 +99,8 @@ export class DrivenPool {
 
   /** Applies changed limits, or adds another quota that uses this pool. */
   configure(reach: QuotaReach, quota: QuotaPolicy, nowMs: number): void {
-    const known = this.quotas.get(quota.name);
-    if (known === quota && isSame(reach, this.#reach)) return;
-    this.quotas.set(quota.name, quota);
+    if (this.#quotas.includes(quota) && isSame(reach, this.#reach)) return;
+    this.#quotas = [...this.#quotas.filter(({ name }) => name !== quota.name), quota];
     // A lease that ended while there was nothing to divide is not lost: claim it as the first one.
     if (!this.isLeased && this.#lease.untilMs <= nowMs) {
       this.#lease = noLease;
@@ -158,14 +161,15 @@ export class DrivenPool {
 
   /** With several quotas, the longest ttl and the largest share for calls apply. */
   #settings(): QuotaPoolSettings {
-    const quotas = [...this.quotas.values()];
     const { limits } = this.#reach;
-    const ttlMs = Math.max(...quotas.map(({ ttlSeconds }) => ttlSeconds * 1_000));
     // If nothing is denied, no usage has to wait for room in the store.
     const isHeld = this.#reach.mode !== "counted";
-    const callsShare = isHeld
-      ? Math.max(...quotas.map(({ callsShareRatio }) => callsShareRatio))
-      : 0;
+    let ttlMs = 0;
+    let callsShare = 0;
+    for (const { ttlSeconds, callsShareRatio } of this.#quotas) {
+      ttlMs = Math.max(ttlMs, ttlSeconds * 1_000);
+      if (isHeld) callsShare = Math.max(callsShare, callsShareRatio);
+    }
     return { mode: this.#mode(), limits, ttlMs, callsShare };
   }
 

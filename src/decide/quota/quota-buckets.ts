@@ -10,7 +10,7 @@ export interface QuotaBucketRecord extends ReachDescriptor {
   readonly quotaName: string;
   readonly key: string;
   /** The identity whose bucket created the record. */
-  readonly maker: string;
+  readonly identity: string;
   /** The number of Envoy buckets for this descriptor. */
   memberCount: number;
 }
@@ -58,11 +58,11 @@ export class QuotaBuckets {
       known.memberCount += 1;
       return known;
     }
-    const maker = JSON.stringify([domain, identity]);
+    const maker = makerOf(domain, identity);
     const count = this.#countByDomain.get(domain);
     const ownCount = this.#countByMaker.get(maker);
     const isOverflow = count >= bucketsPerDomainMax || ownCount >= this.#makerBucketsMax;
-    const made = { quotaName, domain, entries, key, maker, isOverflow, memberCount: 1 };
+    const made = { quotaName, domain, entries, key, identity, isOverflow, memberCount: 1 };
     if (isOverflow) return made;
     this.#buckets.set(key, made);
     this.#countByDomain.add(domain, 1);
@@ -76,7 +76,7 @@ export class QuotaBuckets {
     if (bucket.memberCount > 0 || this.#buckets.get(bucket.key) !== bucket) return;
     this.#buckets.delete(bucket.key);
     this.#countByDomain.add(bucket.domain, -1);
-    this.#countByMaker.add(bucket.maker, -1);
+    this.#countByMaker.add(makerOf(bucket.domain, bucket.identity), -1);
   }
 
   /** Stores what an Envoy with a closed stream held of one bucket. */
@@ -99,4 +99,8 @@ export class QuotaBuckets {
       if (untilMs <= nowMs) this.#left.delete(name);
     }
   }
+}
+
+function makerOf(domain: string, identity: string): string {
+  return JSON.stringify([domain, identity]);
 }

@@ -71,7 +71,7 @@ export class QuotaPoolView {
 
   /** The quotas that use the pool, at least one. */
   get quotas(): readonly string[] {
-    return [...this.#pool.quotas.keys()];
+    return this.#pool.quotaNames;
   }
 
   get domain() {

@@ -86,7 +86,8 @@ export class MemoryQuotas implements QuotaStore {
       this.#pools.set(pool, records);
       const taken = takeClaim(records, { replica, beat, claim, leaseMs }, nowMs);
       if (taken === undefined) return { kind: "overtaken" };
-      return { kind: "leased", lease: { ...taken, untilMs: nowMs + leaseMs } };
+      const { rateMicroHz, elsewhere } = taken;
+      return { kind: "leased", lease: { rateMicroHz, elsewhere, untilMs: nowMs + leaseMs } };
     });
   }
 

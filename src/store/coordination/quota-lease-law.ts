@@ -61,7 +61,7 @@ export function takeClaim(
     untilMs: nowMs + leaseMs,
   };
   records.set(replica, own);
-  const others = [...records].filter(([id]) => id !== replica);
+  const others = records.size === 1 ? [] : [...records].filter(([id]) => id !== replica);
   const othersHeld = others.reduce((sum, [, { heldMicroHz }]) => sum + heldMicroHz, 0);
   const room = claim.ceilingMicroHz - othersHeld;
   const target = targetMicroHz(records, replica, claim.ceilingMicroHz);
@@ -107,6 +107,9 @@ interface Part {
  * Example: 100 between one that wants 20 and one that wants 200, of equal weight: 20 and 80.
  */
 function targetMicroHz(records: LeaseRecords, replica: string, ceilingMicroHz: number): number {
+  const mine = records.get(replica);
+  const ownWeight = mine === undefined ? 0 : mine.metWeight + mine.hungryWeight;
+  if (records.size === 1 && ownWeight > 0) return ceilingMicroHz;
   const parts = [...records].flatMap(([id, record]) => partsOf(id, record)).sort(bySatisfaction);
   let left = ceilingMicroHz;
   let weight = parts.reduce((sum, part) => sum + part.weight, 0);
@@ -119,9 +122,7 @@ function targetMicroHz(records: LeaseRecords, replica: string, ceilingMicroHz: n
   }
   let allWeight = 0;
   for (const record of records.values()) allWeight += record.metWeight + record.hungryWeight;
-  const mine = records.get(replica);
-  if (allWeight === 0 || mine === undefined) return own;
-  return own + Math.floor((left * (mine.metWeight + mine.hungryWeight)) / allWeight);
+  return allWeight === 0 ? own : own + Math.floor((left * ownWeight) / allWeight);
 }
 
 function partsOf(replica: string, record: LeaseRecord): readonly Part[] {
