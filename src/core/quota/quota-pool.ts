@@ -25,7 +25,13 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
-import { createParty, largestCrowds, partsWeight, type QuotaParty } from "./quota-party.js";
+import {
+  countMember,
+  createParty,
+  largestCrowds,
+  partsWeight,
+  type QuotaParty,
+} from "./quota-party.js";
 import {
   fitMicroHz,
   type NewcomerTerms,
@@ -483,12 +489,7 @@ export class QuotaPool {
     const weight = weights[holder] ?? 0;
     if (party === undefined) return;
     const before = partsWeight(party);
-    const known = party.members.find((one) => one.weight === weight);
-    // Not `push`, which allocates room for 17 elements: most parties have one.
-    if (known === undefined) party.members = [...party.members, { weight, count: change }];
-    else known.count += change;
-    party.weight += weight * change;
-    party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
+    countMember(party, weight, change);
     this.#partsWeight += partsWeight(party) - before;
   }
 }
