@@ -25,14 +25,21 @@ export function createParty(identity: string, nowMs: number): QuotaParty {
   return { identity, members: [], ...counts, openMs: nowMs };
 }
 
-/** Counts a holder with an open stream that has come or gone. */
-export function countMember(party: QuotaParty, weight: number, change: 1 | -1): void {
+/**
+ * Counts a holder with an open stream that has come or gone.
+ *
+ * @returns the change of the party's combined weight
+ */
+export function countMember(party: QuotaParty | undefined, weight: number, change: 1 | -1): number {
+  if (party === undefined) return 0;
+  const before = partsWeight(party);
   const known = party.members.find((one) => one.weight === weight);
   // Not `push`, which allocates room for 17 elements: most parties have one.
   if (known === undefined) party.members = [...party.members, { weight, count: change }];
   else known.count += change;
   party.weight += weight * change;
   party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
+  return partsWeight(party) - before;
 }
 
 /** The number of Envoys of a party at all replicas, at least 1. */

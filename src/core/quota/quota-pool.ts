@@ -484,13 +484,8 @@ export class QuotaPool {
   }
 
   #countMember(holder: QuotaHolder, change: 1 | -1): void {
-    const { party: parties, weight: weights } = this.#holders;
-    const party = parties[holder];
-    const weight = weights[holder] ?? 0;
-    if (party === undefined) return;
-    const before = partsWeight(party);
-    countMember(party, weight, change);
-    this.#partsWeight += partsWeight(party) - before;
+    const { party, weight } = this.#holders;
+    this.#partsWeight += countMember(party[holder], weight[holder] ?? 0, change);
   }
 }
 
