@@ -1,7 +1,7 @@
 import type { Clock } from "../core/base/clock.js";
 import { isServiceError } from "../core/base/errors.js";
 import { loadTokenLibrary } from "./access/admin-oidc.js";
-import type { AdminPort } from "./admin/admin-port.js";
+import { openAdmin } from "./admin/admin.js";
 import { openAdmission } from "./admission/admission.js";
 import { openBudgets } from "./admission/budgets.js";
 import { exitCodes, StartFailure } from "./base/failure.js";
@@ -76,12 +76,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
   const seen = { ...decided, admission, controlPlane, observability, rooms: rooms.controls };
-  // A tenth of the service's code, which sidecars do without.
-  const admin: AdminPort = stack.keep(
-    config.admin === undefined
-      ? { close: async () => {} }
-      : await (await import("./admin/admin.js")).openAdmin(runtime, seen),
-  );
+  const admin = stack.keep(await openAdmin(runtime, seen));
   const { tracing, listeners } = observability;
   const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;
