@@ -14,7 +14,9 @@ export type Fault =
   /** Fails at once, without having charged. */
   | { readonly kind: "reject"; readonly code: ErrorCode }
   /** Charges, but its answers never come: calls fail at their deadline. */
-  | { readonly kind: "hang" };
+  | { readonly kind: "hang" }
+  /** Decides, but says that it granted so many times of each request. */
+  | { readonly kind: "claim"; readonly grantedCount: number };
 
 /**
  * A real store behind a fault that a test switches on and off; otherwise the store's own answers.
@@ -35,6 +37,12 @@ export class FaultyStore implements LimitStore {
     this.batches.push(batch);
     if (this.fault.kind === "reject") throw new ServiceError(this.fault.code);
     const outcomes = await this.#inner.take(batch, deadlineMs);
+    if (this.fault.kind === "claim") {
+      const { grantedCount } = this.fault;
+      return outcomes.map((one) =>
+        one.kind === "decided" ? { ...one, result: { ...one.result, grantedCount } } : one,
+      );
+    }
     if (this.fault.kind !== "hang") return outcomes;
     return new Promise((_resolve, reject) => {
       const leftMs = deadlineMs - this.#clock.monotonicMs();

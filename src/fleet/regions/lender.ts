@@ -422,8 +422,9 @@ function noteOutcome(
   const { grantedCount, results, nowUs } = outcome.result;
   const bucket = results[0]?.bucket;
   if (bucket !== undefined) key.lenders[peer.share.index] = { bucket, nowUs, receivedMs };
-  const granted = hits === 0 ? 0 : grantedCount * (request.charges[0]?.cost ?? 0);
-  if (granted === 0) return undefined;
+  const granted = grantedCount * (request.charges[0]?.cost ?? 0);
+  // Whatever another store replies: nothing is credited that was not asked for.
+  if (!Number.isInteger(granted) || granted <= 0 || granted > hits) return undefined;
   if (window === undefined || isWithin(window, nowUs)) return { key, hits: granted, window };
   peer.noteLost(granted);
   return undefined;

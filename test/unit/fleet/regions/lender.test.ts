@@ -83,6 +83,18 @@ describe("Lender", () => {
     expect(lender.keyCount).toBe(0);
   });
 
+  it.each([1e9, -1, 0.5, Number.NaN])(
+    "credits nothing where others say that they granted %d times what they were asked for",
+    async (grantedCount) => {
+      expect(await demand(25)).toBe(20);
+      stores.east.fault = { kind: "claim", grantedCount };
+      stores.west.fault = { kind: "claim", grantedCount };
+      await clock.advanceAsync(160, 10);
+      expect(stores.east.batches.length + stores.west.batches.length).toBeGreaterThan(0);
+      expect(await levelHits("north")).toBe(20);
+    },
+  );
+
   it("charges half of the others' bursts, and credits the same hits", async () => {
     expect(await demand(25)).toBe(20);
     await clock.advanceAsync(160, 10);
