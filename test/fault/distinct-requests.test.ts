@@ -30,7 +30,7 @@ const policy = edgePolicy(
   }).join(""),
 );
 
-/** A RateLimitRequest that is like no other, encoded by hand: the client must not be what is slow. */
+/** A RateLimitRequest that is like no other, encoded by hand: that takes the client less time. */
 function distinctRequest(number: number): Buffer {
   const value = Buffer.from(String(number).padStart(valueLength, "v"));
   const descriptors = Array.from({ length: descriptorCount }, (_, i) => {
