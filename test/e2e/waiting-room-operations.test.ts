@@ -46,7 +46,7 @@ beforeAll(async () => {
   ];
   await writeFile(access, `${lines.join("\n")}\n`);
   edge = await RoomEdge.start(stage, {
-    room,
+    rooms: { sale: { room } },
     env: {
       HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
       HEADGATE_ADMIN_ACCESS: access,
