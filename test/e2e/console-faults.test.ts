@@ -178,7 +178,8 @@ describe("what fails while the console is open", () => {
 
 describe("a console that only reads", () => {
   it("shows an operator no button that changes anything", async () => {
-    const other = await startConsoleRig(stage, { env: { HEADGATE_CONSOLE: "read-only" } });
+    const env = { HEADGATE_CONSOLE: "read-only" };
+    const other = await startConsoleRig(stage, { env, browser: rig.browser });
     const page = await other.open("operator");
     await page.show("#/key/edge/user=ann");
     await page.see("read-only");
