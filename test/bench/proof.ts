@@ -60,8 +60,8 @@ export async function readLastRelease(): Promise<ReleaseRows | undefined> {
 }
 
 /**
- * Writes rows as those of the last release. Rows of groups that did not run stay as they are, and so
- * do those that could not be measured.
+ * Writes rows as those of the last release. Rows of groups that did not run, and those that could
+ * not be measured, stay as they are.
  */
 export async function recordRelease(
   rows: readonly ProofRow[],

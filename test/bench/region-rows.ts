@@ -190,7 +190,7 @@ interface DemandRun extends LendingCost {
   readonly demandCount: number;
 }
 
-/** Decides hits of all keys in the near region at fixed times, and tells a lender, if there is one. */
+/** Decides hits of all keys in the near region at fixed times, and tells a lender, if any. */
 async function runDemand(
   { near, far, measureMs, ...place }: LendingPlace,
   isLending: boolean,
