@@ -22,6 +22,8 @@ export interface ProofRow {
    * node, one limit or an empty script. Absent: another machine has another value.
    */
   readonly ratio?: number;
+  /** Whether it stands for all rows of a part that failed. */
+  readonly isPart?: boolean;
   /** What holds the number, in one line. */
   readonly note?: string;
   /** The place of the row on a curve of the picture: so many keys, rules, ... cost so much. */
@@ -67,11 +69,13 @@ export async function recordRelease(
   rows: readonly ProofRow[],
   { version, date }: Pick<ReleaseRows, "version" | "date">,
 ): Promise<void> {
-  const groups = [...new Set(rows.map(({ group }) => `${group}: `))];
+  // Of a group in which a part failed, no row is known to be gone.
+  const failed = rows.filter(({ isPart }) => isPart).map(({ group }) => group);
+  const whole = rows.map(({ group }) => group).filter((group) => !failed.includes(group));
   const measured = rows.filter(({ value }) => !Number.isNaN(value));
   const absent = new Set(rows.filter(({ value }) => Number.isNaN(value)).map(keyOf));
   const kept = Object.entries((await readLastRelease())?.rows ?? {}).filter(
-    ([key]) => absent.has(key) || !groups.some((group) => key.startsWith(group)),
+    ([key]) => absent.has(key) || !whole.some((group) => key.startsWith(`${group}: `)),
   );
   const recorded = measured.map((row) => [keyOf(row), releaseRow(row)] as const);
   const release: ReleaseRows = {
@@ -96,7 +100,8 @@ export async function measureParts(
     try {
       rows.push(...(await measure()));
     } catch (error) {
-      rows.push({ group, name, value: Number.NaN, unit: "x", note: reasonOf(error) });
+      const note = reasonOf(error);
+      rows.push({ group, name, value: Number.NaN, unit: "x", isPart: true, note });
     }
     const seconds = (performance.now() - startMs) / 1_000;
     process.stderr.write(`${group}, ${name}: ${seconds.toFixed(0)} s\n`);
