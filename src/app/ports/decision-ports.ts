@@ -34,7 +34,6 @@ import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
-import { openRespPort } from "./resp-port.js";
 
 /** Where decisions are asked for. */
 export interface DecisionAddresses {
@@ -87,7 +86,7 @@ export function openDecisionPorts(
     const transport = createTransport(runtime, parts);
     const onRefused = refusedAt("grpc");
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
-    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
+    const resp = await openResp(runtime, parts);
     if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
     const httpPort = await openHttp(runtime, http);
     return {
@@ -131,6 +130,14 @@ async function openHttp({ config, refusedAt }: Runtime, parts: HttpParts) {
     connectionsMax: httpConnectionsMax,
   });
   return { server, address };
+}
+
+/** Undefined without HEADGATE_RESP_ADDR. */
+async function openResp(runtime: Runtime, parts: DecisionPortsParts) {
+  const { resp: choice } = runtime.config;
+  if (choice === undefined) return undefined;
+  const { openRespPort } = await import("./resp-port.js");
+  return openRespPort(runtime, { ...parts, choice });
 }
 
 /** What the gRPC port serves. */
