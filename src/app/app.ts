@@ -1,8 +1,7 @@
 import type { Clock } from "../core/base/clock.js";
 import { isServiceError } from "../core/base/errors.js";
 import { loadTokenLibrary } from "./access/admin-oidc.js";
-import type { AdminParts } from "./admin/admin.js";
-import type { AdminPort } from "./admin/admin-port.js";
+import { openAdmin } from "./admin/admin.js";
 import { openAdmission } from "./admission/admission.js";
 import { openBudgets } from "./admission/budgets.js";
 import { exitCodes, StartFailure } from "./base/failure.js";
@@ -131,12 +130,6 @@ async function open(
       return closing;
     },
   };
-}
-
-/** Opens the admin API where the configuration wants one: its code is an eighth of the service's. */
-async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<AdminPort> {
-  if (runtime.config.admin === undefined) return { close: async () => {} };
-  return (await import("./admin/admin.js")).openAdmin(runtime, parts);
 }
 
 /**

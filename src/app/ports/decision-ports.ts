@@ -34,6 +34,7 @@ import type { OpenTls } from "../tls/tls.js";
 import { peerOf } from "../tls/tls-peer.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
+import { openRespPort } from "./resp-port.js";
 
 /** Where decisions are asked for. */
 export interface DecisionAddresses {
@@ -86,7 +87,7 @@ export function openDecisionPorts(
     const transport = createTransport(runtime, parts);
     const onRefused = refusedAt("grpc");
     const grpc = stack.keep(await listenForGrpc({ config, transport, tls, onRefused }));
-    const resp = await openResp(runtime, parts);
+    const resp = config.resp && (await openRespPort(runtime, { ...parts, choice: config.resp }));
     if (resp !== undefined) stack.keep({ close: () => resp.close(0) });
     const httpPort = await openHttp(runtime, http);
     return {
@@ -130,14 +131,6 @@ async function openHttp({ config, refusedAt }: Runtime, parts: HttpParts) {
     connectionsMax: httpConnectionsMax,
   });
   return { server, address };
-}
-
-/** Undefined without HEADGATE_RESP_ADDR. */
-async function openResp(runtime: Runtime, parts: DecisionPortsParts) {
-  const { resp: choice } = runtime.config;
-  if (choice === undefined) return undefined;
-  const { openRespPort } = await import("./resp-port.js");
-  return openRespPort(runtime, { ...parts, choice });
 }
 
 /** What the gRPC port serves. */
