@@ -9,6 +9,12 @@ import { type OpenExport, openLogExport } from "./telemetry/otlp-export.js";
 /** Signals that stop the service. Source: envoyproxy/ratelimit drains on the same three. */
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
+/**
+ * Whether V8 keeps what a start left over, a third of the heap, for as long as the process idles:
+ * that of Node 22 and later does. It is collected before calls come, which it would hold up.
+ */
+const leavesGarbage = Number.parseInt(process.versions.v8, 10) >= 12;
+
 interface ServiceProcessParts {
   readonly logger: ProcessLogger;
   /** Writes a text for people, where the log has no place for it. */
@@ -31,9 +37,7 @@ export async function runServiceProcess(
   try {
     logExport = await openLogExport(config.otlp, { clock: systemClock, logger, replica });
     const signal = nextSignal(logger);
-    // What the start left over is a third of the heap. From Node 22 on, V8 never looks for it in a
-    // process that idles; later it would hold up calls.
-    const beforeServing = ownMemory.collect;
+    const beforeServing = leavesGarbage ? ownMemory.collect : undefined;
     const started = startApp(config, { logger, replica, logExport, beforeServing });
     const first = await Promise.race([started, signal]);
     if (typeof first === "string") {

@@ -47,7 +47,7 @@ export interface AppParts {
   /** Where the lines of the log are sent; undefined: nowhere. */
   readonly logExport?: OpenExport | undefined;
   /** Called once all is open, before the first call is answered. Default: nothing. */
-  readonly beforeServing?: () => void;
+  readonly beforeServing?: (() => void) | undefined;
 }
 
 /** What subsystems run with. */
