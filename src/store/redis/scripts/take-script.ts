@@ -302,8 +302,8 @@ ${bucketsText}${severalText}
  * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
  * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
- * key has still suffices: SET with KEEPTTL takes 0.5 us of Redis, with an expiry of its own 1.2.
- * Therefore a new one reaches further than is needed.
+ * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to Redis
+ * as text, which it would make of them itself for 0.2 us. A new expiry reaches further than needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
  * short way has none, and those of the long way are made when something needs them. Buckets and
