@@ -260,12 +260,9 @@ const mixedText = `
       outCount = outCount - 1
 `;
 
-/** As many plain charges have a way of their own. */
-const grantedCounts = [2, 3, 4];
-
-/** Decides requests that are not of one plain charge each: mostly of several. */
+/** Decides requests that are not of one plain charge each: mostly of two to four of them. */
 const otherText = `${chargesText}
-    ${grantedCounts.map((n) => `if arePlain and count == ${n} then${grantText(n)}\n    else`).join("")}
+    ${[2, 3, 4].map((n) => `if arePlain and count == ${n} then${grantText(n)} else`).join("")}
       for r = 1, run do${nextKeysText}
         if isShort and multiplicity == 1 then${mixedText}        else
           if not decideAny then
@@ -302,8 +299,8 @@ ${bucketsText}${severalText}
  * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
  * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
- * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to Redis
- * as text, which it would make of them itself for 0.2 us. A new expiry reaches further than needed.
+ * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to it as
+ * text, which it would make of them itself in 0.2 us. A new expiry reaches further than needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
  * short way has none, and those of the long way are made when something needs them. Buckets and
