@@ -299,8 +299,8 @@ ${bucketsText}${severalText}
  * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
  * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
- * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to it as
- * text, which it would make of them itself in 0.2 us. A new expiry reaches further than needed.
+ * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to it
+ * as text, which it would make of them itself in 0.2 us. A new expiry reaches further than needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
  * short way has none, and those of the long way are made when something needs them. Buckets and
