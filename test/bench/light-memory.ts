@@ -14,8 +14,8 @@ const idleMs = 60_000;
 /** What a program that serves has logged. */
 export const servingMark = '"event":"serving"';
 
-/** How long a million keys are asked for, in milliseconds: each is used several times. */
-const loadMs = 30_000;
+/** Calls for a million keys: each is used several times, however fast the machine is. */
+const loadCalls = 3_000_000;
 
 /** A process, and what it may hold. */
 interface Held {
@@ -133,10 +133,10 @@ async function useKeys(port: number): Promise<void> {
     connectionCount: 4,
     pace: { kind: "closed", inFlightPerConnection: 50 },
     warmUpMs: 0,
-    durationMs: loadMs,
+    warmUpCalls: loadCalls,
+    durationMs: 100,
   } as const;
-  const { report } = await measureLoad(order, []);
-  if (report.callCount < 1_000_000) throw new Error(`only ${report.callCount} calls were made`);
+  await measureLoad(order, []);
 }
 
 function readResident(pid: number): Resident {

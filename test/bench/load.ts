@@ -46,9 +46,8 @@ const napMs = 0.02;
 /** How long the last calls may take before they have failed, in milliseconds. */
 const lastCallsMsMax = 5_000;
 
-/** How calls warm up, and how long before they are counted, in milliseconds. */
+/** How so many calls warm up. */
 const warmUpPace = { kind: "closed", inFlightPerConnection: 50 } as const;
-const warmUpStepMs = 100;
 
 /** Makes the calls of an order, and measures each; `onMeasure` is told when that begins. */
 export async function runLoad(order: LoadOrder, onMeasure: () => void): Promise<LoadReport> {
@@ -62,8 +61,9 @@ export async function runLoad(order: LoadOrder, onMeasure: () => void): Promise<
       : runClosed({ clients, tally, pace, durationMs });
   const warmUp = new Tally();
   const { warmUpCalls = 0 } = order;
-  while (warmUp.counts().callCount < warmUpCalls) {
-    await runClosed({ clients, tally: warmUp, pace: warmUpPace, durationMs: warmUpStepMs });
+  if (warmUpCalls > 0) {
+    const isOver = (): boolean => warmUp.callCount >= warmUpCalls;
+    await runUntil(isOver, { clients, tally: warmUp, pace: warmUpPace });
   }
   await run(warmUp, order.warmUpMs);
   onMeasure();
@@ -82,8 +82,15 @@ interface Run<Kind extends LoadPace["kind"]> {
   readonly durationMs: number;
 }
 
-async function runClosed({ clients, tally, pace, durationMs }: Run<"closed">): Promise<void> {
+function runClosed({ durationMs, ...run }: Run<"closed">): Promise<void> {
   const endMs = performance.now() + durationMs;
+  return runUntil((nowMs) => nowMs >= endMs, run);
+}
+
+async function runUntil(
+  isOver: (nowMs: number) => boolean,
+  { clients, tally, pace }: Omit<Run<"closed">, "durationMs">,
+): Promise<void> {
   await Promise.all(
     clients.flatMap((client, connection) =>
       Array.from({ length: pace.inFlightPerConnection }, (_, slot) => {
@@ -92,7 +99,7 @@ async function runClosed({ clients, tally, pace, durationMs }: Run<"closed">): P
         return new Promise<void>((resolve) => {
           const next = (): void => {
             const sentMs = performance.now();
-            if (sentMs >= endMs) {
+            if (isOver(sentMs)) {
               resolve();
               return;
             }
@@ -165,6 +172,10 @@ class Tally {
     this.#callCount += 1;
     if (outcome === "failed") this.#failedCount += 1;
     else if (outcome === "denied") this.#deniedCount += 1;
+  }
+
+  get callCount(): number {
+    return this.#callCount;
   }
 
   counts(): Omit<LoadReport, "elapsedMs"> {
