@@ -1,6 +1,8 @@
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
-import { decodeReport, encodeReport } from "../../src/fleet/loop/report-codec.js";
+import { eachRow, type ReadReport, readReport } from "../../src/fleet/loop/report-reader.js";
+import { ReportScale } from "../../src/fleet/loop/report-scale.js";
+import { ReportWriter } from "../../src/fleet/loop/report-writer.js";
 import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
@@ -69,6 +71,7 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
   }));
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
   const names = services.map(({ service }) => service);
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
   let snapshot: ShareSnapshot | undefined;
   const seconds: SecondCost[] = [];
   for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
@@ -76,7 +79,7 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
     const reports = Array.from({ length: replicaCount }, (_, replica) =>
       reportsOf({ replica, nodeCount, names, nowMs, snapshot, random }),
     );
-    const [next, cost] = measureSecond(loop, reports, nowMs);
+    const [next, cost] = measureSecond(loop, { replicas, reports, nowMs });
     snapshot = next;
     if (second > warmUpCount) seconds.push(cost);
   }
@@ -103,8 +106,7 @@ interface SecondCost extends Pick<FleetLoopCost, "leaderMs" | "arithmeticMs" | "
 /** What replicas tell, what the leader makes of it, and what they read of that. */
 function measureSecond(
   loop: FleetLoop,
-  reports: readonly (readonly NodeReport[])[],
-  nowMs: number,
+  { replicas, reports, nowMs }: BenchSecond,
 ): readonly [ShareSnapshot, SecondCost] {
   const telling = new Turns();
   const gathering = new Turns();
@@ -112,12 +114,10 @@ function measureSecond(
   const deciding = new Turns();
   const writing = new Turns();
   const reading = new Turns();
-  const told = reports.map((nodes) =>
-    telling.run(encodeReport({ nodes, services: [] }, { now: () => nowMs })),
-  );
-  for (const { bytes } of told) {
-    const nodes = gathering.run(decodeReport(bytes, nowMs))?.nodes ?? [];
-    taking.run(takeAll(loop, nodes, nowMs));
+  const told = replicas.map((replica, i) => replica.tell(telling, reports[i] ?? [], nowMs));
+  for (const [i, replica] of replicas.entries()) {
+    const read = replica.read(gathering, told[i] ?? Buffer.alloc(0), nowMs);
+    taking.run(takeAll(loop, read, nowMs));
   }
   const snapshot = deciding.run(loop.update(nowMs));
   const { bytes } = writing.run(encodeSnapshot({ snapshot, verdicts: new Map() }));
@@ -130,23 +130,47 @@ function measureSecond(
       leaderMs: arithmeticMs + (gathering.usedUs + writing.usedUs) / 1_000,
       arithmeticMs,
       replicaMs: (telling.usedUs / replicaCount + reading.usedUs) / 1_000,
-      reportBytes: told.reduce((sum, one) => sum + one.bytes.length, 0),
+      reportBytes: told.reduce((sum, one) => sum + one.length, 0),
       snapshotBytes: bytes.length,
       turnMs: Math.max(...all.map(({ longestUs }) => longestUs)) / 1_000,
     },
   ];
 }
 
-/** In turns, as \`LeaderTerm\` does. */
-function* takeAll(
-  loop: FleetLoop,
-  nodes: readonly NodeReport[],
-  nowMs: number,
-): Generator<undefined, void> {
-  for (const [i, report] of nodes.entries()) {
-    if (i % 1_000 === 999) yield;
-    loop.take(report, nowMs);
+interface BenchSecond {
+  readonly replicas: readonly BenchReplica[];
+  readonly reports: readonly (readonly NodeReport[])[];
+  readonly nowMs: number;
+}
+
+/** A replica that writes what its Envoys do, and what the leader knows of it. */
+class BenchReplica {
+  readonly #writer = new ReportWriter();
+  #number = 0;
+  #base: ReadReport | undefined;
+
+  tell(turns: Turns, nodes: readonly NodeReport[], nowMs: number): Buffer {
+    this.#number += 1;
+    const terms = { number: this.#number, now: () => nowMs };
+    const { bytes } = turns.run(this.#writer.encode({ nodes, services: [] }, terms));
+    this.#writer.confirm();
+    return bytes;
   }
+
+  read(turns: Turns, bytes: Buffer, atMs: number): ReadReport {
+    const read = turns.run(readReport({ bytes, atMs }, this.#base));
+    if (read === undefined) throw new Error("a record that cannot be read");
+    if (read.baseNumber === 0) this.#base = read;
+    return read;
+  }
+}
+
+const scale = new ReportScale();
+
+/** In turns, as \`LeaderTerm\` does. */
+function* takeAll(loop: FleetLoop, read: ReadReport, nowMs: number): Generator<undefined, void> {
+  yield* eachRow(read, scale, (report) => loop.take(report, nowMs));
+  for (const samples of read.samples) loop.takeSamples(samples);
 }
 
 /** Fleets of which the cost is told: Envoys, and services of each. */

@@ -1,7 +1,7 @@
 import { Tally } from "../collections/tally.js";
 import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceFacts, ServiceShares } from "./feedback.js";
+import type { NodeReport, ServiceFacts, ServiceSamples, ServiceShares } from "./feedback.js";
 import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
@@ -148,9 +148,7 @@ export class ServiceLoop {
       this.#steps.begin(nowMs);
       this.#window.restart();
     }
-    if (fromMs !== undefined && Number.isFinite(fromMs) && this.#steps.isClean(fromMs)) {
-      this.#window.add(report, fromMs);
-    }
+    if (fromMs !== undefined && Number.isFinite(fromMs)) this.#learnFrom(report, fromMs);
     const { held, heldAtMs = report.atMs } = report;
     const node = known ?? this.#nodes.find(nodeId);
     if (node === undefined) return;
@@ -160,6 +158,15 @@ export class ServiceLoop {
     const atMs = Math.min(heldAtMs, nowMs);
     this.#nodes.noteHeard(node, atMs);
     if (node.entry !== undefined) this.#ledger.noteHeld(node.entry, held, atMs);
+  }
+
+  /** What Envoys measured whose reports say nothing of it: once, and not older than their numbers. */
+  takeSamples(samples: ServiceSamples): void {
+    this.#learnFrom(samples, samples.fromMs);
+  }
+
+  #learnFrom(measured: Pick<ServiceSamples, "latency" | "errorCount">, fromMs: number): void {
+    if (this.#steps.isClean(fromMs)) this.#window.add(measured, fromMs);
   }
 
   /**
