@@ -171,6 +171,9 @@ const scale = new ReportScale();
 function* takeAll(loop: FleetLoop, read: ReadReport, nowMs: number): Generator<undefined, void> {
   yield* eachRow(read, scale, (report) => loop.take(report, nowMs));
   for (const samples of read.samples) loop.takeSamples(samples);
+  const { atMs, table } = read;
+  const source = table.nodeIds[0] ?? "";
+  for (const one of read.remainders) loop.takeRemainder({ ...one, source, atMs });
 }
 
 /** Fleets of which the cost is told: Envoys, and services of each. */

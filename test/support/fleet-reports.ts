@@ -1,5 +1,6 @@
 import type {
   NodeReport,
+  ServiceRemainder,
   ServiceSamples,
   ServiceShares,
   ShareSnapshot,
@@ -71,13 +72,15 @@ export function readRecord(bytes: Buffer, nowMs = 0): RecordContent | undefined 
 
 interface RecordContent extends ReplicaReport {
   readonly samples: readonly ServiceSamples[];
+  readonly remainders: ReadReport["remainders"];
 }
 
 /** What a record says of each Envoy and service, and of services. */
 export function contentOf(read: ReadReport): RecordContent {
   const nodes: NodeReport[] = [];
   allTurns(eachRow(read, new ReportScale(), (report) => nodes.push({ ...report })));
-  return { nodes, services: read.pressures, samples: read.samples };
+  const { pressures: services, samples, remainders } = read;
+  return { nodes, services, samples, remainders };
 }
 
 /** A snapshot of one service, without verdicts. */
@@ -97,6 +100,7 @@ export class TestMaker implements Allocator {
   readonly start: TermStart;
   readonly reports: NodeReport[] = [];
   readonly samples: ServiceSamples[] = [];
+  readonly remainders: ServiceRemainder[] = [];
   readonly queues = new Map<string, number>();
   /** Called within each update, as time that it takes. */
   onUpdate = (): void => {};
@@ -112,6 +116,10 @@ export class TestMaker implements Allocator {
 
   take(report: NodeReport): void {
     this.reports.push({ ...report });
+  }
+
+  takeRemainder(remainder: ServiceRemainder): void {
+    this.remainders.push(remainder);
   }
 
   takeSamples(samples: ServiceSamples): void {

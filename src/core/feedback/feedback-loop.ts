@@ -1,5 +1,11 @@
 import type { SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceSamples, ServiceShares, ShareSnapshot } from "./feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ServiceShares,
+  ShareSnapshot,
+} from "./feedback.js";
 import type { ServiceQueue } from "./feedback-pressure.js";
 import { ServiceLoop } from "./feedback-service.js";
 import {
@@ -142,6 +148,15 @@ export class FleetLoop {
     const service = this.#services.get(samples.service);
     if (service === undefined || !areSound(samples)) this.#strayCount += 1;
     else service.takeSamples(samples);
+  }
+
+  /** Takes in what was rounded off the numbers of a service's Envoys. */
+  takeRemainder(remainder: ServiceRemainder): void {
+    const { service, atMs, inFlight, rps } = remainder;
+    const known = this.#services.get(service);
+    const isSoundOne = Number.isFinite(atMs) && Number.isFinite(inFlight) && Number.isFinite(rps);
+    if (known === undefined || !isSoundOne) this.#strayCount += 1;
+    else known.takeRemainder(remainder);
   }
 
   /**

@@ -1,7 +1,13 @@
 import { Tally } from "../collections/tally.js";
 import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceFacts, ServiceSamples, ServiceShares } from "./feedback.js";
+import type {
+  NodeReport,
+  ServiceFacts,
+  ServiceRemainder,
+  ServiceSamples,
+  ServiceShares,
+} from "./feedback.js";
 import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
@@ -72,6 +78,8 @@ export class ServiceLoop {
     { readonly sinceMs: number; readonly owner: string | undefined }
   >();
   readonly #pressure: FeedbackPressure;
+  /** By who told them. */
+  readonly #remainders = new Map<string, ServiceRemainder>();
   #limit: number;
   #limitMs: number;
   /** When the first Envoy was heard of. */
@@ -165,6 +173,11 @@ export class ServiceLoop {
     this.#learnFrom(samples, samples.fromMs);
   }
 
+  /** What was rounded off the numbers of its Envoys. */
+  takeRemainder(remainder: ServiceRemainder): void {
+    this.#remainders.set(remainder.source, remainder);
+  }
+
   #learnFrom(measured: Pick<ServiceSamples, "latency" | "errorCount">, fromMs: number): void {
     if (this.#steps.isClean(fromMs)) this.#window.add(measured, fromMs);
   }
@@ -176,7 +189,7 @@ export class ServiceLoop {
    */
   *update(nowMs: number): Generator<undefined, ServiceShares | undefined> {
     this.#forget(nowMs);
-    const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    const totals = this.#totals(nowMs);
     this.#awaitSteps(totals, nowMs);
     this.#learn(totals, nowMs);
     this.#moveLimit(nowMs);
@@ -210,6 +223,27 @@ export class ServiceLoop {
       this.#leaving.delete(nodeId);
       if (!isBack) this.#ledger.forget(nodeId);
     }
+  }
+
+  #totals(nowMs: number): FleetTotals {
+    const told = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    let inFlight = 0;
+    let rps = 0;
+    for (const [source, remainder] of this.#remainders) {
+      if (nowMs - remainder.atMs > this.#parts.times.numbersMsMax) {
+        this.#remainders.delete(source);
+        continue;
+      }
+      inFlight += remainder.inFlight;
+      rps += remainder.rps;
+    }
+    return {
+      ...told,
+      inFlight: Math.max(0, told.inFlight + inFlight),
+      inUse: Math.max(0, told.inUse + inFlight),
+      rps: Math.max(0, told.rps + rps),
+      allRps: Math.max(0, told.allRps + rps),
+    };
   }
 
   #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {

@@ -51,6 +51,16 @@ export interface ServiceSamples extends Pick<NodeReport, "service" | "latency" |
   readonly fromMs: number;
 }
 
+/**
+ * By how much the numbers of Envoys of one service are above those that were told, as whoever told
+ * them rounded each; negative: below.
+ */
+export interface ServiceRemainder
+  extends Pick<NodeReport, "service" | "atMs" | "inFlight" | "rps"> {
+  /** Who told them: its next remainder takes the place of this one. */
+  readonly source: string;
+}
+
 /** Latencies of the time that a report is about, from the difference of two histograms. */
 export interface NodeLatency {
   /** Requests that were timed; 0: there is nothing to learn. */

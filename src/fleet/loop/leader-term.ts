@@ -1,5 +1,10 @@
 import type { GateSettings } from "../../core/admission/gate.js";
-import type { NodeReport, ServiceSamples, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ShareSnapshot,
+} from "../../core/feedback/feedback.js";
 import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import { addPressures, FleetGates, type FleetPressure, type GateVerdict } from "./fleet-gates.js";
 import type { ServicePressure } from "./report-format.js";
@@ -18,6 +23,8 @@ export interface Allocator {
   take(report: NodeReport, nowMs: number): void;
   /** What nodes of one service measured together; after what they have told. */
   takeSamples(samples: ServiceSamples): void;
+  /** What was rounded off the numbers of a service's nodes. */
+  takeRemainder(remainder: ServiceRemainder): void;
   /**
    * Once a second, in turns: nothing else is called before it ends.
    *
@@ -61,11 +68,13 @@ export class LeaderTerm {
     this.#gateSettings = gateSettings;
   }
 
-  /** What the nodes of a replica have told, in turns. */
-  *take(report: ReadReport, nowMs: number): Generator<undefined, void> {
+  /** What the nodes of a replica have told, in turns. @param source the replica */
+  *take(report: ReadReport, source: string, nowMs: number): Generator<undefined, void> {
     const maker = this.#maker;
     yield* eachRow(report, this.#scale, (row) => maker.take(row, nowMs));
     for (const samples of report.samples) maker.takeSamples(samples);
+    const { atMs } = report;
+    for (const remainder of report.remainders) maker.takeRemainder({ ...remainder, source, atMs });
   }
 
   /**

@@ -37,7 +37,7 @@ export const noOwner = "";
 export const ageStepMs = 16;
 
 /** When samples begin, in longer steps, so that those of most Envoys are added up. */
-export const sampleStepMs = 128;
+export const sampleStepMs = 256;
 
 /** Samples of Envoys whose last report is longer ago are no samples: nobody knows what they miss. */
 export const sampleAgeMsMax = 15_000;

@@ -1,4 +1,4 @@
-import type { NodeReport, ServiceSamples } from "../../core/feedback/feedback.js";
+import type { NodeReport, ServiceRemainder, ServiceSamples } from "../../core/feedback/feedback.js";
 import { ByteReader, readTexts, textsMax } from "./byte-fields.js";
 import {
   ageMsMax,
@@ -15,7 +15,7 @@ import {
   rowFields,
   type ServicePressure,
 } from "./report-format.js";
-import { readSamples } from "./report-samples.js";
+import { readRemainders, readSamples } from "./report-samples.js";
 import type { ReportScale } from "./report-scale.js";
 
 const nodeStride = nodeCodeMosts.length;
@@ -45,6 +45,7 @@ export interface ReadReport {
   readonly table: ReadTable;
   readonly pressures: readonly ServicePressure[];
   readonly samples: readonly ServiceSamples[];
+  readonly remainders: readonly Omit<ServiceRemainder, "source" | "atMs">[];
   /** What the ages of its Envoys are counted from, on the clock of who reads. */
   readonly atMs: number;
   /** Rows that are told; the others are those for which there was no room. 0: nothing of Envoys. */
@@ -111,8 +112,9 @@ export function* readReport(
     rowCount = reader.countBelow(added.rowNodes.length + 1);
     yield* readChanges(reader, added.rowCodes, rowCodeMosts);
   }
+  const remainders = yield* readRemainders(reader, added.services);
   if (!reader.isDone) return undefined;
-  return { baseNumber, table: added, pressures, samples, atMs, rowCount };
+  return { baseNumber, table: added, pressures, samples, remainders, atMs, rowCount };
 }
 
 /** The table with what has come, and codes of its own. */

@@ -1,4 +1,4 @@
-import type { NodeReport, ServiceSamples } from "../../core/feedback/feedback.js";
+import type { NodeReport, ServiceRemainder, ServiceSamples } from "../../core/feedback/feedback.js";
 import { type ByteReader, type ByteWriter, countBytesMax } from "./byte-fields.js";
 import { sampleAgeMsMax, sampleStepMs, samplesPerServiceMax } from "./report-format.js";
 
@@ -82,6 +82,59 @@ export function* readSamples(
     });
   });
   return samples;
+}
+
+/** Remainders are told in thousandths. */
+const partsPerUnit = 1_000;
+
+/** By how much all Envoys' numbers are above what is told of them, by service. */
+export class ReportRemainders {
+  readonly #inFlight: Float64Array;
+  readonly #rps: Float64Array;
+
+  constructor(serviceCount: number) {
+    this.#inFlight = new Float64Array(serviceCount);
+    this.#rps = new Float64Array(serviceCount);
+  }
+
+  /** @param service its place */
+  add(service: number, { inFlight, rps }: Pick<NodeReport, "inFlight" | "rps">): void {
+    // Of what is no number nothing is told that could be rounded.
+    if (!Number.isFinite(inFlight) || !Number.isFinite(rps)) return;
+    this.#inFlight[service] = (this.#inFlight[service] ?? 0) + inFlight;
+    this.#rps[service] = (this.#rps[service] ?? 0) + rps;
+  }
+
+  write(writer: ByteWriter): void {
+    const services = [...this.#rps.keys()].filter(
+      (service) => this.#rps[service] !== 0 || this.#inFlight[service] !== 0,
+    );
+    writer.whole(services.length);
+    for (const service of services) {
+      writer.count(service);
+      writer.difference(partsOf(this.#inFlight[service] ?? 0));
+      writer.difference(partsOf(this.#rps[service] ?? 0));
+    }
+  }
+}
+
+/** Reads them, in turns. */
+export function* readRemainders(
+  reader: ByteReader,
+  services: readonly string[],
+): Generator<undefined, readonly Omit<ServiceRemainder, "source" | "atMs">[]> {
+  const remainders: Omit<ServiceRemainder, "source" | "atMs">[] = [];
+  yield* reader.rows({ rowBytes: 3, countMax: services.length }, () => {
+    const service = services[reader.countBelow(services.length)] ?? "";
+    const inFlight = reader.difference() / partsPerUnit;
+    remainders.push({ service, inFlight, rps: reader.difference() / partsPerUnit });
+  });
+  return remainders;
+}
+
+function partsOf(value: number): number {
+  const partsMax = 2 ** 32 - 1;
+  return Math.max(-partsMax, Math.min(partsMax, Math.round(value * partsPerUnit)));
 }
 
 function amountOf(value: number): number {

@@ -1,6 +1,6 @@
 /** Steps in each doubling of a value. */
-const stepsPerDoubling = 32;
-const stepBits = 5;
+const stepsPerDoubling = 16;
+const stepBits = 4;
 
 /** Values are counted in parts of one: 1,024 of them. */
 const partsPerUnit = 1_024;
@@ -13,14 +13,14 @@ const valueMax = 2 ** 32;
 export const scaleCodeMax = 1 + stepsPerDoubling * (partBits + 32);
 
 /** A value is told anew when what was told last differs from it by more than this part of it. */
-export const deadbandRatio = 0.04;
+export const deadbandRatio = 0.05;
 
 /**
- * Values from 0 as small whole numbers: 32 steps in each doubling, as in a float of five bits, so
- * that a value comes back within 1.6 %, and a whole number up to 64 as it was. 0 is 0, and nothing
+ * Values from 0 as small whole numbers: 16 steps in each doubling, as in a float of four bits, so
+ * that a value comes back within 3.1 %, and a whole number up to 32 as it was. 0 is 0, and nothing
  * else is.
  *
- * Example: 1 is code 321 and 2 code 353; 100 comes back as 100, 101 as 100 or 102.
+ * Example: 1 is code 161 and 2 code 177; 100 comes back as 100, 101 as 100, and 103 as 104.
  */
 export class ReportScale {
   readonly #values = new Float64Array(scaleCodeMax + 1);

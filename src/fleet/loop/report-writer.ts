@@ -15,7 +15,7 @@ import {
   rowFields,
   type ServicePressure,
 } from "./report-format.js";
-import { ReportSamples } from "./report-samples.js";
+import { ReportRemainders, ReportSamples } from "./report-samples.js";
 import { ReportScale } from "./report-scale.js";
 import { ReportTable, type TableSize } from "./report-table.js";
 
@@ -184,6 +184,7 @@ class RecordWriter {
   #heldAtMs = new Float64Array(0);
   #isThere = new Uint8Array(0);
   readonly #row = new Uint32Array(rowStride);
+  #remainders = new ReportRemainders(0);
   rowsAtMs = new Float64Array(0);
   /** The newest of all times of the report: ages are told from there. */
   referenceMs = Number.NEGATIVE_INFINITY;
@@ -215,7 +216,11 @@ class RecordWriter {
     this.#body.whole(pressureCount);
     this.#body.bytes(pressures.finish());
     samples.write(this.#body, bytesMax - headBytesMax);
-    if (this.isQuiet) return;
+    if (this.isQuiet) {
+      this.#remainders.write(this.#body);
+      return;
+    }
+    this.#remainders = new ReportRemainders(table.services.texts.length);
     yield* this.#writeNodes();
     yield* this.#writeRows(nodes, bytesMax - headBytesMax);
   }
@@ -382,7 +387,8 @@ class RecordWriter {
     const { rowCodes, rowNodes } = this.#parts.table;
     const entries = new ByteWriter();
     const changes = new ChangeWriter(entries, rowStride);
-    const roomBytes = bytesMax - this.#body.position - entryBytesMax;
+    const remainderBytes = 4 + 15 * this.#parts.table.services.texts.length;
+    const roomBytes = bytesMax - this.#body.position - entryBytesMax - remainderBytes;
     let row = 0;
     for (; row < rowNodes.length && entries.position <= roomBytes; row += 1) {
       if (row % turnRows === turnRows - 1) yield;
@@ -394,6 +400,7 @@ class RecordWriter {
     this.#body.count(row);
     this.#body.whole(changes.count);
     this.#body.bytes(entries.finish());
+    this.#remainders.write(this.#body);
     for (; row < rowNodes.length; row += 1)
       if ((this.#reportAt[row] ?? -1) >= 0) this.leftOutCount += 1;
   }
@@ -411,14 +418,17 @@ class RecordWriter {
     const lagMs = (this.#newestMs[table.rowNodes[row] ?? 0] ?? report.atMs) - report.atMs;
     codes[rowFields.lag] = lagMs <= spreadMs ? 0 : 2 + Math.ceil(lagMs / ageStepMs);
     const { latency, inFlight, overflowCount, highInFlight, rps } = report;
-    const set = (field: number, value: number): void => {
-      codes[field] = scale.next(told[from + field] ?? 0, value);
-    };
-    set(rowFields.demand, report.demand ?? demandOf(report));
-    set(rowFields.inFlight, inFlight);
+    const { demand, inFlight: inWork, rps: rate, overflow } = rowFields;
+    codes[demand] = scale.next(codes[demand] ?? 0, report.demand ?? demandOf(report));
+    codes[inWork] = scale.next(codes[inWork] ?? 0, inFlight);
     // Whoever answered something was asked for it, though nobody may know yet how often.
-    set(rowFields.rps, latency.count > 0 ? Math.max(rps, Number.MIN_VALUE) : rps);
-    set(rowFields.overflow, overflowCount);
+    const toldRps = latency.count > 0 ? Math.max(rps, Number.MIN_VALUE) : rps;
+    codes[rate] = scale.next(codes[rate] ?? 0, toldRps);
+    this.#remainders.add(table.rowServices[row] ?? 0, {
+      inFlight: inFlight - scale.valueOf(codes[inWork] ?? 0),
+      rps: toldRps - scale.valueOf(codes[rate] ?? 0),
+    });
+    codes[overflow] = scale.next(codes[overflow] ?? 0, overflowCount);
     const toldHigh = told[from + rowFields.high] ?? 0;
     codes[rowFields.high] =
       highInFlight === undefined ? 0 : 1 + scale.next(Math.max(0, toldHigh - 1), highInFlight);

@@ -260,7 +260,7 @@ export class SharedLoop {
     for (const report of found) {
       const read = yield* this.#read(report);
       if (read === undefined) continue;
-      yield* leaderTerm.take(read, this.#options.clock.monotonicMs());
+      yield* leaderTerm.take(read, report.replicaId, this.#options.clock.monotonicMs());
       bytes += report.bytes.length;
       if (bytes < turnBytes) continue;
       bytes = 0;

@@ -1,5 +1,10 @@
 import { type GateState, gateStates } from "../../core/admission/gate.js";
-import type { ServiceFacts, ServiceShares, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type {
+  NodeShare,
+  ServiceFacts,
+  ServiceShares,
+  ShareSnapshot,
+} from "../../core/feedback/feedback.js";
 import { NodeNames, type ShareColumns, ShareTable } from "../../core/feedback/share-table.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
@@ -61,12 +66,13 @@ export function* encodeSnapshot(
     verdictCount += 1;
   }
   let serviceCount = 0;
+  const places = new SharePlaces(nodeIds);
   for (const [name, service] of [...snapshot.services].slice(0, snapshotServicesMax)) {
     const { shares } = service;
-    const nodesBytes = nodeIds.costBytes(shares.keys());
+    const nodesBytes = places.costBytes(shares);
     if (!fits(name, serviceBytes + shares.size * shareBytes + nodesBytes)) continue;
     services.text(name);
-    yield* writeService(services, service, nodeIds);
+    yield* writeService(services, service, places);
     serviceCount += 1;
   }
   const writer = new ByteWriter();
@@ -83,7 +89,7 @@ export function* encodeSnapshot(
 function* writeService(
   writer: ByteWriter,
   service: ServiceShares,
-  nodeIds: TextTable,
+  places: SharePlaces,
 ): Generator<undefined, void> {
   const { limit, shares, rejectRatio, gate, facts } = service;
   writer.whole(limit);
@@ -96,12 +102,65 @@ function* writeService(
   writer.optionalMeasure(facts.minRttMs);
   writer.optionalMeasure(facts.gradient);
   writer.whole(shares.size);
-  for (const [nodeId, share] of shares) {
-    writer.whole(nodeIds.add(nodeId));
-    writer.whole(share.default);
-    writer.whole(share.high);
-    if (writer.endsTurn()) yield;
+  yield* places.write(writer, shares);
+}
+
+/**
+ * The places of Envoys in a snapshot. Services have the same ones in the same order, as a rule:
+ * what is in the row of the service before is found there, without a search.
+ */
+class SharePlaces {
+  readonly #nodeIds: TextTable;
+  /** The last service's names by row, and their places. */
+  #names: readonly string[] = [];
+  #places = new Int32Array(0);
+
+  constructor(nodeIds: TextTable) {
+    this.#nodeIds = nodeIds;
   }
+
+  /** What the names would take that are new; infinite where there are too many. */
+  costBytes(shares: ReadonlyMap<string, NodeShare>): number {
+    if (!(shares instanceof ShareTable)) return this.#nodeIds.costBytes(shares.keys());
+    const { names, places } = shares.rows;
+    const added: string[] = [];
+    for (let row = 0; row < places.length; row += 1) {
+      const name = names[places[row] ?? 0] ?? "";
+      if (name !== this.#names[row]) added.push(name);
+    }
+    return this.#nodeIds.costBytes(added);
+  }
+
+  /** Writes the shares of a service, in turns. */
+  *write(writer: ByteWriter, shares: ReadonlyMap<string, NodeShare>): Generator<undefined, void> {
+    if (!(shares instanceof ShareTable)) {
+      for (const [nodeId, share] of shares) {
+        writeShare(writer, this.#nodeIds.add(nodeId), share.default, share.high);
+        if (writer.endsTurn()) yield;
+      }
+      return;
+    }
+    const { names, places, defaults, highs } = shares.rows;
+    const written: string[] = [];
+    const writtenPlaces = new Int32Array(places.length);
+    for (let row = 0; row < places.length; row += 1) {
+      const name = names[places[row] ?? 0] ?? "";
+      const isSame = name === this.#names[row];
+      const place = isSame ? (this.#places[row] ?? 0) : this.#nodeIds.add(name);
+      written.push(name);
+      writtenPlaces[row] = place;
+      writeShare(writer, place, defaults[row] ?? 0, highs[row] ?? 0);
+      if (writer.endsTurn()) yield;
+    }
+    this.#names = written;
+    this.#places = writtenPlaces;
+  }
+}
+
+function writeShare(writer: ByteWriter, place: number, atDefault: number, high: number): void {
+  writer.whole(place);
+  writer.whole(atDefault);
+  writer.whole(high);
 }
 
 /** Reads a snapshot back, in turns. Undefined for bytes that are none, or another version's. */
