@@ -137,6 +137,59 @@ function measureSecond(
   ];
 }
 
+/** Bytes that three replicas write of a fleet in a second; see `measureReportBytes`. */
+export interface ReportBytes {
+  /** Numbers stay within 2 % of their mean. */
+  readonly steady: number;
+  /** Every number is another one each second. */
+  readonly changing: number;
+  /** A full record of each replica: at least once in five minutes. */
+  readonly full: number;
+}
+
+/** Seconds of a fleet whose reports are weighed; the first one is a full record. */
+const weighedSeconds = 5;
+
+/** Weighs what replicas write of their Envoys. */
+export function measureReportBytes(nodeCount: number, serviceCount: number): ReportBytes {
+  const [full, steady] = weigh(nodeCount, serviceCount, 0.02);
+  const [, changing] = weigh(nodeCount, serviceCount, 1);
+  return { full, steady, changing };
+}
+
+function weigh(nodeCount: number, serviceCount: number, swing: number): readonly [number, number] {
+  const random = new FakeRandom(1);
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
+  const turns = new Turns();
+  const bytes: number[] = [];
+  for (let second = 1; second <= weighedSeconds; second += 1) {
+    const nowMs = 1_000 * second;
+    let sum = 0;
+    for (const [replica, one] of replicas.entries()) {
+      const nodes: NodeReport[] = [];
+      for (let i = replica; i < nodeCount; i += replicaCount) {
+        for (let j = 0; j < serviceCount; j += 1) {
+          const mean = 5 + ((7 * i + 3 * j) % 40);
+          const rps = 20 * mean * (1 + swing * (2 * random.next() - 1));
+          nodes.push({
+            ...{ nodeId: nodeIdOf(i), owner: undefined, service: `service-${j}` },
+            ...{ atMs: nowMs - ((37 * i) % 800) - 20 * random.next(), heldAtMs: nowMs },
+            ...{ inFlight: Math.round(rps / 20), rps, latency: { count: rps, sumMs: 50 * rps } },
+            ...{ errorCount: 0, dropCount: 0, overflowCount: 0, held: 2 * mean },
+          });
+        }
+      }
+      sum += one.tell(turns, nodes, nowMs).length;
+    }
+    bytes.push(sum);
+  }
+  return [bytes[0] ?? 0, mean(bytes.slice(1))];
+}
+
+function nodeIdOf(i: number): string {
+  return `sidecar~10.0.${i >> 8}.${i & 255}~shop-${i}.shop~shop.svc.cluster.local`;
+}
+
 interface BenchSecond {
   readonly replicas: readonly BenchReplica[];
   readonly reports: readonly (readonly NodeReport[])[];
@@ -297,7 +350,7 @@ function reportsOf(order: ReportOrder): readonly NodeReport[] {
   const { replica, nodeCount, names, nowMs, snapshot, random } = order;
   const reports: NodeReport[] = [];
   for (let i = replica; i < nodeCount; i += replicaCount) {
-    const nodeId = `sidecar~10.0.${i >> 8}.${i & 255}~shop-${i}.shop~shop.svc.cluster.local`;
+    const nodeId = nodeIdOf(i);
     const atMs = nowMs - random.next() * 500;
     for (const service of names) {
       const share = snapshot?.services.get(service)?.shares.get(nodeId);

@@ -55,6 +55,9 @@ const unrulyRatioMax = 0.5;
 /** The largest threshold of an Envoy. */
 const wholeMax = 2 ** 32 - 1;
 
+/** Claims that are made before others have their turn: about a millisecond. */
+const claimsPerTurn = 4_000;
+
 /** What an Envoy could use, and who it is. */
 interface Claim extends NodeClaim {
   readonly node: FeedbackNode;
@@ -190,6 +193,7 @@ export class ServiceLoop {
   *update(nowMs: number): Generator<undefined, ServiceShares | undefined> {
     this.#forget(nowMs);
     const totals = this.#totals(nowMs);
+    if (this.#nodes.count > turnNodes) yield;
     this.#awaitSteps(totals, nowMs);
     this.#learn(totals, nowMs);
     this.#moveLimit(nowMs);
@@ -226,7 +230,7 @@ export class ServiceLoop {
   }
 
   #totals(nowMs: number): FleetTotals {
-    const told = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    const reported = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
     let inFlight = 0;
     let rps = 0;
     for (const [source, remainder] of this.#remainders) {
@@ -238,11 +242,11 @@ export class ServiceLoop {
       rps += remainder.rps;
     }
     return {
-      ...told,
-      inFlight: Math.max(0, told.inFlight + inFlight),
-      inUse: Math.max(0, told.inUse + inFlight),
-      rps: Math.max(0, told.rps + rps),
-      allRps: Math.max(0, told.allRps + rps),
+      ...reported,
+      inFlight: Math.max(0, reported.inFlight + inFlight),
+      inUse: Math.max(0, reported.inUse + inFlight),
+      rps: Math.max(0, reported.rps + rps),
+      allRps: Math.max(0, reported.allRps + rps),
     };
   }
 
@@ -322,7 +326,7 @@ export class ServiceLoop {
   *#share(nowMs: number): Generator<undefined, void> {
     // One at each of Envoy's priorities that has routes: nobody can be told 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
-    const claims = this.#claims(nowMs);
+    const claims = yield* this.#claims(nowMs);
     const isMany = claims.length > turnNodes;
     if (isMany) yield;
     const targets = yield* shareTargets(this.#limit, claims, least);
@@ -392,12 +396,19 @@ export class ServiceLoop {
     return nowMs - (askedMs ?? nowMs) < newcomerMsMax;
   }
 
-  #claims(nowMs: number): readonly Claim[] {
+  *#claims(nowMs: number): Generator<undefined, readonly Claim[]> {
     const askers = this.#askers();
+    const isMany = askers.length > turnNodes;
     const reserved = this.#reserves(nowMs);
     const newcomers = new Set(askers.filter((node) => this.#isNewcomer(node, nowMs)));
-    const claims = askers.map((node) => this.#claim(node, reserved, nowMs));
+    if (isMany) yield;
+    const claims: Claim[] = [];
+    for (const node of askers) {
+      claims.push(this.#claim(node, reserved, nowMs));
+      if (claims.length % claimsPerTurn === 0) yield;
+    }
     if (newcomers.size === 0) return claims;
+    if (isMany) yield;
     const demandOf = this.#newcomerDemands(askers, nowMs);
     return claims.map((claim) => {
       if (!newcomers.has(claim.node)) return claim;

@@ -15,7 +15,7 @@ const rowStride = rowCodeMosts.length;
 const textBytesMax = 65_535;
 
 /** Texts by place, and places by text. */
-export class Places {
+class Places {
   readonly texts: string[] = [];
   readonly #places = new Map<string, number>();
   readonly #countMax: number;
@@ -67,7 +67,7 @@ export class ReportTable {
   nodeCodes: Uint32Array = new Uint32Array(0);
   rowCodes: Uint32Array = new Uint32Array(0);
   /** What readers have of this table. */
-  told = noSize;
+  reported = noSize;
   readonly #nodePlaces = new Map<string, number>();
   /** By Envoy, its first row; by row, the next one of the same Envoy. */
   readonly #firstRows: number[] = [];

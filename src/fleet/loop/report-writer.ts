@@ -133,7 +133,7 @@ export class ReportWriter {
     }
     table.nodeCodes = full.nodeCodes;
     table.rowCodes = full.rowCodes;
-    table.told = table.size;
+    table.reported = table.size;
     this.#table = table;
     this.#base = { number, bytes, atMs };
     this.#repeatedBytes = 0;
@@ -155,9 +155,9 @@ export class ReportWriter {
   }
 }
 
-function addedBytesOf({ told, nodeIds }: ReportTable): number {
+function addedBytesOf({ reported, nodeIds }: ReportTable): number {
   let addedBytes = 0;
-  for (let node = told.nodes; node < nodeIds.length; node += 1) {
+  for (let node = reported.nodes; node < nodeIds.length; node += 1) {
     addedBytes += Buffer.byteLength(nodeIds[node] ?? "");
   }
   return addedBytes;
@@ -174,7 +174,7 @@ interface RecordParts {
 /** One record while it is written. */
 class RecordWriter {
   readonly #parts: RecordParts;
-  readonly #told: TableSize;
+  readonly #reported: TableSize;
   readonly #body = new ByteWriter();
   /** By row of the table: its report, and 1 where that is news. */
   #reportAt = new Int32Array(0);
@@ -194,7 +194,7 @@ class RecordWriter {
 
   constructor(parts: RecordParts) {
     this.#parts = parts;
-    this.#told = parts.table.told;
+    this.#reported = parts.table.reported;
   }
 
   *write({ nodes, services }: ReplicaReport, bytesMax: number): Generator<undefined, void> {
@@ -313,11 +313,11 @@ class RecordWriter {
   /** What of the table readers do not have. */
   *#writeTable(): Generator<undefined, void> {
     const { services, owners, nodeIds, nodeOwners, rowNodes, rowServices } = this.#parts.table;
-    const told = this.#told;
+    const reported = this.#reported;
     const body = this.#body;
     for (const [texts, from] of [
-      [services.texts, told.services],
-      [owners.texts, told.owners],
+      [services.texts, reported.services],
+      [owners.texts, reported.owners],
     ] as const) {
       body.whole(texts.length - from);
       for (let i = from; i < texts.length; i += 1) {
@@ -325,8 +325,8 @@ class RecordWriter {
         if (body.endsTurn()) yield;
       }
     }
-    body.whole(nodeIds.length - told.nodes);
-    for (let node = told.nodes; node < nodeIds.length; node += 1) {
+    body.whole(nodeIds.length - reported.nodes);
+    for (let node = reported.nodes; node < nodeIds.length; node += 1) {
       body.text(nodeIds[node] ?? "");
       body.count(nodeOwners[node] ?? 0);
       if (body.endsTurn()) yield;
@@ -334,7 +334,7 @@ class RecordWriter {
     const groups = new ByteWriter();
     let groupCount = 0;
     let before = { node: -1, from: 0, to: 0 };
-    for (let from = told.rows; from < rowNodes.length; ) {
+    for (let from = reported.rows; from < rowNodes.length; ) {
       const node = rowNodes[from] ?? 0;
       let to = from + 1;
       while (rowNodes[to] === node) to += 1;
@@ -368,19 +368,21 @@ class RecordWriter {
     this.#body.bytes(entries.finish());
   }
 
-  #newsCode(node: number, told: number): number {
+  #newsCode(node: number, reported: number): number {
     const newestMs = this.#newestMs[node] ?? Number.NEGATIVE_INFINITY;
     if (newestMs === Number.NEGATIVE_INFINITY) return 0;
     // Of an Envoy's numbers, those that are older by less are told with it.
     const ageMs = this.referenceMs - newestMs + spreadMs;
-    return toldAge(ageMs, told > 0 ? told - 1 : -1, newsSlackMs) + 1;
+    return reportedAge(ageMs, reported > 0 ? reported - 1 : -1, newsSlackMs) + 1;
   }
 
-  #heldCode(node: number, told: number): number {
+  #heldCode(node: number, reported: number): number {
     if (this.#isThere[node] !== 1) return 0;
     const heldAtMs = this.#heldAtMs[node] ?? Number.POSITIVE_INFINITY;
     if (heldAtMs === Number.POSITIVE_INFINITY) return 1;
-    return toldAge(this.referenceMs - heldAtMs, told > 1 ? told - 2 : -1, heldSlackMs) + 2;
+    return (
+      reportedAge(this.referenceMs - heldAtMs, reported > 1 ? reported - 2 : -1, heldSlackMs) + 2
+    );
   }
 
   *#writeRows(nodes: readonly NodeReport[], bytesMax: number): Generator<undefined, void> {
@@ -410,8 +412,8 @@ class RecordWriter {
     const { table, scale } = this.#parts;
     const codes = this.#row;
     const from = row * rowStride;
-    const told = table.rowCodes;
-    for (let field = 0; field < rowStride; field += 1) codes[field] = told[from + field] ?? 0;
+    const reported = table.rowCodes;
+    for (let field = 0; field < rowStride; field += 1) codes[field] = reported[from + field] ?? 0;
     codes[rowFields.held] = wholeOf(report?.held ?? 0);
     codes[rowFields.lag] = 1;
     if (report === undefined || this.#isNews[row] !== 1) return;
@@ -422,16 +424,16 @@ class RecordWriter {
     codes[demand] = scale.next(codes[demand] ?? 0, report.demand ?? demandOf(report));
     codes[inWork] = scale.next(codes[inWork] ?? 0, inFlight);
     // Whoever answered something was asked for it, though nobody may know yet how often.
-    const toldRps = latency.count > 0 ? Math.max(rps, Number.MIN_VALUE) : rps;
-    codes[rate] = scale.next(codes[rate] ?? 0, toldRps);
+    const reportedRps = latency.count > 0 ? Math.max(rps, Number.MIN_VALUE) : rps;
+    codes[rate] = scale.next(codes[rate] ?? 0, reportedRps);
     this.#remainders.add(table.rowServices[row] ?? 0, {
       inFlight: inFlight - scale.valueOf(codes[inWork] ?? 0),
-      rps: toldRps - scale.valueOf(codes[rate] ?? 0),
+      rps: reportedRps - scale.valueOf(codes[rate] ?? 0),
     });
     codes[overflow] = scale.next(codes[overflow] ?? 0, overflowCount);
-    const toldHigh = told[from + rowFields.high] ?? 0;
+    const reportedHigh = reported[from + rowFields.high] ?? 0;
     codes[rowFields.high] =
-      highInFlight === undefined ? 0 : 1 + scale.next(Math.max(0, toldHigh - 1), highInFlight);
+      highInFlight === undefined ? 0 : 1 + scale.next(Math.max(0, reportedHigh - 1), highInFlight);
   }
 }
 
@@ -455,9 +457,9 @@ function areSame(values: readonly number[], one: Range, other: Range): boolean {
 }
 
 /** An age in steps, never less than it is: what was told while that is not too much, or a new one. */
-function toldAge(ageMs: number, told: number, slackMs: number): number {
-  const toldMs = told * ageStepMs;
-  if (told >= 0 && toldMs >= ageMs && toldMs <= ageMs + slackMs) return told;
+function reportedAge(ageMs: number, reported: number, slackMs: number): number {
+  const reportedMs = reported * ageStepMs;
+  if (reported >= 0 && reportedMs >= ageMs && reportedMs <= ageMs + slackMs) return reported;
   return Math.ceil(Math.min(ageMsMax, ageMs + slackMs / 2) / ageStepMs);
 }
 

@@ -33,9 +33,6 @@ export const snapshotServicesMax = 4_096;
 /** Another one is another program's, which reads none of ours. */
 const format = 2;
 
-/** More rows than a snapshot has. */
-const rowsMax = 2 ** 32;
-
 /** What rows take at least. */
 const shareBytes = 12;
 const serviceBytes = 43;
@@ -212,16 +209,21 @@ function* readShares(reader: ByteReader, nodes: NodeNames): Generator<undefined,
     rows.highs[row] = reader.whole();
     row += 1;
   });
-  return new ShareTable(nodes, isAscending ? rows : ascending(rows));
+  return new ShareTable(nodes, isAscending ? rows : ascending(rows, nodes.names.length));
 }
 
-/** The same in the order of places. */
-function ascending({ places, defaults, highs }: ShareColumns): ShareColumns {
-  // Place and row as one number: numbers are sorted without a call for each two of them.
-  const keys = Float64Array.from(places, (place, row) => place * rowsMax + row).sort();
-  const rows = Uint32Array.from(keys, (key) => key % rowsMax);
-  const pick = (column: Uint32Array): Uint32Array => rows.map((row) => column[row] ?? 0);
-  return { places: pick(places), defaults: pick(defaults), highs: pick(highs) };
+/** The same in the order of places; of what is there twice, the last one. */
+function ascending(columns: ShareColumns, placeCount: number): ShareColumns {
+  const rowAt = new Int32Array(placeCount).fill(-1);
+  for (let row = 0; row < columns.places.length; row += 1) rowAt[columns.places[row] ?? 0] = row;
+  const rows = rowAt.filter((row) => row >= 0);
+  const pick = (column: Uint32Array): Uint32Array =>
+    Uint32Array.from(rows, (row) => column[row] ?? 0);
+  return {
+    places: pick(columns.places),
+    defaults: pick(columns.defaults),
+    highs: pick(columns.highs),
+  };
 }
 
 function readFacts(reader: ByteReader): ServiceFacts {

@@ -156,7 +156,7 @@ interface Lease {
   readonly untilMs: number;
 }
 
-interface ToldReport extends FoundReport {
+interface KeptReport extends FoundReport {
   readonly base: NonNullable<FoundReport["base"]>;
 }
 
@@ -165,7 +165,7 @@ const nothingKnown: KnownReport = { number: 0, baseNumber: 0 };
 /** The loop of the replicas of one process. */
 class MemoryLoop implements LoopStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #reports = new Map<string, ToldReport>();
+  readonly #reports = new Map<string, KeptReport>();
   #lease: Lease | undefined;
   #lastTerm = 0;
   #snapshot: FoundSnapshot | undefined;
