@@ -114,7 +114,7 @@ function describeReports(open: () => LoopStore): void {
     expect(await tellOf(store)("a1", 3, 2)).toBe(false);
   });
 
-  it("hands out a report with the full one that it differs from, and only what is new", async () => {
+  it("hands out a report with the full one that it differs from, where that is new", async () => {
     const store = open();
     const tell = tellOf(store);
     expect(await tell("a1", 1)).toBe(true);
@@ -133,7 +133,7 @@ function describeReports(open: () => LoopStore): void {
     expect(await gather(3, 1)).toEqual(["5", "a1 5", "a1 4"]);
   });
 
-  it("takes no report that differs from a full one which is not there, and twice the same", async () => {
+  it("takes a report twice, and none that differs from one which is not there", async () => {
     const store = open();
     const tell = tellOf(store);
     expect(await tell("a1", 2, 1)).toBe(false);

@@ -255,7 +255,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     return new Map(reports.map(({ nodeId, inFlight }) => [nodeId, inFlight]));
   }
 
-  it("hears the newest numbers of all, whatever records were lost or overwritten between", async () => {
+  it("hears the newest numbers of all, though records were lost or overwritten", async () => {
     const { fleet } = createFleet();
     const [leader, other, third] = await joinThree(fleet);
     await reportAll(fleet, 1);
@@ -306,7 +306,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     expect(heardOf(next)).toEqual(new Map(others.map(({ id }) => [`node of ${id}`, 3])));
   });
 
-  it("hears nothing of a replica of another version, and tells of it, as that one does", async () => {
+  it("hears nothing of a replica of another version, and tells of it, likewise", async () => {
     const { fleet, key } = createFleet();
     const [leader] = await joinThree(fleet);
     const [seconds] = await store.control.time();

@@ -3,7 +3,7 @@ import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.
 import { orcaCharactersMax, parseOrcaReport } from "../../src/core/admission/orca.js";
 import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
-import { reportBytesMax, reportRowsMax } from "../../src/fleet/loop/report-format.js";
+import { recordRowsMax, reportBytesMax } from "../../src/fleet/loop/report-format.js";
 import { readReport } from "../../src/fleet/loop/report-reader.js";
 import {
   decodeSnapshot,
@@ -402,7 +402,7 @@ function manyRows(byteCount: number): Buffer {
   const nodeCount = Math.max(1, Math.min(textsMax, byteCount / 20));
   const serviceCount = Math.max(1, Math.min(128, Math.floor(byteCount / 20)));
   const nodes = names(nodeCount).flatMap((nodeId) =>
-    names(Math.min(serviceCount, Math.floor(reportRowsMax / nodeCount))).map((service) =>
+    names(Math.min(serviceCount, Math.floor(recordRowsMax / nodeCount))).map((service) =>
       testReport({
         nodeId,
         service,

@@ -20,7 +20,7 @@ import {
   turnNodes,
 } from "./feedback-shares.js";
 import { FeedbackSteps } from "./feedback-steps.js";
-import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
+import { type FleetTotals, fleetTotals, withRemainders } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { type ShareEntry, ShareLedger, type ShareWant } from "./share-ledger.js";
 import { noShares, type ShareTable } from "./share-table.js";
@@ -171,7 +171,7 @@ export class ServiceLoop {
     if (node.entry !== undefined) this.#ledger.noteHeld(node.entry, held, atMs);
   }
 
-  /** What Envoys measured whose reports say nothing of it: once, and not older than their numbers. */
+  /** What Envoys measured whose reports do not say it; each only once. */
   takeSamples(samples: ServiceSamples): void {
     this.#learnFrom(samples, samples.fromMs);
   }
@@ -230,24 +230,12 @@ export class ServiceLoop {
   }
 
   #totals(nowMs: number): FleetTotals {
-    const reported = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
-    let inFlight = 0;
-    let rps = 0;
-    for (const [source, remainder] of this.#remainders) {
-      if (nowMs - remainder.atMs > this.#parts.times.numbersMsMax) {
-        this.#remainders.delete(source);
-        continue;
-      }
-      inFlight += remainder.inFlight;
-      rps += remainder.rps;
+    const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    for (const [source, { atMs }] of this.#remainders) {
+      const isOld = nowMs - atMs > this.#parts.times.numbersMsMax;
+      if (isOld) this.#remainders.delete(source);
     }
-    return {
-      ...reported,
-      inFlight: Math.max(0, reported.inFlight + inFlight),
-      inUse: Math.max(0, reported.inUse + inFlight),
-      rps: Math.max(0, reported.rps + rps),
-      allRps: Math.max(0, reported.allRps + rps),
-    };
+    return withRemainders(totals, this.#remainders.values());
   }
 
   #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {

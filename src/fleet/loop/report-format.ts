@@ -19,10 +19,10 @@ export interface ServicePressure {
 export const reportBytesMax = 4_194_304;
 
 /** The most rows of a record, one for each Envoy and service: of 10,000 Envoys with 26 services. */
-export const reportRowsMax = 262_144;
+export const recordRowsMax = 262_144;
 
 /** The most services of a record, and the most identities of its Envoys beside `textsMax`. */
-export const reportServicesMax = 4_096;
+export const recordServicesMax = 4_096;
 
 /** Another one is another program's, which reads none of ours. */
 export const reportFormat = 3;
@@ -36,10 +36,10 @@ export const noOwner = "";
 /** Ages in steps of so many milliseconds, rounded up: nothing is told to be newer than it is. */
 export const ageStepMs = 16;
 
-/** When samples begin, in longer steps, so that those of most Envoys are added up. */
+/** When samples begin, in longer steps, so that most are added up. */
 export const sampleStepMs = 256;
 
-/** Samples of Envoys whose last report is longer ago are no samples: nobody knows what they miss. */
+/** Of Envoys whose last report is longer ago there are no samples: nobody knows what is missing. */
 export const sampleAgeMsMax = 15_000;
 
 /** Of a service's samples from one time on: those with a median, and those without. */
@@ -87,7 +87,7 @@ export const rowCodeMosts: readonly number[] = [
 /** In the first byte of an entry: others were skipped before it. Below it, a bit for each field. */
 const gapBit = 128;
 
-/** What an entry takes at most: its first byte, the gap, and a difference in each of seven fields. */
+/** What an entry takes at most: its first byte, the gap, and seven differences. */
 export const entryBytesMax = 1 + 8 * 5;
 
 /** Writes what differs from the codes that a reader has: nothing where nothing does. */

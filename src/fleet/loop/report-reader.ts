@@ -8,9 +8,9 @@ import {
   noOwner,
   readChanges,
   recordFlags,
+  recordRowsMax,
+  recordServicesMax,
   reportFormat,
-  reportRowsMax,
-  reportServicesMax,
   rowCodeMosts,
   rowFields,
   type ServicePressure,
@@ -83,12 +83,12 @@ export function baseNumberOf(bytes: Buffer): number | undefined {
  * Reads a record, in turns. Undefined for bytes that are none, or another version's.
  *
  * @param base the full record that it differs from, as it was read; unused by a full one
- * @param rowsMax how many rows it may have. Default `reportRowsMax`
+ * @param rowsMax how many rows it may have. Default `recordRowsMax`
  */
 export function* readReport(
   { bytes, atMs: foundMs }: FoundRecord,
   base: ReadReport | undefined,
-  rowsMax = reportRowsMax,
+  rowsMax = recordRowsMax,
 ): Generator<undefined, ReadReport | undefined> {
   const baseNumber = baseNumberOf(bytes);
   if (baseNumber === undefined) return undefined;
@@ -133,10 +133,10 @@ function* readTable(
   });
   const nodeIds = joined(known.nodeIds, addedIds);
   const isLarge = nodeIds.length > textsMax || owners.length > textsMax;
-  if (isLarge || services.length > reportServicesMax) return undefined;
+  if (isLarge || services.length > recordServicesMax) return undefined;
   const rowNodes: number[] = [];
   const rowServices: number[] = [];
-  const roomCount = Math.min(rowsMax, reportRowsMax) - known.rowNodes.length;
+  const roomCount = Math.min(rowsMax, recordRowsMax) - known.rowNodes.length;
   const counts = { services: services.length, nodes: nodeIds.length };
   let group: RowGroup = { node: -1, services: [] };
   yield* reader.rows({ rowBytes: 2 }, function* () {

@@ -3,8 +3,8 @@ import { textsMax } from "./byte-fields.js";
 import {
   nodeCodeMosts,
   noOwner,
-  reportRowsMax,
-  reportServicesMax,
+  recordRowsMax,
+  recordServicesMax,
   rowCodeMosts,
 } from "./report-format.js";
 
@@ -53,7 +53,7 @@ const noSize: TableSize = { services: 0, owners: 0, nodes: 0, rows: 0 };
  * has come since. An Envoy whose identity is another one is another Envoy.
  */
 export class ReportTable {
-  readonly services = new Places(reportServicesMax);
+  readonly services = new Places(recordServicesMax);
   readonly owners = new Places(textsMax);
   readonly nodeIds: string[] = [];
   /** Places of their owners. */
@@ -158,7 +158,7 @@ export class ReportTable {
 
   #addRow(node: number, service: string): number {
     const servicePlace = this.services.add(service);
-    if (servicePlace < 0 || this.rowNodes.length >= reportRowsMax) return -1;
+    if (servicePlace < 0 || this.rowNodes.length >= recordRowsMax) return -1;
     const row = this.rowNodes.push(node) - 1;
     this.rowServices.push(servicePlace);
     this.#nextRows.push(this.#firstRows[node] ?? -1);

@@ -48,7 +48,7 @@ interface EncodeTerms {
 /** How long a full record is built on at most, in milliseconds. */
 export const fullRecordMsMax = 300_000;
 
-/** How far the numbers of one Envoy may be apart and still be told with one age, in milliseconds. */
+/** How far apart numbers of one Envoy may be that are told with one age, in milliseconds. */
 const spreadMs = 64;
 
 /** By how much an age may be told too old before it is told anew, in milliseconds. */
@@ -456,7 +456,7 @@ function areSame(values: readonly number[], one: Range, other: Range): boolean {
   return true;
 }
 
-/** An age in steps, never less than it is: what was told while that is not too much, or a new one. */
+/** An age in steps, never less than it is: what was told, while that is not too much. */
 function reportedAge(ageMs: number, reported: number, slackMs: number): number {
   const reportedMs = reported * ageStepMs;
   if (reported >= 0 && reportedMs >= ageMs && reportedMs <= ageMs + slackMs) return reported;

@@ -132,7 +132,7 @@ class SharePlaces {
   *write(writer: ByteWriter, shares: ReadonlyMap<string, NodeShare>): Generator<undefined, void> {
     if (!(shares instanceof ShareTable)) {
       for (const [nodeId, share] of shares) {
-        writeShare(writer, this.#nodeIds.add(nodeId), share.default, share.high);
+        writeShare(writer, this.#nodeIds.add(nodeId), share);
         if (writer.endsTurn()) yield;
       }
       return;
@@ -146,7 +146,7 @@ class SharePlaces {
       const place = isSame ? (this.#places[row] ?? 0) : this.#nodeIds.add(name);
       written.push(name);
       writtenPlaces[row] = place;
-      writeShare(writer, place, defaults[row] ?? 0, highs[row] ?? 0);
+      writeShare(writer, place, { default: defaults[row] ?? 0, high: highs[row] ?? 0 });
       if (writer.endsTurn()) yield;
     }
     this.#names = written;
@@ -154,10 +154,10 @@ class SharePlaces {
   }
 }
 
-function writeShare(writer: ByteWriter, place: number, atDefault: number, high: number): void {
+function writeShare(writer: ByteWriter, place: number, share: NodeShare): void {
   writer.whole(place);
-  writer.whole(atDefault);
-  writer.whole(high);
+  writer.whole(share.default);
+  writer.whole(share.high);
 }
 
 /** Reads a snapshot back, in turns. Undefined for bytes that are none, or another version's. */

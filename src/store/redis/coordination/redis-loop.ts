@@ -190,12 +190,13 @@ return 1
 
 /**
  * Puts a replica's report where the leader finds it. KEYS: the newest reports, a hash by replica,
- * and the full ones, a hash of their numbers and bytes. ARGV: this replica, a number that grows with each
+ * and the full ones, a hash of their numbers and bytes. ARGV: this replica, a number that grows
+ * with each
  * of its reports, how long reports are kept in ms, the report, the number of the full one that it
  * differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
  *
- * Of a full report, its head alone is among the newest ones, so that it is there once. A report that
- * arrives late may take the place of a later one: the leader knows by the number; and a full one
+ * Of a full report, its head alone is among the newest ones, so that it is there once. A report
+ * that arrives late may take the place of a later one: the leader knows by the number; and a full one
  * that does so ends what differs from the later one, which its replica is told.
  */
 const tellScript: StoreScript = {
@@ -221,10 +222,11 @@ return 1
  * All reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports are kept
  * in ms, the most bytes that are answered, and lines of what the leader has: a replica, the number
  * of its newest report, and of the full one that it can read others by. Answers for each: a line
- * with the replica, the number of the report, its age in ms, its length in bytes, the number and the
- * length of the full one that it differs from; then both. Of one for which there is no room, or
+ * with the replica, the number of the report, its age in ms, its length in bytes, the number and
+ * the length of the full one that it differs from; then both. Of one for which there is no room, or
  * which the leader has, there are no bytes; nor of a full one that it has, or that is lost. What is
- * too old is removed, and a time in the future, which a clock that stepped back leaves, becomes now.
+ * too old is removed, and a time in the future, which a clock that stepped back leaves, becomes
+ * now.
  */
 const gatherScript: StoreScript = {
   name: "fleet-gather",

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { NodeReport } from "../../../../src/core/feedback/feedback.js";
 import { shareTargets } from "../../../../src/core/feedback/feedback-shares.js";
-import { reportRowsMax } from "../../../../src/fleet/loop/report-format.js";
+import { recordRowsMax } from "../../../../src/fleet/loop/report-format.js";
 import { type ReadReport, readReport } from "../../../../src/fleet/loop/report-reader.js";
 import { deadbandRatio } from "../../../../src/fleet/loop/report-scale.js";
 import {
@@ -136,7 +136,7 @@ describe("ReportWriter", () => {
     expect(read?.services).toEqual(full.services);
     const long = testReport({ nodeId: "x".repeat(70_000) });
     expect(fullRecord({ nodes: [long] }).leftOutCount).toBe(1);
-    const rows = Array.from({ length: reportRowsMax + 10 }, (_, i) =>
+    const rows = Array.from({ length: recordRowsMax + 10 }, (_, i) =>
       testReport({ nodeId: `n${i >> 6}`, service: `s${i & 63}`, held: 0 }),
     );
     expect(fullRecord({ nodes: rows }).leftOutCount).toBeGreaterThanOrEqual(10);

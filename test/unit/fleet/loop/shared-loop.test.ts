@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defaultLeaderLeaseMs } from "../../../../src/fleet/loop/leader.js";
-import { reportRowsMax } from "../../../../src/fleet/loop/report-format.js";
+import { recordRowsMax } from "../../../../src/fleet/loop/report-format.js";
 import {
   type LoopEvent,
   quietReportMs,
@@ -254,7 +254,7 @@ describe("SharedLoop", () => {
 
   it("leaves out what is beyond the bounds of reports and snapshots, and counts it", async () => {
     const { clock, makers, loop, says } = createLoop();
-    const rowCount = reportRowsMax + 1_000;
+    const rowCount = recordRowsMax + 1_000;
     const rowOf = (i: number) => ({ nodeId: `n${i >> 6}`, service: `s${i & 63}` });
     loop.report(Array.from({ length: rowCount }, (_, i) => testReport(rowOf(i))));
     for (let turn = 0; turn < rowCount / 200; turn += 1) {
