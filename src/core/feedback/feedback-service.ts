@@ -55,7 +55,7 @@ const unrulyRatioMax = 0.5;
 /** The largest threshold of an Envoy. */
 const wholeMax = 2 ** 32 - 1;
 
-/** Claims that are made before others have their turn: about a millisecond. */
+/** Claims that are made in one turn: about a millisecond. */
 const claimsPerTurn = 4_000;
 
 /** What an Envoy could use, and who it is. */
@@ -232,8 +232,7 @@ export class ServiceLoop {
   #totals(nowMs: number): FleetTotals {
     const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
     for (const [source, { atMs }] of this.#remainders) {
-      const isOld = nowMs - atMs > this.#parts.times.numbersMsMax;
-      if (isOld) this.#remainders.delete(source);
+      if (nowMs - atMs > this.#parts.times.numbersMsMax) this.#remainders.delete(source);
     }
     return withRemainders(totals, this.#remainders.values());
   }
@@ -316,7 +315,6 @@ export class ServiceLoop {
     const least = this.settings.highRatio === undefined ? 1 : 2;
     const claims = yield* this.#claims(nowMs);
     const isMany = claims.length > turnNodes;
-    if (isMany) yield;
     const targets = yield* shareTargets(this.#limit, claims, least);
     if (isMany) yield;
     this.#noteHolders(targets, nowMs);

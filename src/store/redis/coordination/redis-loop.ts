@@ -196,8 +196,8 @@ return 1
  * differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
  *
  * Of a full report, its head alone is among the newest ones, so that it is there once. A report
- * that arrives late may take the place of a later one: the leader knows by the number; and a full one
- * that does so ends what differs from the later one, which its replica is told.
+ * that arrives late may take the place of a later one: the leader knows by the number; and a full
+ * one that does so ends what differs from the later one, which its replica is told.
  */
 const tellScript: StoreScript = {
   name: "fleet-tell",
