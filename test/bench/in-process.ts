@@ -41,6 +41,8 @@ export interface InProcessScenario extends CallShape {
   readonly ruleCount?: number;
   /** Hits a second that each key may take. */
   readonly hitsPerSecond?: number;
+  /** Whether the limits are one budget of all regions. */
+  readonly isGlobal?: boolean;
   /** Whether `CL.THROTTLE` asks, with numbers of its own, and not the rate limit service. */
   readonly isThrottle?: boolean;
   /** Whether the parts are measured one by one as well. */
@@ -232,8 +234,8 @@ function handlerOf({ methods: [method] }: ServiceHandlers): UnaryHandler {
   return method.handle;
 }
 
-/** What operators see and have changed. */
-export type Watched = Pick<DeciderParts, "observers" | "overrides">;
+/** What operators see and have changed, and whom global limits are shared with. */
+export type Watched = Pick<DeciderParts, "observers" | "overrides" | "regions">;
 
 interface BenchDecider {
   readonly policy: Policy;
@@ -270,14 +272,25 @@ function createDecider({ policy, store, counters, watched }: BenchDecider): Deci
 export function createPolicy({
   ruleCount = 1,
   hitsPerSecond = 4_294_967_295,
+  isGlobal = false,
 }: InProcessScenario): Policy {
-  const limit = `rate_limit: { unit: second, requests_per_unit: ${hitsPerSecond} }`;
+  const spread = isGlobal ? ", spread: global" : "";
+  const limit = `rate_limit: { unit: second, requests_per_unit: ${hitsPerSecond}${spread} }`;
   const others = Array.from(
     { length: ruleCount - 1 },
     (_, i) => `  - { key: rule-${i}, ${limit} }`,
   );
   const own = ["user", "group", ...sharedKeys].map((key) => `  - { key: ${key}, ${limit} }`);
-  const text = ["domain: bench", "descriptors:", ...others, ...own].join("\n");
+  const text = [
+    "apiVersion: headgate.dev/v1alpha1",
+    "kind: Policy",
+    "metadata: { name: bench }",
+    "spec:",
+    "  rateLimits:",
+    "  - domain: bench",
+    "    descriptors:",
+    ...[...others, ...own].map((line) => `  ${line}`),
+  ].join("\n");
   const parsed = parsePolicy([{ file: "bench.yaml", text }]);
   if (parsed.kind === "problems") throw new Error("the bench's policy is wrong");
   const builder = new PolicyBuilder("bench");

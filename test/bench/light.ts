@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { measureMemories, serving, servingMark } from "./light-memory.js";
-import type { ProofRow } from "./proof.js";
+import type { ProofParts, ProofRow } from "./proof.js";
 
 /** Turns in which each start is measured once; the least CPU counts. */
 const turnCount = 8;
@@ -66,16 +66,20 @@ const starts: readonly Start[] = [
 ];
 
 /** What the program costs before it decides anything, next to a bare node and to targets. */
-export async function measureLight(): Promise<readonly ProofRow[]> {
-  const directory = await mkdtemp(join(tmpdir(), "headgate-light-"));
+export function lightParts(): ProofParts {
+  return {
+    starts: () => inFolder(measureStarts),
+    drain: measureDrain,
+    "memory, a minute and a half": () => inFolder((folder) => measureMemories(folder, serve)),
+  };
+}
+
+async function inFolder<T>(measure: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), "headgate-light-"));
   try {
-    const starts = await measureStarts(directory);
-    process.stderr.write("drain ...\n");
-    const drain = await measureDrain();
-    process.stderr.write("memory, a minute and a half ...\n");
-    return [...starts, drain, ...(await measureMemories(directory, serve))];
+    return await measure(folder);
   } finally {
-    await rm(directory, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -103,7 +107,7 @@ async function measureStarts(directory: string): Promise<readonly ProofRow[]> {
 }
 
 /** Time from a signal to the end of a service without connections, the least of all turns. */
-async function measureDrain(): Promise<ProofRow> {
+async function measureDrain(): Promise<readonly ProofRow[]> {
   let leastMs = Number.POSITIVE_INFINITY;
   for (let turn = 1; turn <= turnCount; turn += 1) {
     const args = [...served, "--drain-delay-ms", "0"];
@@ -117,7 +121,7 @@ async function measureDrain(): Promise<ProofRow> {
     leastMs = Math.min(leastMs, performance.now() - startMs);
   }
   const name = "drain to exit, nothing open";
-  return { group: "light", name, value: leastMs, unit: "ms", target: { most: 50 } };
+  return [{ group: "light", name, value: leastMs, unit: "ms", target: { most: 50 } }];
 }
 
 /** CPU of one start in milliseconds. */

@@ -3,10 +3,12 @@ import { MemoryLimitStore } from "../../src/store/memory.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";
 import { type CallShape, decideMany } from "./calls.js";
+import { measureGrowth } from "./growth.js";
 import { cpuUsPer, createHandler, createPolicy } from "./in-process.js";
+import { libraryRows } from "./library-rows.js";
 import { clusterRows } from "./limit-cluster.js";
 import { latencyRows } from "./limit-latency.js";
-import type { ProofRow } from "./proof.js";
+import type { ProofParts, ProofRow } from "./proof.js";
 import {
   chargeKinds,
   limitRows,
@@ -14,28 +16,24 @@ import {
   type RedisScriptRow,
   redisScriptScenarios,
 } from "./redis-script.js";
+import { referenceParts } from "./references.js";
 
 /**
- * What several limits of a request cost Redis and us, one hot key, the latency near saturation, and
- * a cluster of more shards.
+ * What several limits of a request cost Redis and us, one hot key, the latency near saturation, a
+ * cluster of more shards, growth, the libraries of services, and other servers.
  *
- * @param measureMs time for each row of Redis; the others take as long
- * @param only rows of parts whose name holds this text
+ * @param measureMs time for each row of a server; the others take as long
  */
-export async function measureLimits(measureMs: number, only = ""): Promise<readonly ProofRow[]> {
-  const parts = {
+export function limitsParts(measureMs: number): ProofParts {
+  return {
     script: () => scriptRows(measureMs),
     process: () => processRows(measureMs),
     cluster: () => clusterRows(measureMs),
     latency: () => latencyRows(measureMs),
+    growth: () => measureGrowth(measureMs),
+    libraries: () => libraryRows(measureMs),
+    ...referenceParts(measureMs),
   };
-  const rows: ProofRow[] = [];
-  for (const [name, part] of Object.entries(parts)) {
-    if (!`limits, ${name}`.includes(only)) continue;
-    process.stderr.write(`limits, ${name} ...\n`);
-    rows.push(...(await part()));
-  }
-  return rows;
 }
 
 /** A limit of one's own, and further ones that callers share: plan, path, all. */

@@ -10,6 +10,8 @@ export interface LoadOrder {
   readonly pace: LoadPace;
   /** Time before it, in which calls are made and not measured: everybody is cold. */
   readonly warmUpMs: number;
+  /** Calls before that, as fast as they go, however long they take. Default 0. */
+  readonly warmUpCalls?: number;
   readonly durationMs: number;
 }
 
@@ -44,6 +46,10 @@ const napMs = 0.02;
 /** How long the last calls may take before they have failed, in milliseconds. */
 const lastCallsMsMax = 5_000;
 
+/** How calls warm up, and how long before they are counted, in milliseconds. */
+const warmUpPace = { kind: "closed", inFlightPerConnection: 50 } as const;
+const warmUpStepMs = 100;
+
 /** Makes the calls of an order, and measures each; `onMeasure` is told when that begins. */
 export async function runLoad(order: LoadOrder, onMeasure: () => void): Promise<LoadReport> {
   const clients = await Promise.all(
@@ -54,7 +60,12 @@ export async function runLoad(order: LoadOrder, onMeasure: () => void): Promise<
     pace.kind === "open"
       ? runOpen({ clients, tally, pace, durationMs })
       : runClosed({ clients, tally, pace, durationMs });
-  await run(new Tally(), order.warmUpMs);
+  const warmUp = new Tally();
+  const { warmUpCalls = 0 } = order;
+  while (warmUp.counts().callCount < warmUpCalls) {
+    await runClosed({ clients, tally: warmUp, pace: warmUpPace, durationMs: warmUpStepMs });
+  }
+  await run(warmUp, order.warmUpMs);
   onMeasure();
   const tally = new Tally();
   const startMs = performance.now();

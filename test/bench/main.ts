@@ -99,8 +99,9 @@ Every row is measured in this run, on this machine; compare rows, not machines.
                   rows of the last release. Start, end and memory of a process; several limits of a
                   request, next to the servers whose binaries HEADGATE_BENCH_RATELIMIT,
                   HEADGATE_BENCH_LIMITADOR and HEADGATE_BENCH_THROTTLECRAB name; fleets of Envoys
-                  on the control port, the loop, quotas. A missed target fails nothing; a picture
-                  of the growth in test-output/
+                  on the control port, the loop, quotas, regions. --only takes parts with this
+                  text, such as "next to". A missed target fails nothing; a picture of the growth
+                  in test-output/
   --record        the rows become those of the last release, and the picture that of the docs
   --replay N      instead of all this: headgate replay over logs of N lines, in each format
   --generate N    instead of all this: headgate generate for N services, for each target
@@ -329,10 +330,10 @@ async function proof(values: InsteadValues): Promise<void> {
   const measureMs = Number(values.seconds) * 1_000;
   if (!(measureMs >= 500)) throw new Error("--seconds must be a number of at least 0.5");
   const groups = proofGroups.filter((group) => values[group]);
-  const { output, record: isRecorded = false } = values;
+  const { only, output, record: isRecorded = false } = values;
   // As the service does.
   keepNewObjectsYoung();
-  process.stdout.write(`${await prove({ groups, measureMs, output, isRecorded })}\n`);
+  process.stdout.write(`${await prove({ groups, measureMs, only, output, isRecorded })}\n`);
 }
 
 /** Node writes a profile when a process ends. */

@@ -14,7 +14,7 @@ export interface ProofRow {
   readonly name: string;
   /** NaN where it could not be measured, as the note says. */
   readonly value: number;
-  readonly unit: "ms" | "MB" | "us" | "x" | "%" | "bytes" | "s";
+  readonly unit: "ms" | "MB" | "us" | "x" | "%" | "bytes" | "s" | "commands";
   /** In the unit of the value. */
   readonly target?: { readonly most?: number; readonly least?: number };
   /**
@@ -22,11 +22,16 @@ export interface ProofRow {
    * node, one limit or an empty script. Absent: another machine has another value.
    */
   readonly ratio?: number;
+  /** Whether it stands for all rows of a part that failed. */
+  readonly isPart?: boolean;
   /** What holds the number, in one line. */
   readonly note?: string;
   /** The place of the row on a curve of the picture: so many keys, rules, ... cost so much. */
   readonly growth?: { readonly by: GrowthDimension; readonly count: number };
 }
+
+/** Parts of a group by name, each measured by itself. */
+export type ProofParts = Readonly<Record<string, () => Promise<readonly ProofRow[]>>>;
 
 /** What a cost may grow with. */
 export type GrowthDimension = "keys" | "rules" | "limits" | "Envoys" | "services";
@@ -56,16 +61,22 @@ export async function readLastRelease(): Promise<ReleaseRows | undefined> {
   }
 }
 
-/** Writes rows as those of the last release. Rows of groups that did not run stay as they are. */
+/**
+ * Writes rows as those of the last release. Rows of groups that did not run, and those that could
+ * not be measured, stay as they are.
+ */
 export async function recordRelease(
   rows: readonly ProofRow[],
   { version, date }: Pick<ReleaseRows, "version" | "date">,
 ): Promise<void> {
-  const groups = new Set(rows.map(({ group }) => `${group}: `));
-  const kept = Object.entries((await readLastRelease())?.rows ?? {}).filter(
-    ([key]) => ![...groups].some((group) => key.startsWith(group)),
-  );
+  // Of a group in which a part failed, no row is known to be gone.
+  const failed = rows.filter(({ isPart }) => isPart).map(({ group }) => group);
+  const whole = rows.map(({ group }) => group).filter((group) => !failed.includes(group));
   const measured = rows.filter(({ value }) => !Number.isNaN(value));
+  const absent = new Set(rows.filter(({ value }) => Number.isNaN(value)).map(keyOf));
+  const kept = Object.entries((await readLastRelease())?.rows ?? {}).filter(
+    ([key]) => absent.has(key) || !whole.some((group) => key.startsWith(`${group}: `)),
+  );
   const recorded = measured.map((row) => [keyOf(row), releaseRow(row)] as const);
   const release: ReleaseRows = {
     version,
@@ -74,6 +85,39 @@ export async function recordRelease(
   };
   await writeFile(releaseFile, `${JSON.stringify(release, undefined, 2)}\n`);
 }
+
+/** Measures parts one by one, and says so. A part that fails becomes a row that says why. */
+export async function measureParts(
+  group: ProofGroup,
+  parts: ProofParts,
+  only: string,
+): Promise<readonly ProofRow[]> {
+  const rows: ProofRow[] = [];
+  const wanted = Object.entries(parts).filter(([name]) => `${group}, ${name}`.includes(only));
+  for (const [i, [name, measure]] of wanted.entries()) {
+    process.stderr.write(`${group}, ${name} (${i + 1} of ${wanted.length}) ...\n`);
+    const startMs = performance.now();
+    try {
+      rows.push(...(await measure()));
+    } catch (error) {
+      const note = reasonOf(error);
+      rows.push({ group, name, value: Number.NaN, unit: "x", isPart: true, note });
+    }
+    const seconds = (performance.now() - startMs) / 1_000;
+    process.stderr.write(`${group}, ${name}: ${seconds.toFixed(0)} s\n`);
+  }
+  return rows;
+}
+
+/** Why something could not be measured, in one line. */
+export function reasonOf(error: unknown): string {
+  const { message, cause } = error instanceof Error ? error : { message: String(error) };
+  const whole = cause === undefined ? message : `${message}: ${reasonOf(cause)}`;
+  return whole.replaceAll(/\s+/g, " ").trim().slice(0, reasonLengthMax);
+}
+
+/** Of a reason, which may hold what a program has printed. */
+const reasonLengthMax = 400;
 
 /** The rows as tables, one for each group, with what they say of targets and the last release. */
 export function formatProof(rows: readonly ProofRow[], last: ReleaseRows | undefined): string {

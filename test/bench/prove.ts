@@ -1,24 +1,26 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
-import { measureGrowth } from "./growth.js";
 import { drawGrowth } from "./growth-picture.js";
-import { measureLight } from "./light.js";
-import { measureLimits } from "./limits.js";
+import { lightParts } from "./light.js";
+import { limitsParts } from "./limits.js";
 import {
   formatProof,
+  measureParts,
   type ProofGroup,
+  type ProofParts,
   type ProofRow,
   proofJson,
   readLastRelease,
   recordRelease,
 } from "./proof.js";
-import { measureReferences } from "./references.js";
-import { measureWide } from "./wide.js";
+import { wideParts } from "./wide.js";
 
 /** Which groups to measure, and what becomes of their rows. */
 export interface ProofOrder {
   readonly groups: readonly ProofGroup[];
   /** How long a row of a server is measured. */
   readonly measureMs: number;
+  /** Parts of groups whose name holds this text. */
+  readonly only: string;
   readonly output: string;
   /** Whether the rows become those of the last release. */
   readonly isRecorded: boolean;
@@ -29,29 +31,29 @@ const pictures = { run: "test-output/growth.svg", docs: "docs/images/growth.svg"
 
 /** Measures groups of rows. A missed target is shown and fails nothing. @returns what to print */
 export async function prove(order: ProofOrder): Promise<string> {
+  const { groups, measureMs, only, output, isRecorded } = order;
+  if (isRecorded && only !== "") throw new Error("--record takes all parts of a group, not --only");
   const rows: ProofRow[] = [];
-  for (const group of order.groups) rows.push(...(await groupRows(group, order.measureMs)));
+  for (const group of groups) {
+    rows.push(...(await measureParts(group, partsOf(group, measureMs), only)));
+  }
   const last = await readLastRelease();
-  await draw(rows, order.isRecorded);
-  if (order.isRecorded) {
+  await draw(rows, isRecorded);
+  if (isRecorded) {
     const { version } = JSON.parse(await readFile("package.json", "utf8")) as { version: string };
     await recordRelease(rows, { version, date: new Date().toISOString().slice(0, 10) });
   }
-  return order.output === "json" ? proofJson(rows, last) : formatProof(rows, last);
+  return output === "json" ? proofJson(rows, last) : formatProof(rows, last);
 }
 
-async function groupRows(group: ProofGroup, measureMs: number): Promise<readonly ProofRow[]> {
+function partsOf(group: ProofGroup, measureMs: number): ProofParts {
   switch (group) {
     case "light":
-      return measureLight();
+      return lightParts();
     case "limits":
-      return [
-        ...(await measureLimits(measureMs)),
-        ...(await measureGrowth(measureMs)),
-        ...(await measureReferences(measureMs)),
-      ];
+      return limitsParts(measureMs);
     case "wide":
-      return measureWide(measureMs);
+      return wideParts(measureMs);
   }
 }
 

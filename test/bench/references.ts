@@ -5,11 +5,11 @@ import { ChildProgram } from "../support/child-program.js";
 import { freePort } from "../support/free-port.js";
 import { RedisServer } from "../support/redis-server.js";
 import { waitFor } from "../support/wait.js";
+import type { CallOutcome } from "./call-outcome.js";
 import { connectClient, type LoadCalls } from "./load-client.js";
-import type { ProofRow } from "./proof.js";
+import { type ProofParts, type ProofRow, reasonOf } from "./proof.js";
 import type { Row } from "./row.js";
 import { defaultLoad, measure, rateLimitCalls, type Scenario } from "./scenario.js";
-import { benchPolicy } from "./server-rows.js";
 import { type BenchServer, startHeadgate, stop } from "./servers.js";
 
 /** A server that decides what we decide, and how both are asked. */
@@ -17,11 +17,10 @@ interface Reference {
   readonly name: string;
   /** Names its binary. */
   readonly variable: string;
-  readonly calls: LoadCalls;
+  /** What it is asked; the commands of RESP name their limit. */
+  readonly calls: (hitsPerSecond: number) => LoadCalls;
   readonly needsRedis: boolean;
   readonly command: (parts: CommandParts) => Promise<Command>;
-  /** Whether we are asked over RESP. */
-  readonly isResp: boolean;
 }
 
 interface CommandParts {
@@ -30,6 +29,8 @@ interface CommandParts {
   /** For whatever else it serves. */
   readonly otherPorts: readonly [number, number];
   readonly redisPort: number;
+  /** What its limit allows each key. */
+  readonly hitsPerSecond: number;
 }
 
 interface Command {
@@ -39,19 +40,22 @@ interface Command {
 
 const keyCount = 20_000;
 
+/** Until then, a JIT compiles what runs often, on a busy machine too. */
+const warmUpCalls = 100_000;
+
 /** More a second than any load asks of a key. */
-const hitsPerSecond = "1000000";
+const enoughHits = 1_000_000;
 
 const references: readonly Reference[] = [
   {
     name: "envoyproxy/ratelimit",
     variable: "HEADGATE_BENCH_RATELIMIT",
-    calls: rateLimitCalls(keyCount),
+    calls: () => rateLimitCalls(keyCount),
     needsRedis: true,
-    isResp: false,
-    command: async ({ folder, port, otherPorts: [httpPort, debugPort], redisPort }) => {
+    command: async ({ folder, port, otherPorts, redisPort, hitsPerSecond }) => {
+      const [httpPort, debugPort] = otherPorts;
       await mkdir(join(folder, "config"));
-      await writeFile(join(folder, "config", "bench.yaml"), benchPolicy);
+      await writeFile(join(folder, "config", "bench.yaml"), policyText(hitsPerSecond));
       const env = {
         RUNTIME_ROOT: folder,
         RUNTIME_SUBDIRECTORY: ".",
@@ -60,6 +64,8 @@ const references: readonly Reference[] = [
         BACKEND_TYPE: "redis",
         REDIS_SOCKET_TYPE: "tcp",
         REDIS_URL: `127.0.0.1:${redisPort}`,
+        // "For optimal performance", its README says: writes leave together, as ours do.
+        REDIS_PIPELINE_WINDOW: "150us",
         USE_STATSD: "false",
         LOG_LEVEL: "error",
         GRPC_PORT: String(port),
@@ -72,10 +78,9 @@ const references: readonly Reference[] = [
   {
     name: "limitador",
     variable: "HEADGATE_BENCH_LIMITADOR",
-    calls: rateLimitCalls(keyCount),
+    calls: () => rateLimitCalls(keyCount),
     needsRedis: false,
-    isResp: false,
-    command: async ({ folder, port, otherPorts: [httpPort] }) => {
+    command: async ({ folder, port, otherPorts: [httpPort], hitsPerSecond }) => {
       const limits = join(folder, "limits.yaml");
       const value = `max_value: ${hitsPerSecond}, seconds: 1, conditions: []`;
       await writeFile(
@@ -90,18 +95,8 @@ const references: readonly Reference[] = [
   {
     name: "throttlecrab",
     variable: "HEADGATE_BENCH_THROTTLECRAB",
-    calls: {
-      kind: "throttle",
-      commands: Array.from({ length: keyCount }, (_, i) => [
-        "THROTTLE",
-        `user-${i}`,
-        hitsPerSecond,
-        hitsPerSecond,
-        "1",
-      ]),
-    },
+    calls: (hitsPerSecond) => throttleCalls("THROTTLE", hitsPerSecond),
     needsRedis: false,
-    isResp: true,
     command: async ({ port }) => {
       const redis = ["--redis", "--redis-host", "127.0.0.1", "--redis-port", String(port)];
       return { args: [...redis, "--store", "adaptive", "--log-level", "error"] };
@@ -113,26 +108,47 @@ const references: readonly Reference[] = [
 const roundCount = 3;
 
 /** CPU of a decision and p99 at one rate next to other servers, where their binaries are given. */
-export async function measureReferences(measureMs: number): Promise<readonly ProofRow[]> {
-  const rows: ProofRow[] = [];
-  for (const reference of references) {
-    const file = process.env[reference.variable];
-    rows.push(
-      ...(file === undefined ? absent(reference) : await compare(reference, file, measureMs)),
-    );
+export function referenceParts(measureMs: number): ProofParts {
+  return Object.fromEntries(
+    references.map((reference) => [
+      `next to ${reference.name}`,
+      () => measureReference(reference, measureMs),
+    ]),
+  );
+}
+
+async function measureReference(
+  reference: Reference,
+  measureMs: number,
+): Promise<readonly ProofRow[]> {
+  const file = process.env[reference.variable];
+  if (file === undefined)
+    return absent(reference, `set ${reference.variable} to its binary's path`);
+  try {
+    return await compare(reference, file, measureMs);
+  } catch (error) {
+    return absent(reference, reasonOf(error));
   }
-  return rows;
 }
 
-function rowNames({ name }: Reference): readonly [cpu: string, p99: string] {
-  return [`CPU of a decision, of that of ${name}`, `p99 at half of its most, of that of ${name}`];
+interface RowNames {
+  readonly cpu: string;
+  readonly redis: string;
+  readonly p99: string;
 }
 
-function absent(reference: Reference): readonly ProofRow[] {
-  const note = `set ${reference.variable} to the path of its binary`;
-  return rowNames(reference).map((name) => {
-    return { group: "limits", name, value: Number.NaN, unit: "x", note };
-  });
+function rowNames({ name }: Reference): RowNames {
+  return {
+    cpu: `CPU of a decision, of that of ${name}`,
+    redis: `Redis's CPU of a decision, of that of ${name}`,
+    p99: `p99 at half of the lower rate, of that of ${name}`,
+  };
+}
+
+function absent(reference: Reference, note: string): readonly ProofRow[] {
+  const { cpu, redis, p99 } = rowNames(reference);
+  const names = reference.needsRedis ? [cpu, redis, p99] : [cpu, p99];
+  return names.map((name) => ({ group: "limits", name, value: Number.NaN, unit: "x", note }));
 }
 
 async function compare(
@@ -140,14 +156,19 @@ async function compare(
   file: string,
   measureMs: number,
 ): Promise<readonly ProofRow[]> {
-  process.stderr.write(`next to ${reference.name} ...\n`);
   const redis = reference.needsRedis ? await RedisServer.start({ engine: "redis" }) : undefined;
   const folder = await mkdtemp(join(tmpdir(), "headgate-reference-"));
   try {
-    const own = ownScenario(reference, { folder, redis });
-    const other = otherScenario(reference, file, { folder, redis });
+    const place = { folder, redis, file };
+    const sides = (hitsPerSecond: number) =>
+      [
+        ownScenario(reference, place, hitsPerSecond),
+        otherScenario(reference, place, hitsPerSecond),
+      ] as const;
+    for (const side of sides(assertedHits)) await assertLimits(side);
+    const [own, other] = sides(enoughHits);
     const busy = await inTurn([own, other], measureMs);
-    const callsPerSecond = Math.floor(leastOf(busy[1], (row) => row.callsPerSecond) / 2);
+    const callsPerSecond = Math.floor(leastOf(busy.flat(), (row) => row.callsPerSecond) / 2);
     const pace = { kind: "open", callsPerSecond, seed: 1 } as const;
     const load = { connectionCount: defaultLoad.connectionCount, pace };
     const steady = await inTurn(
@@ -178,21 +199,30 @@ function rowsOf(
 ): readonly ProofRow[] {
   const all = [...busy, ...steady].flat();
   const failedCount = all.reduce((sum, row) => sum + row.failedCount + row.deniedCount, 0);
-  if (failedCount > all.length) throw new Error(`${reference.name}: ${failedCount} not allowed`);
-  const [cpu, otherCpu] = busy.map((rows) => leastOf(rows, (row) => row.cpuUsPerCall));
-  const redis = busy.map((rows) => leastOf(rows, (row) => row.redisCpuUsPerCall ?? 0).toFixed(1));
-  const [p99, otherP99] = steady.map((rows) => leastOf(rows, (row) => row.p99Ms));
-  const told = reference.needsRedis ? `, and ${redis.join(" and ")} of Redis` : "";
-  const [cpuName, p99Name] = rowNames(reference);
+  if (failedCount > all.length) throw new Error(`${failedCount} calls were not allowed`);
+  const names = rowNames(reference);
+  const leastOfBoth = (sides: Sides, of: (row: Row) => number): readonly number[] =>
+    sides.map((rows) => leastOf(rows, of));
+  const rates = busy.map((rows) => Math.max(...rows.map((row) => row.callsPerSecond)));
+  const most = `at most ${rates.map((rate) => Math.round(rate)).join(" and ")}/s`;
   return [
     ratioRow(
-      cpuName,
-      [cpu, otherCpu],
-      (us, of) => `${us.toFixed(1)} and ${of.toFixed(1)} us${told}`,
+      names.cpu,
+      leastOfBoth(busy, (row) => row.cpuUsPerCall),
+      (us, of) => `${us.toFixed(1)} and ${of.toFixed(1)} us, ${most}`,
     ),
+    ...(reference.needsRedis
+      ? [
+          ratioRow(
+            names.redis,
+            leastOfBoth(busy, (row) => row.redisCpuUsPerCall ?? Number.NaN),
+            (us, of) => `${us.toFixed(1)} and ${of.toFixed(1)} us`,
+          ),
+        ]
+      : []),
     ratioRow(
-      p99Name,
-      [p99, otherP99],
+      names.p99,
+      leastOfBoth(steady, (row) => row.p99Ms),
       (ms, of) => `${ms.toFixed(2)} and ${of.toFixed(2)} ms, ${callsPerSecond}/s`,
     ),
   ];
@@ -200,7 +230,7 @@ function rowsOf(
 
 function ratioRow(
   name: string,
-  [own = 0, other = 0]: readonly (number | undefined)[],
+  [own = 0, other = 0]: readonly number[],
   noteOf: (own: number, other: number) => string,
 ): ProofRow {
   const ratio = own / other;
@@ -221,44 +251,89 @@ function leastOf(rows: readonly Row[], of: (row: Row) => number): number {
   return Math.min(...rows.map(of));
 }
 
+/** Calls for one key at once, and how many a limit allows. Throttlecrab denies none at 1. */
+const assertedCalls = 10;
+const assertedHits = 2;
+
+/** A server that applies no limit answers sooner: with a low one, it must allow and deny. */
+async function assertLimits({ name, calls, start }: Scenario): Promise<void> {
+  const server = await start();
+  try {
+    const client = await connectClient(server.port, calls);
+    const outcomes = await Promise.all(
+      Array.from(
+        { length: assertedCalls },
+        () => new Promise<CallOutcome>((done) => client.call(0, done)),
+      ),
+    );
+    client.close();
+    const isLimiting = outcomes.includes("allowed") && outcomes.includes("denied");
+    if (!isLimiting) throw new Error(`${name} does not limit: ${outcomes.join(", ")}`);
+  } finally {
+    await server.stop();
+  }
+}
+
 interface Place {
   readonly folder: string;
   readonly redis: RedisServer | undefined;
+  /** The binary of the other server. */
+  readonly file: string;
 }
 
-function ownScenario({ calls, isResp }: Reference, { folder, redis }: Place): Scenario {
+function ownScenario(
+  { calls }: Reference,
+  { folder, redis }: Place,
+  hitsPerSecond: number,
+): Scenario {
+  const asked = calls(hitsPerSecond);
+  const isResp = asked.kind === "throttle";
   const start = async (): Promise<BenchServer> => {
     const policyFile = join(folder, "policy.yaml");
-    await writeFile(policyFile, benchPolicy);
+    await writeFile(policyFile, policyText(hitsPerSecond));
     const store = redis === undefined ? {} : { redisPort: redis.port };
     const respPort = await freePort();
     const options = { policyFile, nodeOptions: [], ...store };
     if (!isResp) return startHeadgate(options);
     return { ...(await startHeadgate({ ...options, respPort })), port: respPort };
   };
-  const own = calls.kind === "throttle" ? clThrottle(calls) : calls;
-  return { name: "headgate", calls: own, start, load: defaultLoad, ...pidOf(redis) };
+  // The same command by its name here.
+  const own = isResp ? throttleCalls("CL.THROTTLE", hitsPerSecond) : asked;
+  return { name: "headgate", calls: own, start, ...measured(redis) };
 }
 
-/** The same command by its name here. */
-function clThrottle({ commands }: Extract<LoadCalls, { kind: "throttle" }>): LoadCalls {
-  return { kind: "throttle", commands: commands.map(([, ...rest]) => ["CL.THROTTLE", ...rest]) };
+function throttleCalls(command: string, hitsPerSecond: number): LoadCalls {
+  const rate = String(hitsPerSecond);
+  const commands = Array.from({ length: keyCount }, (_, i) => {
+    return [command, `user-${i}`, rate, rate, "1"];
+  });
+  return { kind: "throttle", commands };
+}
+
+/** One limit for each key. */
+function policyText(hitsPerSecond: number): string {
+  return `domain: bench
+descriptors:
+  - key: user
+    rate_limit: { unit: second, requests_per_unit: ${hitsPerSecond} }
+`;
 }
 
 function otherScenario(
   { name, calls, command }: Reference,
-  file: string,
-  { folder, redis }: Place,
+  { folder, redis, file }: Place,
+  hitsPerSecond: number,
 ): Scenario {
+  const asked = calls(hitsPerSecond);
   const start = async (): Promise<BenchServer> => {
     const port = await freePort();
     const otherPorts = [await freePort(), await freePort()] as const;
     const own = await mkdtemp(join(folder, "reference-"));
-    const parts = { folder: own, port, otherPorts, redisPort: redis?.port ?? 0 };
+    const parts = { folder: own, port, otherPorts, redisPort: redis?.port ?? 0, hitsPerSecond };
     const program = new ChildProgram({ name, file, ...(await command(parts)) });
     await waitFor(`${name} listens`, async () => {
       if (!program.isRunning) throw new Error(`${name} ended:\n${program.output}`);
-      return connectClient(port, calls).then(
+      return connectClient(port, asked).then(
         (client) => {
           client.close();
           return true;
@@ -268,9 +343,13 @@ function otherScenario(
     });
     return { pid: program.pid, port, stop: () => stop(program) };
   };
-  return { name, calls, start, load: defaultLoad, ...pidOf(redis) };
+  return { name, calls: asked, start, ...measured(redis) };
 }
 
-function pidOf(redis: RedisServer | undefined): Pick<Scenario, "redisPid"> {
-  return redis === undefined ? {} : { redisPid: redis.pid };
+/** How both sides are measured. */
+function measured(
+  redis: RedisServer | undefined,
+): Pick<Scenario, "load" | "warmUpCalls" | "redisPid"> {
+  const own = { load: defaultLoad, warmUpCalls };
+  return redis === undefined ? own : { ...own, redisPid: redis.pid };
 }

@@ -14,6 +14,8 @@ export interface Scenario {
   readonly redisPid?: number;
   readonly start: () => Promise<BenchServer>;
   readonly load: ScenarioLoad;
+  /** Calls before the first that counts, at least. Default: as many as fit two seconds. */
+  readonly warmUpCalls?: number;
 }
 
 /** How a server is loaded. */
@@ -33,9 +35,10 @@ const warmUpMs = 2_000;
 /** Starts the scenario's server, warms it up, measures it under load, and stops it. */
 export async function measure(scenario: Scenario, measureMs: number): Promise<Row> {
   const server = await scenario.start();
-  const { calls, load, redisPid } = scenario;
+  const { calls, load, redisPid, warmUpCalls = 0 } = scenario;
   try {
-    const order = { port: server.port, calls, ...load, warmUpMs, durationMs: measureMs };
+    const warmUp = { warmUpMs, warmUpCalls };
+    const order = { port: server.port, calls, ...load, ...warmUp, durationMs: measureMs };
     const pids = redisPid === undefined ? [server.pid] : [server.pid, redisPid];
     const { report, cpuUs } = await measureLoad(order, pids);
     const { callCount, failedCount, deniedCount, elapsedMs, p50Ms, p99Ms } = report;

@@ -40,12 +40,13 @@ export function startExchangeServer(options: ServerOptions): Promise<BenchServer
 export async function startScript(
   name: string,
   nodeOptions: readonly string[],
+  scriptArgs: readonly string[] = [],
 ): Promise<BenchServer> {
   const script = fileURLToPath(new URL(name, import.meta.url));
   const program = new ChildProgram({
     name,
     file: process.execPath,
-    args: [...nodeOptions, "--import", "tsx", script],
+    args: [...nodeOptions, "--import", "tsx", script, ...scriptArgs],
   });
   const port = await waitFor(`${name} prints its port`, () => {
     if (!program.isRunning) throw new Error(`${name} ended:\n${program.output}`);

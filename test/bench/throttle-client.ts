@@ -2,13 +2,17 @@ import { connect, type Socket } from "node:net";
 import { encodeCommand } from "../support/resp-client.js";
 import type { CallOutcome } from "./call-outcome.js";
 
-/** Lines of a reply: an array of five numbers, of which the first is 0 for allowed. */
+/** Lines of a reply: an array of five numbers, of which the first is the verdict. */
 const replyLines = 6;
+
+/** What allows a request: 0 of `CL.THROTTLE`, as redis-cell has it; 1 of throttlecrab's command. */
+const allowedReplies: Readonly<Record<string, string>> = { "CL.THROTTLE": ":0", THROTTLE: ":1" };
 
 /** One connection that sends throttle commands without waiting for replies, which come in order. */
 export class ThrottleClient {
   readonly #socket: Socket;
   readonly #commands: readonly Buffer[];
+  readonly #allowedReply: string | undefined;
   readonly #open: ((outcome: CallOutcome) => void)[] = [];
   #lines: string[] = [];
   #rest = "";
@@ -28,6 +32,7 @@ export class ThrottleClient {
   private constructor(socket: Socket, commands: readonly (readonly string[])[]) {
     this.#socket = socket;
     this.#commands = commands.map((parts) => encodeCommand(...parts));
+    this.#allowedReply = allowedReplies[commands[0]?.[0] ?? ""];
     socket.setEncoding("latin1");
     socket.on("data", (text: string) => this.#read(text));
     socket.on("error", () => this.#failAll());
@@ -63,7 +68,7 @@ export class ThrottleClient {
       }
       this.#lines.push(line);
       if (this.#lines.length < replyLines) continue;
-      const isAllowed = this.#lines[1] === ":0";
+      const isAllowed = this.#lines[1] === this.#allowedReply;
       this.#lines = [];
       this.#open.shift()?.(isAllowed ? "allowed" : "denied");
     }

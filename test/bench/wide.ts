@@ -1,24 +1,29 @@
 import { measureControlPort, promisedFleet } from "./control-port.js";
 import { type FleetLoopCost, measureFleetLoop, measureReportBytes } from "./fleet-loop.js";
-import type { ProofRow } from "./proof.js";
+import type { ProofParts, ProofRow } from "./proof.js";
 import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
+import { regionRows } from "./region-rows.js";
 
 /** Until a control port has no new baselines. */
 const controlWarmUpMs = 15_000;
 
 /**
- * What a control port, the loop and quotas cost for fleets. The control port is measured over real
- * connections; the loop and quotas in virtual time, at sizes that two cores do not carry.
+ * What a control port, the loop, quotas and regions cost. The control port and regions are measured
+ * over real connections; the loop and quotas in virtual time, at sizes that two cores do not carry.
  */
-export async function measureWide(measureMs: number): Promise<readonly ProofRow[]> {
-  return [...(await controlRows(2 * measureMs)), ...loopRows(), ...(await quotaRows())];
+export function wideParts(measureMs: number): ProofParts {
+  return {
+    "control port": () => controlRows(2 * measureMs),
+    loop: loopRows,
+    quotas: quotaRows,
+    regions: () => regionRows(measureMs),
+  };
 }
 
 /** Services of each Envoy, at one number of Envoys: the curve of the picture. */
 const serviceCounts = [5, 20, 50, 100];
 
-function loopRows(): readonly ProofRow[] {
-  process.stderr.write("the loop ...\n");
+async function loopRows(): Promise<readonly ProofRow[]> {
   const big = [20, 50].flatMap((serviceCount) =>
     loopFleetRows(measureFleetLoop(10_000, serviceCount)),
   );
@@ -99,7 +104,6 @@ function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {
 const controlUsMost = 7.5;
 
 async function controlRows(measureMs: number): Promise<readonly ProofRow[]> {
-  process.stderr.write("control port ...\n");
   const order = { ...promisedFleet, warmUpMs: controlWarmUpMs, measureMs, nodeOptions: [] };
   const cost = await measureControlPort(order);
   const fleet = "control port, 1,000 Envoys x 20 services";

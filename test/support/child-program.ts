@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { killedAtExit } from "./killed-at-exit.js";
 import { within } from "./wait.js";
 
 /** What to run. */
@@ -42,12 +43,11 @@ export class ChildProgram {
       // The pipe of a program that is killed may break; its exit tells what became of it.
       stream?.on("error", () => {});
     }
-    const killAtExit = (): void => this.signal("SIGKILL");
-    process.once("exit", killAtExit);
+    const release = killedAtExit.add(() => this.signal("SIGKILL"));
     this.exited = new Promise((resolve) => {
       const end = (exit: ProgramExit): void => {
         this.#isRunning = false;
-        process.off("exit", killAtExit);
+        release();
         resolve(exit);
       };
       this.#child.once("error", (error) => {

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { bundledProgram } from "./bundled-program.js";
+import { killedAtExit } from "./killed-at-exit.js";
 
 /** Requests of one kind. */
 export interface LoadClass {
@@ -77,8 +78,7 @@ export async function runOpenLoop(order: OpenLoopOrder): Promise<readonly LoadAn
   const child = spawn(process.execPath, [script, JSON.stringify(order)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const killAtExit = (): void => void child.kill("SIGKILL");
-  process.once("exit", killAtExit);
+  const release = killedAtExit.add(() => child.kill("SIGKILL"));
   let text = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     text += chunk;
@@ -87,7 +87,7 @@ export async function runOpenLoop(order: OpenLoopOrder): Promise<readonly LoadAn
     child.once("error", reject);
     child.once("close", resolve);
   });
-  process.off("exit", killAtExit);
+  release();
   if (code !== 0) throw new Error(`the load ended with ${code}`);
   return JSON.parse(text) as readonly LoadAnswer[];
 }
