@@ -1,5 +1,5 @@
 import { measureControlPort, promisedFleet } from "./control-port.js";
-import { type FleetLoopCost, measureFleetLoop } from "./fleet-loop.js";
+import { type FleetLoopCost, measureFleetLoop, measureReportBytes } from "./fleet-loop.js";
 import type { ProofParts, ProofRow } from "./proof.js";
 import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
 import { regionRows } from "./region-rows.js";
@@ -37,7 +37,36 @@ async function loopRows(): Promise<readonly ProofRow[]> {
       growth: { by: "services", count: serviceCount },
     };
   });
-  return [...big, ...curve];
+  return [...big, ...curve, ...reportEnvoyCounts.flatMap(reportRows)];
+}
+
+/** Envoys of 20 services each. */
+const reportEnvoyCounts = [100, 1_000, 10_000];
+
+/** What reports were for an Envoy and service each second before they differed from full ones. */
+const wholeReportBytes = 68;
+
+function reportRows(envoyCount: number): readonly ProofRow[] {
+  process.stderr.write(`reports of ${envoyCount} Envoys ...\n`);
+  const serviceCount = 20;
+  const { steady, changing, full } = measureReportBytes(envoyCount, serviceCount);
+  const fleet = `loop, ${envoyCount.toLocaleString("en-US")} Envoys x ${serviceCount} services`;
+  const row = { group: "wide", unit: "MB" } as const;
+  return [
+    {
+      ...row,
+      name: `${fleet}, reports in a second, numbers within 2 %`,
+      value: steady / 1e6,
+      note: `and ${(full / 1e3).toFixed(0)} KB at least once in five minutes`,
+    },
+    {
+      ...row,
+      name: `${fleet}, reports in a second, all numbers new`,
+      value: changing / 1e6,
+      // A tenth of what whole reports are.
+      target: { most: (envoyCount * serviceCount * wholeReportBytes) / 1e7 },
+    },
+  ];
 }
 
 function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {

@@ -13,6 +13,7 @@ import {
   type FoundReport,
   type FoundSnapshot,
   gatherBytesMax,
+  type KnownReport,
   type LeaseAnswer,
   type LeaseBeat,
   type LoopStore,
@@ -155,10 +156,16 @@ interface Lease {
   readonly untilMs: number;
 }
 
+interface KeptReport extends FoundReport {
+  readonly base: NonNullable<FoundReport["base"]>;
+}
+
+const nothingKnown: KnownReport = { number: 0, baseNumber: 0 };
+
 /** The loop of the replicas of one process. */
 class MemoryLoop implements LoopStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #reports = new Map<string, FoundReport>();
+  readonly #reports = new Map<string, KeptReport>();
   #lease: Lease | undefined;
   #lastTerm = 0;
   #snapshot: FoundSnapshot | undefined;
@@ -175,20 +182,31 @@ class MemoryLoop implements LoopStore {
     if (this.#lease?.replicaId === replicaId) this.#lease = undefined;
   }
 
-  async tell(report: ReportRecord): Promise<void> {
-    this.#reports.set(report.replicaId, { ...report, atMs: this.#clock.monotonicMs() });
+  async tell({ replicaId, number, baseNumber, bytes }: ReportRecord): Promise<boolean> {
+    const atMs = this.#clock.monotonicMs();
+    const last = this.#reports.get(replicaId);
+    const base = baseNumber === undefined ? { number, bytes } : last?.base;
+    if (base === undefined || base.number !== (baseNumber ?? number)) return false;
+    this.#reports.set(replicaId, { replicaId, number, atMs, bytes, base });
+    return true;
   }
 
-  async gather(): Promise<readonly FoundReport[]> {
+  async gather(known: ReadonlyMap<string, KnownReport>): Promise<readonly FoundReport[]> {
     const nowMs = this.#clock.monotonicMs();
     let room = gatherBytesMax;
     for (const [id, { atMs }] of this.#reports) {
       if (nowMs - atMs >= reportKeptMs) this.#reports.delete(id);
     }
-    return [...this.#reports.values()].map((report) => {
-      const isTooLarge = report.bytes.length > room;
-      if (!isTooLarge) room -= report.bytes.length;
-      return isTooLarge ? { ...report, bytes: Buffer.alloc(0) } : report;
+    return [...this.#reports.values()].map((report): FoundReport => {
+      const { number, baseNumber } = known.get(report.replicaId) ?? nothingKnown;
+      const { base } = report;
+      const isOwnBase = base.number === report.number || base.number === baseNumber;
+      const costBytes = report.bytes.length + (isOwnBase ? 0 : base.bytes.length);
+      if (report.number <= number || costBytes > room) {
+        return { ...report, bytes: Buffer.alloc(0), base: undefined };
+      }
+      room -= costBytes;
+      return isOwnBase ? { ...report, base: undefined } : report;
     });
   }
 
