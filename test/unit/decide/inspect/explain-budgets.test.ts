@@ -100,7 +100,7 @@ describe("BudgetExplainer", () => {
     rig.close();
   });
 
-  it("shows what a soft budget changes about a call, unless the caller may not see it", async () => {
+  it("shows what soft budgets change about a call, unless the caller may not see it", async () => {
     const { rig, explain } = open();
     expect((await explain("soft"))?.marks).toBeUndefined();
     await rig.spend("soft", [], { estimate: 1, cost: 1_000 });
