@@ -25,13 +25,7 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
-import {
-  countMember,
-  createParty,
-  largestCrowds,
-  partsWeight,
-  type QuotaParty,
-} from "./quota-party.js";
+import { countMember, createParty, partsWeight, QuotaParties } from "./quota-party.js";
 import {
   fitMicroHz,
   type NewcomerTerms,
@@ -86,8 +80,7 @@ export class QuotaPool {
   #members: QuotaHolder[] = [];
   /** Holders with a closed stream. They count until their assignments have ended. */
   readonly #left: QuotaHolder[] = [];
-  /** By identity. */
-  readonly #parties = new Map<string, QuotaParty>();
+  readonly #parties = new QuotaParties();
   #settings: QuotaPoolSettings;
   /** The combined weight of all members. */
   #partsWeight = 0;
@@ -170,7 +163,7 @@ export class QuotaPool {
     const party = this.#parties.get(identity) ?? createParty(identity, nowMs);
     const holder = this.#holders.add(party, bytes);
     if (holder === undefined) return undefined;
-    this.#parties.set(identity, party);
+    this.#parties.add(party);
     this.#holders.reset(holder, weight, nowMs);
     this.#enter(holder);
     return holder;
@@ -321,7 +314,7 @@ export class QuotaPool {
       weight: Math.ceil(this.#partsWeight * claimedWeightUnit),
       heldMicroHz: Math.max(this.#ledger.heldMicroHz, this.#ledger.leaseMicroHz(nowMs)),
       ceilingMicroHz,
-      crowds: largestCrowds(this.#parties.values()),
+      crowds: this.#parties.crowds(),
     };
   }
 
@@ -356,12 +349,12 @@ export class QuotaPool {
     this.#isElsewhere = isElsewhere;
     const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));
     let weight = 0;
-    for (const [identity, party] of this.#parties) {
-      const count = counts.get(identity) ?? 0;
+    this.#parties.each((party) => {
+      const count = counts.get(party.identity) ?? 0;
       if (party.elsewhere !== count) this.#isDirty = true;
       party.elsewhere = count;
       weight += partsWeight(party);
-    }
+    });
     this.#partsWeight = weight;
   }
 
@@ -437,9 +430,9 @@ export class QuotaPool {
       this.#left.splice(i, 1);
       this.#holders.remove(holder);
     }
-    for (const [name, party] of this.#parties) {
-      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(name);
-    }
+    this.#parties.each((party) => {
+      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(party);
+    });
     return idle.map((holder): QuotaChange => {
       this.leave(holder, nowMs);
       return { kind: "abandon", holder };

@@ -3,7 +3,7 @@ import { limitHz } from "../../core/quota/quota-ceiling.js";
 import type { QuotaHolders } from "../../core/quota/quota-holders.js";
 import { QuotaPool } from "../../core/quota/quota-pool.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
+import { poolSettings, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
 
 /** The state of this replica's lease of a pool. */
 export type QuotaLeaseState =
@@ -159,18 +159,13 @@ export class DrivenPool {
     this.law.configure(this.#settings(), nowMs);
   }
 
-  /** With several quotas, the longest ttl and the largest share for calls apply. */
   #settings(): QuotaPoolSettings {
-    const { limits } = this.#reach;
-    // If nothing is denied, no usage has to wait for room in the store.
-    const isHeld = this.#reach.mode !== "counted";
-    let ttlMs = 0;
-    let callsShare = 0;
-    for (const { ttlSeconds, callsShareRatio } of this.#quotas) {
-      ttlMs = Math.max(ttlMs, ttlSeconds * 1_000);
-      if (isHeld) callsShare = Math.max(callsShare, callsShareRatio);
-    }
-    return { mode: this.#mode(), limits, ttlMs, callsShare };
+    const mode = this.#mode();
+    const { plan, limits } = this.#reach;
+    const [quota] = this.#quotas;
+    const isUsual = mode === plan.parts.mode && this.#quotas.length === 1;
+    if (isUsual && quota !== undefined) return plan.settingsOf(quota);
+    return poolSettings({ mode, limits }, this.#quotas);
   }
 
   #mode(): QuotaPoolSettings["mode"] {
@@ -183,11 +178,12 @@ export class DrivenPool {
 
 /** Whether nothing has changed that affects a pool. */
 function isSame(one: QuotaReach, other: QuotaReach): boolean {
+  if (one.plan === other.plan) return true;
   return (
     one.mode === other.mode &&
     one.onStoreFailure === other.onStoreFailure &&
     one.limits.length === other.limits.length &&
-    one.charged.length === other.charged.length &&
+    one.chargeCount === other.chargeCount &&
     one.limits.every((limit, i) => {
       const was = other.limits[i];
       const { hits, periodUs, burst } = limit;

@@ -247,19 +247,19 @@ export class QuotaPools {
       pool.chargeMs = nowMs + pool.chargeEveryMs;
       const hits = pool.law.dueHits(nowMs);
       const { reach } = pool;
-      if (reach.charged.length === 0) {
+      if (reach.chargeCount === 0) {
         // Nothing is limited, and nothing is counted.
         pool.law.charged({ hits, levels: [] }, nowMs);
         continue;
       }
       if (hits === 0 && !pool.law.wantsLevel(nowMs)) continue;
-      if (chargeCount + reach.charged.length > batchChargesMax) {
+      if (chargeCount + reach.chargeCount > batchChargesMax) {
         this.#send(batch);
         batch = [];
         chargeCount = 0;
       }
-      batch.push({ pool, reach, hits });
-      chargeCount += reach.charged.length;
+      batch.push({ pool, reach, hits, charges: reach.charges(hits) });
+      chargeCount += reach.chargeCount;
     }
     this.#send(batch);
   }
@@ -268,7 +268,7 @@ export class QuotaPools {
     if (batch.length === 0) return;
     const { store, clock, onBug } = this.#parts;
     for (const { pool } of batch) pool.isCharging = true;
-    const requests = batch.map(requestOf);
+    const requests = batch.map(({ charges }): StoreRequest => ({ charges, multiplicity: 1 }));
     const failAll = (thrown: unknown): readonly StoreOutcome[] => {
       const { code } = toServiceError(thrown);
       this.#quietUntilMs = clock.monotonicMs() + storePauseMs;
@@ -283,7 +283,7 @@ export class QuotaPools {
 
   #settle(batch: readonly PoolCharge[], outcomes: readonly StoreOutcome[]): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    batch.forEach(({ pool, reach, hits }, i) => {
+    batch.forEach(({ pool, reach, hits, charges }, i) => {
       pool.isCharging = false;
       const outcome = outcomes[i];
       if (outcome?.kind !== "decided") {
@@ -294,8 +294,8 @@ export class QuotaPools {
       this.#parts.counts.chargedHits += hits;
       const { results, nowUs } = outcome.result;
       // The levels of previous limits do not apply to the current ones.
-      const own = pool.reach === reach ? reach.charged.slice(0, reach.limits.length) : [];
-      const levels = own.map(({ charge }, at) => {
+      const own = pool.reach === reach ? charges.slice(0, reach.limits.length) : [];
+      const levels = own.map((charge, at) => {
         const bucket = results[at]?.bucket;
         return bucket === undefined ? 0 : levelAt(charge, bucket, nowUs) / unitsPerHit;
       });
@@ -311,13 +311,9 @@ function nextLookMs({ chargeMs, chargeEveryMs, claimMs }: DrivenPool, nowMs: num
   return Math.min(nowMs + lookEveryMs, nextChargeMs, nextClaimMs);
 }
 
-function requestOf({ reach, hits }: PoolCharge): StoreRequest {
-  const charges = reach.charged.map(({ charge }): Charge => ({ ...charge, cost: hits }));
-  return { charges, multiplicity: 1 };
-}
-
 interface PoolCharge {
   readonly pool: DrivenPool;
   readonly reach: QuotaReach;
   readonly hits: number;
+  readonly charges: readonly Charge[];
 }
