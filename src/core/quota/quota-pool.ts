@@ -344,7 +344,7 @@ export class QuotaPool {
   }
 
   #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
-    const isElsewhere = crowds.some(({ count }) => count > 0);
+    const isElsewhere = crowds.length > 0 && crowds.some(({ count }) => count > 0);
     if (!isElsewhere && !this.#isElsewhere) return;
     this.#isElsewhere = isElsewhere;
     const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));

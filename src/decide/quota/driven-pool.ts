@@ -30,10 +30,12 @@ interface DrivenPoolParts {
 /** Unanswered claims after which a pool without a first lease falls back. */
 const firstClaimsMax = 3;
 
+const nowhere: QuotaLease["elsewhere"] = [];
+
 const noLease: QuotaLease = {
   rateMicroHz: 0,
   untilMs: Number.NEGATIVE_INFINITY,
-  elsewhere: [],
+  elsewhere: nowhere,
 };
 
 /** Bounds of the interval at which admitted hits are charged, in milliseconds. */
@@ -61,7 +63,7 @@ export class DrivenPool {
   constructor({ name, reach, descriptor, quota, holders, nowMs }: DrivenPoolParts) {
     this.name = name;
     this.descriptor = descriptor;
-    this.#quotas = [quota];
+    this.#quotas = reach.plan.useOf(quota).quotas;
     this.#reach = reach;
     this.law = new QuotaPool({ settings: this.#settings(), holders, nowMs });
     this.chargeMs = nowMs;
@@ -100,7 +102,8 @@ export class DrivenPool {
   /** Applies changed limits, or adds another quota that uses this pool. */
   configure(reach: QuotaReach, quota: QuotaPolicy, nowMs: number): void {
     if (this.#quotas.includes(quota) && isSame(reach, this.#reach)) return;
-    this.#quotas = [...this.#quotas.filter(({ name }) => name !== quota.name), quota];
+    const others = this.#quotas.filter(({ name }) => name !== quota.name);
+    this.#quotas = others.length === 0 ? reach.plan.useOf(quota).quotas : [...others, quota];
     // A lease that ended while there was nothing to divide is not lost: claim it as the first one.
     if (!this.isLeased && this.#lease.untilMs <= nowMs) {
       this.#lease = noLease;
@@ -121,7 +124,9 @@ export class DrivenPool {
   }
 
   /** Applies a new lease. */
-  take(lease: QuotaLease, nowMs: number): void {
+  take({ rateMicroHz, untilMs, elsewhere: told }: QuotaLease, nowMs: number): void {
+    const elsewhere = told.some(({ count }) => count > 0) ? told : nowhere;
+    const lease = { rateMicroHz, untilMs, elsewhere };
     this.#lease = lease;
     this.#failedCount = 0;
     if (this.#isFallenBack) {
@@ -162,9 +167,9 @@ export class DrivenPool {
   #settings(): QuotaPoolSettings {
     const mode = this.#mode();
     const { plan, limits } = this.#reach;
-    const [quota] = this.#quotas;
-    const isUsual = mode === plan.parts.mode && this.#quotas.length === 1;
-    if (isUsual && quota !== undefined) return plan.settingsOf(quota);
+    const [quota, other] = this.#quotas;
+    const isUsual = mode === plan.parts.mode && other === undefined;
+    if (isUsual && quota !== undefined) return plan.useOf(quota).settings;
     return poolSettings({ mode, limits }, this.#quotas);
   }
 

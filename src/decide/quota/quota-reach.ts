@@ -65,19 +65,26 @@ interface PlanParts {
 /** What all buckets of one rule have in common: everything but their keys. */
 export class QuotaPlan {
   readonly parts: PlanParts;
-  #last: { readonly quota: QuotaPolicy; readonly settings: QuotaPoolSettings } | undefined;
+  #last: QuotaUse | undefined;
 
   constructor(parts: PlanParts) {
     this.parts = parts;
   }
 
-  /** The settings of the pools that one quota uses, the same object for all of them. */
-  settingsOf(quota: QuotaPolicy): QuotaPoolSettings {
-    if (this.#last?.quota !== quota) {
-      this.#last = { quota, settings: poolSettings(this.parts, [quota]) };
+  /** The use by one quota, the same object for all of its pools. */
+  useOf(quota: QuotaPolicy): QuotaUse {
+    if (this.#last?.quotas[0] !== quota) {
+      const quotas = [quota];
+      this.#last = { quotas, settings: poolSettings(this.parts, quotas) };
     }
-    return this.#last.settings;
+    return this.#last;
   }
+}
+
+/** The quotas that use a pool, each name once, nearly always one; and what follows from them. */
+export interface QuotaUse {
+  readonly quotas: readonly QuotaPolicy[];
+  readonly settings: QuotaPoolSettings;
 }
 
 /** With several quotas, the longest ttl and the largest share for calls apply. */
