@@ -39,6 +39,9 @@ export const bucketsPerStreamMax = 1_000;
  */
 export const shortTtlMs = 2 * quotaReportMs;
 
+/** The cost of an id that is new on its stream, in reports of known ones. */
+const newBucketUnits = 10;
+
 /** Hexadecimal digits of an identity's digest: 64 bits. */
 const identityDigits = 16;
 
@@ -143,17 +146,20 @@ export class OpenQuotaSession implements QuotaSession {
     return this.#members.values();
   }
 
-  report(domain: string, reports: readonly BucketReport[]): void {
-    if (this.#isClosed) return;
+  report(domain: string, reports: readonly BucketReport[]): number {
+    if (this.#isClosed) return 0;
     const nowMs = this.#host.nowMs();
+    let units = reports.length;
     for (const report of reports) {
       const known = this.#byId.get(report.id);
       if (known !== undefined) this.#host.counts.reportCount += 1;
+      else units += newBucketUnits;
       const member = known ?? this.#find(domain, report.id);
       if (member === undefined) continue;
       if (member.bucket.domain === domain) this.#take(member, report, nowMs);
       else this.#host.noteIgnored("wrong_domain");
     }
+    return units;
   }
 
   takeActions(most: number): readonly QuotaAction[] {
