@@ -42,6 +42,13 @@ interface QuotaPoolParts {
   readonly nowMs: number;
 }
 
+interface Joining {
+  readonly weight: number;
+  readonly identity: string;
+  readonly bytes?: number;
+  readonly poolBytes?: number;
+}
+
 /** The rates of a pool, for display. */
 interface QuotaPoolRates {
   readonly heldMicroHz: number;
@@ -149,20 +156,18 @@ export class QuotaPool {
    * Adds a bucket that is new on its stream. Returns undefined if a bound is reached.
    *
    * @param joining `identity` owns the stream, as in `QuotaCrowd`; `bytes` is the memory used for
-   *   it
+   *   it, and `poolBytes` that used for its pool, which counts for one of the pool's holders
    */
   join(
-    {
-      weight,
-      identity,
-      bytes = 0,
-    }: { readonly weight: number; readonly identity: string; readonly bytes?: number },
+    { weight, identity, bytes = 0, poolBytes = 0 }: Joining,
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
     const party = this.#parties.get(identity) ?? createParty(identity, nowMs);
-    const holder = this.#holders.add(party, bytes);
+    const sharedBytes = this.countedCount === 0 ? poolBytes : 0;
+    const holder = this.#holders.add(party, bytes + sharedBytes);
     if (holder === undefined) return undefined;
+    this.#holders.share(holder, sharedBytes);
     this.#parties.add(party);
     this.#holders.reset(holder, weight, nowMs);
     this.#enter(holder);
@@ -428,6 +433,8 @@ export class QuotaPool {
       const holder = this.#left[i];
       if (holder === undefined || !this.#ledger.expire(holder, nowMs)) continue;
       this.#left.splice(i, 1);
+      const heir = this.#members[0] ?? this.#left[0];
+      if (heir !== undefined) this.#holders.bequeath(holder, heir);
       this.#holders.remove(holder);
     }
     this.#parties.each((party) => {

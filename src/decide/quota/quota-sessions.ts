@@ -45,11 +45,16 @@ const newBucketUnits = 10;
 /** Hexadecimal digits of an identity's digest: 64 bits. */
 const identityDigits = 16;
 
-/** Approximate size of a bucket with its own pool, without its texts, in bytes. */
-const bucketBytes = 3_000;
+/**
+ * Approximate heap that a bucket of a stream takes, without its texts, and that a pool takes on top,
+ * in bytes. `test/bench/quota-path.ts` measures both.
+ */
+export const bucketBytes = 400;
+/** See `bucketBytes`. */
+export const poolBytes = 1_900;
 
 /** Memory per byte of its id: as received, as names, and as entries in UTF-16. */
-const bytesPerIdByte = 8;
+export const bytesPerIdByte = 8;
 
 /** One bucket of one stream that has a share. */
 export interface QuotaMember {
@@ -309,10 +314,12 @@ export class OpenQuotaSession implements QuotaSession {
     }
     const identity = this.#identity;
     const bytes = bucketBytes + bytesPerIdByte * id.length;
-    if (host.isFullFor(identity, bytes)) {
+    const bucket = host.buckets.take(quota, read.bucket.entries, identity);
+    // Checked before the pool is created.
+    if (host.isFullFor(identity, bytes + (bucket.memberCount === 1 ? poolBytes : 0))) {
+      host.buckets.release(bucket);
       return this.#overflow("identity", id, quota);
     }
-    const bucket = host.buckets.take(quota, read.bucket.entries, identity);
     if (bucket.isOverflow) host.counts.add(host.counts.overflows, "domain");
     const pool = host.poolOf(bucket, quota);
     const nowMs = host.nowMs();
@@ -349,7 +356,9 @@ export class OpenQuotaSession implements QuotaSession {
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
     const identity = this.#identity;
-    if (again === undefined) return pool.law.join({ weight, identity, bytes }, nowMs);
+    if (again === undefined) {
+      return pool.law.join({ weight, identity, bytes, poolBytes }, nowMs);
+    }
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;
     return again;
