@@ -168,8 +168,8 @@ export class DrivenPool {
     const mode = this.#mode();
     const { plan, limits } = this.#reach;
     const [quota, other] = this.#quotas;
-    const isUsual = mode === plan.parts.mode && other === undefined;
-    if (isUsual && quota !== undefined) return plan.useOf(quota).settings;
+    const isShared = mode === plan.parts.mode && other === undefined;
+    if (isShared && quota !== undefined) return plan.useOf(quota).settings;
     return poolSettings({ mode, limits }, this.#quotas);
   }
 

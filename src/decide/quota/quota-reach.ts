@@ -108,13 +108,15 @@ export class QuotaReach {
   /** Equal exactly for buckets that share limits. Contains values of callers. */
   readonly identity: string;
   readonly plan: QuotaPlan;
-  /** Of `charged`. Undefined: the only one is the identity. */
+  readonly #firstKey: LimitKey | undefined;
+  /** Of all charges. Undefined if there is one at most: a list takes 50 bytes. */
   readonly #keys: readonly LimitKey[] | undefined;
 
   constructor(identity: string, plan: QuotaPlan, keys: readonly LimitKey[]) {
     this.identity = identity;
     this.plan = plan;
-    this.#keys = keys.length === 1 && keys[0] === identity ? undefined : keys;
+    this.#firstKey = keys[0];
+    this.#keys = keys.length > 1 ? keys : undefined;
   }
 
   get mode() {
@@ -140,19 +142,11 @@ export class QuotaReach {
 
   /** What so many admitted hits cost. */
   charges(cost: number): readonly Charge[] {
-    const keys = this.#keys;
-    return this.plan.parts.charged.map((charge, i) => {
-      const { hits, periodUs, burst } = charge;
-      return {
-        key: keys?.[i] ?? (this.identity as LimitKey),
-        hits,
-        periodUs,
-        burst,
-        cost,
-        role: "settle",
-        isRefund: false,
-        peekExhausted: charge.peekExhausted,
-      };
+    return this.plan.parts.charged.flatMap(({ hits, periodUs, burst, peekExhausted }, i) => {
+      const key = this.#keys?.[i] ?? this.#firstKey;
+      if (key === undefined) return [];
+      const isRefund = false;
+      return { key, hits, periodUs, burst, cost, role: "settle", isRefund, peekExhausted };
     });
   }
 }

@@ -46,8 +46,8 @@ const newBucketUnits = 10;
 const identityDigits = 16;
 
 /**
- * Approximate heap that a bucket of a stream takes, without its texts, and that a pool takes on top,
- * in bytes. `test/bench/quota-path.ts` measures both.
+ * Approximate heap that a bucket of a stream takes, without its texts, and that a pool takes on
+ * top, in bytes. `test/bench/quota-path.ts` measures both.
  */
 export const bucketBytes = 400;
 /** See `bucketBytes`. */

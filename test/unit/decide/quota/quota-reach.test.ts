@@ -23,7 +23,10 @@ rateLimits:
       - {key: tried, rate_limit: {unit: second, requests_per_unit: 5}, shadow_mode: true}
       - {key: shut, rate_limit: {unit: second, requests_per_unit: 0}}
       - {key: free, rate_limit: {unlimited: true}}
-      - {key: shared, value: p*, share_threshold: true, rate_limit: {unit: second, requests_per_unit: 9}}
+      - key: shared
+        value: p*
+        share_threshold: true
+        rate_limit: {unit: second, requests_per_unit: 9}
       - {key: all, rate_limit: {unit: second, requests_per_unit: 10, burst: 21, spread: global}}
 `);
 

@@ -87,7 +87,7 @@ describe("QuotaRegistry", () => {
     expect(registry.holderCount).toBe(Math.floor(100_000 / bytesOf(1_000)));
   });
 
-  it("counts the memory of a pool once, for one of its buckets, also after that has left", async () => {
+  it("counts the memory of a pool once, also after its first bucket has left", async () => {
     const rig = new QuotaRig(tenantQuota(1_000));
     const own = bucketBytes + bytesPerIdByte;
     // For a pool of three buckets, but not for a second pool beside two.

@@ -61,7 +61,7 @@ describe("createQuotaService()", () => {
   });
 
   /** A message of 1,000 new buckets took 40 ms, for which nothing else was served. */
-  it("looks at many buckets over turns of the event loop, and at no other message meanwhile", () => {
+  it("looks at many buckets in turns of the event loop, and reads nothing else meanwhile", () => {
     const { rig, quotaRegistry, stream, report } = open();
     report(900);
     expect(quotaRegistry.holderCount).toBeLessThan(100);
