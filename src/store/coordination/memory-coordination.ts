@@ -64,14 +64,14 @@ class MemoryMembers implements MemberStore {
   }
 }
 
-/** How often pools that are over are looked for, in exchanges. */
-const sweepEveryCount = 64;
+/** Pools that are looked at for each claim, whether they are over. A look at all takes too long. */
+const looksPerClaim = 2;
 
 /** Divides pools among the replicas of one process. */
 export class MemoryQuotas implements QuotaStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #pools = new Map<string, LeaseRecords>();
-  #exchangeCount = 0;
+  #sweep = this.#pools.entries();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
@@ -80,8 +80,7 @@ export class MemoryQuotas implements QuotaStore {
   async exchange(claims: QuotaClaims): Promise<readonly QuotaLeaseAnswer[]> {
     const { replicaId: replica, number: beat, asks } = claims;
     const nowMs = this.#clock.monotonicMs();
-    this.#exchangeCount += 1;
-    if (this.#exchangeCount % sweepEveryCount === 0) this.#forgetEnded(nowMs);
+    for (let i = 0; i < looksPerClaim * asks.length; i += 1) this.#forgetNext(nowMs);
     return asks.map(({ pool, claim, leaseMs }): QuotaLeaseAnswer => {
       const records: LeaseRecords = this.#pools.get(pool) ?? new Map();
       this.#pools.set(pool, records);
@@ -92,10 +91,15 @@ export class MemoryQuotas implements QuotaStore {
     });
   }
 
-  #forgetEnded(nowMs: number): void {
-    for (const [pool, records] of this.#pools) {
-      if ([...records.values()].every(({ untilMs }) => untilMs <= nowMs)) this.#pools.delete(pool);
+  #forgetNext(nowMs: number): void {
+    const next = this.#sweep.next();
+    if (next.done === true) {
+      this.#sweep = this.#pools.entries();
+      return;
     }
+    const [pool, records] = next.value;
+    for (const { untilMs } of records.values()) if (untilMs > nowMs) return;
+    this.#pools.delete(pool);
   }
 }
 
