@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { cacheBounds } from "../../src/app/base/cache-bounds.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import type { Cancel } from "../../src/core/base/clock.js";
 import type { Peer } from "../../src/core/base/peer.js";
@@ -103,6 +104,7 @@ class QuotaReplica {
       switches: noSwitches,
       digest: sha256,
       replicaCount: () => 1,
+      bucketsBytesMax: cacheBounds({ cacheBytesMax: 134_217_728 }).quotaBucketsBytesMax,
       onEvent: ({ kind }) => {
         throw new Error(kind);
       },
@@ -186,10 +188,14 @@ class QuotaReplica {
   }
 }
 
+/** The heap that Node.js takes on a machine with 16 GiB or more, whose bound a fleet must fit. */
+const heapMegabytes = 4_144;
+
 /** Measures a fleet in a process of its own, whose heap holds nothing else. */
 export async function measureQuotaFleet(fleet: QuotaFleet): Promise<QuotaPathCost> {
   const script = fileURLToPath(import.meta.url);
-  const options = ["--expose-gc", "--max-old-space-size=8192", "--import", "tsx"];
+  const heap = `--max-old-space-size=${heapMegabytes}`;
+  const options = ["--expose-gc", heap, "--import", "tsx"];
   const run = promisify(execFile);
   const { stdout } = await run(process.execPath, [...options, script, JSON.stringify(fleet)]);
   return JSON.parse(stdout) as QuotaPathCost;
