@@ -18,7 +18,7 @@ const computing: readonly Kind[] = [
   { name: "golden", include: "test/golden/**/*.test.ts", testTimeout: 30_000 },
 ];
 
-/** What computes for long: `npm test` runs it beside what waits, at a lower priority. */
+/** What computes for long: `npm test` runs it beside all that waits, at a lower priority. */
 const simulating: Kind = {
   name: "simulation",
   include: "test/simulation/**/*.test.ts",
@@ -27,8 +27,8 @@ const simulating: Kind = {
 };
 
 /**
- * What judges how much of an upstream's capacity is served: the load that it makes needs the machine
- * for itself.
+ * What judges how much of an upstream's capacity is served: the load that it makes needs a core,
+ * and beside it runs nothing but what has a lower priority.
  */
 const loadFiles = [
   "test/e2e/admission.test.ts",
@@ -63,30 +63,61 @@ const loading: Kind = { name: "load", include: loadFiles, testTimeout: 180_000 }
 
 const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 180_000 };
 
-/** The files that take longest; of each kind they begin first, so that none is left over alone. */
+/**
+ * The files that take longest; of each kind they begin first, so that none is left over alone:
+ * those of 15 s and more, and of 10 s where a kind is soon done.
+ */
 const slowFiles = [
   // It writes down the whole heap, which is small as long as no other file has run in the process.
   "test/unit/app/observability/debug-http.test.ts",
-  "test/contract/decoders.test.ts",
-  "test/simulation/simulation.test.ts",
-  "test/simulation/goodput.test.ts",
-  "test/e2e/site.test.ts",
-  "test/e2e/quota.test.ts",
-  "test/e2e/docs.test.ts",
-  "test/e2e/console-faults.test.ts",
-  "test/e2e/console-views.test.ts",
-  "test/e2e/first-hour.test.ts",
-  "test/e2e/waiting-room.test.ts",
-  "test/fault/idle-exchanges.test.ts",
-  "test/fault/hostile-envoys.test.ts",
-  "test/fault/own-overload.test.ts",
-  "test/fault/distinct-requests.test.ts",
-  "test/fault/failover.test.ts",
+  "test/unit/recommend/recommend.test.ts",
+  "test/golden/generate.test.ts",
   // These four begin together, and the other two of their kind when one has ended.
   "test/e2e/critical-share.test.ts",
   "test/e2e/feedback.test.ts",
   "test/e2e/feedback-joining.test.ts",
   "test/e2e/feedback-shares.test.ts",
+  "test/simulation/goodput.test.ts",
+  "test/simulation/room-estimates.test.ts",
+  "test/simulation/simulation.test.ts",
+  "test/simulation/rooms.test.ts",
+  "test/simulation/fleet-loop.test.ts",
+  "test/simulation/recommended-limit.test.ts",
+  "test/contract/cluster-faults.test.ts",
+  "test/contract/fleet-views.test.ts",
+  "test/contract/console-session.test.ts",
+  "test/contract/quota-port.test.ts",
+  "test/contract/decoders.test.ts",
+  "test/fault/hostile-envoys.test.ts",
+  "test/fault/own-overload.test.ts",
+  "test/fault/failover.test.ts",
+  "test/fault/shortage.test.ts",
+  "test/fault/distinct-requests.test.ts",
+  "test/fault/redis-faults.test.ts",
+  "test/fault/idle-exchanges.test.ts",
+  "test/fault/full-memory.test.ts",
+  "test/fault/process-faults.test.ts",
+  "test/e2e/waiting-room.test.ts",
+  "test/e2e/site.test.ts",
+  "test/e2e/demo-room.test.ts",
+  "test/e2e/demo-llm.test.ts",
+  "test/e2e/console-views.test.ts",
+  "test/e2e/quota.test.ts",
+  "test/e2e/docs.test.ts",
+  "test/e2e/console-actions.test.ts",
+  "test/e2e/console-faults.test.ts",
+  "test/e2e/kafka-signal.test.ts",
+  "test/e2e/recommend-fleet.test.ts",
+  "test/e2e/observe.test.ts",
+  "test/e2e/control-port.test.ts",
+  "test/e2e/generated-protection-headgate.test.ts",
+  "test/e2e/console-policy.test.ts",
+  "test/e2e/waiting-room-operations.test.ts",
+  "test/e2e/waiting-page.test.ts",
+  "test/e2e/restart.test.ts",
+  "test/e2e/quota-newcomers.test.ts",
+  "test/e2e/newer-node.test.ts",
+  "test/e2e/first-hour.test.ts",
 ];
 
 const goneFiles = slowFiles.filter((path) => !existsSync(new URL(path, import.meta.url)));
@@ -122,9 +153,9 @@ const projects = [
     execArgv: computingArgv,
     setupFiles: ["test/support/lower-priority.ts"],
   }),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 2, maxWorkers: coreCount + 1 })),
-  projectOf(feedback, { groupOrder: 3, maxWorkers: coreCount + 2 }),
-  projectOf(loading, { groupOrder: 4, maxWorkers: 1 }),
+  projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 2 }),
+  projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 4, maxWorkers: coreCount + 1 })),
 ];
 
 // A file that has not changed is translated once, for all kinds and for the next run.

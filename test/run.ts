@@ -48,6 +48,13 @@ const kinds: Readonly<Record<string, Kind>> = {
   load: { folder: "test/e2e/", programs: ["envoy", "redis"] },
 };
 
+/** Kinds that run beside each other, in the order of their turns. */
+const turns: readonly (readonly string[])[] = [
+  ["tidy", "unit", "golden"],
+  ["feedback", "load"],
+  ["contract", "fault", "e2e"],
+];
+
 /** What is checked before every commit: all that starts no server. */
 const quick: Readonly<Record<string, readonly string[]>> = {
   tidy: ["test/tidy.test.ts"],
@@ -193,22 +200,20 @@ interface Tested {
 }
 
 /**
- * What computes and is soon done comes first, with all cores; then what starts servers and waits
- * for them, and beside it what has hours to simulate, at a lower priority: it takes the time that
- * the others leave. What judges times and shares comes last, with nothing beside it.
+ * What computes and is soon done comes first, with all cores. What judges times and shares waits
+ * most of the time, and needs a machine that is not busy: beside it only what has hours to simulate
+ * runs, at a lower priority, in the time that it leaves. What starts servers and waits for them is
+ * last, beside what is still to be simulated: both have work for all cores until the end.
  */
 async function runInTurn(paths: Plan["paths"]): Promise<Tested> {
-  const some = (isMeant: (kind: string) => boolean): Plan["paths"] =>
-    Object.fromEntries(Object.entries(paths).filter(([kind]) => isMeant(kind)));
-  const isSoonDone = (kind: string): boolean => ["tidy", "unit", "golden"].includes(kind);
-  const isSimulated = (kind: string): boolean => kind === "simulation";
-  const isLast = (kind: string): boolean => ["feedback", "load"].includes(kind);
-  const isOther = (kind: string): boolean =>
-    !isSoonDone(kind) && !isSimulated(kind) && !isLast(kind);
-  const first = await runTests(some(isSoonDone));
-  const second = await Promise.all([runTests(some(isOther)), runTests(some(isSimulated))]);
-  const last = await runTests(some(isLast));
-  const all = [first, ...second, last];
+  const some = (kindsOfTurn: readonly string[]): Plan["paths"] =>
+    Object.fromEntries(Object.entries(paths).filter(([kind]) => kindsOfTurn.includes(kind)));
+  const [soonDone = [], ...inTurn] = turns;
+  const first = await runTests(some(soonDone));
+  const simulating = runTests(some(["simulation"]));
+  const waited: Tested[] = [];
+  for (const turn of inTurn) waited.push(await runTests(some(turn)));
+  const all = [first, ...waited, await simulating];
   return {
     tally: addTallies(all.map(({ tally }) => tally)),
     times: all.flatMap(({ times }) => times),

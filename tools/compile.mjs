@@ -67,12 +67,7 @@ const bundler = await context({
   metafile: true,
   plugins: [loadLaterPlugin],
   // Packages that are no ES modules ask for Node's own by `require`.
-  banner: {
-    js: [
-      'import { createRequire as makeRequire } from "node:module";',
-      "const require = makeRequire(import.meta.url);",
-    ].join(""),
-  },
+  banner: { js: "const require = (id) => process.getBuiltinModule(id);" },
 });
 const { metafile } = await bundler.rebuild();
 // While it watches, the bundler writes the chunks that changed, and counts on the others.

@@ -16,12 +16,15 @@ const generator = join(site, "node_modules/vitepress/bin/vitepress.js");
 const diagrams = join(site, "diagrams.mjs");
 const stamp = join(site, "node_modules/.installed");
 
+/** What is built soon has gone again: to look for it seldom saves a tenth of the time. */
+const collectingLess = ["--max-semi-space-size=64", "--single-threaded-gc"];
+
 /**
  * What each command runs, one after the other, as arguments of `node`.
  * @type {Record<string, string[][]>}
  */
 const commands = {
-  build: [[diagrams], [generator, "build", "docs"]],
+  build: [[diagrams], [...collectingLess, generator, "build", "docs"]],
   dev: [[generator, "dev", "docs"]],
   diagrams: [[diagrams, "--write"]],
 };

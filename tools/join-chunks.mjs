@@ -3,9 +3,10 @@
  * entry points that share modules, so a start of the service would read 87 files, and to find, read
  * and link one takes longer than to scan 50 kB of code that is not needed.
  */
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { dirname, join, posix, relative, resolve } from "node:path";
 import { build } from "esbuild";
+import { takeBuiltins } from "./load-later.mjs";
 
 /** CPU of loading one file more, in milliseconds, measured with Node 20. */
 const fileMs = 0.5;
@@ -53,7 +54,7 @@ export async function joinChunks({ root, dist, outputs, starts, options }) {
   const kept = Object.keys(outputs).filter((path) => path.endsWith(".js") && !joined.has(path));
   const folder = dirname(groups[0]?.chunks[0] ?? "");
   const nameOf = (group) => `joined-${groups.indexOf(group) + 1}`;
-  await build({
+  const { outputFiles } = await build({
     ...options,
     absWorkingDir: root,
     entryPoints: [
@@ -71,7 +72,11 @@ export async function joinChunks({ root, dist, outputs, starts, options }) {
     lineLimit: 100,
     allowOverwrite: true,
     plugins: [joiningPlugin({ root, outputs, groups, nameOf })],
+    write: false,
   });
+  for (const { path, text } of outputFiles) {
+    writeFileSync(path, path.endsWith(".js") ? takeBuiltins(text) : text);
+  }
   for (const path of joined) {
     for (const end of ["", ".map"]) rmSync(join(root, `${path}${end}`), { force: true });
   }

@@ -43,3 +43,18 @@ export const loadLaterPlugin = {
     bundler.onLoad({ filter: /.*/, namespace: "unused" }, () => ({ contents: "" }));
   },
 };
+
+/**
+ * Takes what a file imports of Node's own modules without `import`, which reads all that a module
+ * exports, and so makes what is made when it is read: a copy of all root certificates of TLS, the
+ * Web Crypto API, and from Node 22 on the whole library of `fetch` for `node:http`.
+ *
+ * @param {string} text a file of the bundle
+ */
+export function takeBuiltins(text) {
+  const imports = /\bimport\s*(?:\{([^}]*)\}|\*\s*as ([\w$]+))\s*from\s*"(node:[^"]+)"/g;
+  return text.replace(imports, (_all, names = "", whole, module) => {
+    const bound = whole ?? `{${names.replaceAll(" as ", ":")}}`;
+    return `const ${bound}=process.getBuiltinModule("${module}")`;
+  });
+}

@@ -54,14 +54,18 @@ export async function startApp(config: Config, given: AppParts = {}): Promise<Ap
   for (const notice of config.notices) logger.warn({ event: "configNotice" }, notice);
   if (config.openPorts !== undefined) logger.warn({ event: "openPorts" }, config.openPorts);
   try {
-    return await openAll((stack) => open(runtime, stack));
+    return await openAll((stack) => open(runtime, stack, given.beforeServing));
   } catch (thrown) {
     if (!isServiceError(thrown)) throw thrown;
     throw new StartFailure(exitCodes.failure, thrown.message, { cause: thrown });
   }
 }
 
-async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
+async function open(
+  runtime: Runtime,
+  stack: OpenStack,
+  beforeServing: AppParts["beforeServing"],
+): Promise<App> {
   const { config, clock, logger } = runtime;
   const foundation = stack.keep(await openFoundation(runtime));
   const fleet = stack.keep(openFleet(runtime, foundation));
@@ -81,6 +85,7 @@ async function open(runtime: Runtime, stack: OpenStack): Promise<App> {
   const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;
   const { health } = http;
+  beforeServing?.();
   /** Says whether to send calls here. */
   const update = (): void => {
     if (isHealthyWith(policies.feed, config)) health.serve();

@@ -34,18 +34,22 @@ export class Requests {
   readonly #numberAt: readonly number[];
   /** How many keys each descriptor has, where they are not as many as the callers. */
   readonly #counts: readonly (number | undefined)[];
+  /** Digits that differ between keys of each descriptor. */
+  readonly #digitCounts: readonly number[];
 
   constructor(limitCount: number, sharedCounts: readonly number[] = []) {
     const own = ["user", "group"].slice(0, limitCount);
     const shared = sharedKeys.slice(0, sharedCounts.length);
     this.#counts = [...own.map(() => undefined), ...sharedCounts];
     const keys = [...own, ...shared];
+    this.#digitCounts = this.#counts.map((count) => `${(count ?? keysMax) - 1}`.length);
     const placeholder = "#".repeat(numberDigits);
     const descriptors = keys.map((key) => ({ entries: [{ key, value: `${key}-${placeholder}` }] }));
     const request = create(RateLimitRequestSchema, { domain: "bench", descriptors });
     const template = Buffer.from(toBinary(RateLimitRequestSchema, request));
-    this.#messages = Array.from({ length: inFlight }, () => Buffer.from(template));
     this.#numberAt = [...template.toString("latin1").matchAll(/#+/g)].map(({ index }) => index);
+    for (const at of this.#numberAt) template.fill("0", at, at + numberDigits);
+    this.#messages = Array.from({ length: inFlight }, () => Buffer.from(template));
   }
 
   /** The request for a key, at one place of the turn. */
@@ -54,7 +58,8 @@ export class Requests {
     if (message === undefined) throw new Error("a turn has as many places as calls in flight");
     for (const [i, start] of this.#numberAt.entries()) {
       let rest = key % (this.#counts[i] ?? keysMax);
-      for (let at = start + numberDigits - 1; at >= start; at -= 1) {
+      const last = start + numberDigits - 1;
+      for (let at = last; at > last - (this.#digitCounts[i] ?? 0); at -= 1) {
         message[at] = 48 + (rest % 10);
         rest = (rest / 10) | 0;
       }

@@ -1,6 +1,8 @@
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
-import { decodeReport, encodeReport } from "../../src/fleet/loop/report-codec.js";
+import { eachRow, type ReadReport, readReport } from "../../src/fleet/loop/report-reader.js";
+import { ReportScale } from "../../src/fleet/loop/report-scale.js";
+import { ReportWriter } from "../../src/fleet/loop/report-writer.js";
 import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
@@ -69,6 +71,7 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
   }));
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
   const names = services.map(({ service }) => service);
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
   let snapshot: ShareSnapshot | undefined;
   const seconds: SecondCost[] = [];
   for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
@@ -76,7 +79,7 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
     const reports = Array.from({ length: replicaCount }, (_, replica) =>
       reportsOf({ replica, nodeCount, names, nowMs, snapshot, random }),
     );
-    const [next, cost] = measureSecond(loop, reports, nowMs);
+    const [next, cost] = measureSecond(loop, { replicas, reports, nowMs });
     snapshot = next;
     if (second > warmUpCount) seconds.push(cost);
   }
@@ -103,8 +106,7 @@ interface SecondCost extends Pick<FleetLoopCost, "leaderMs" | "arithmeticMs" | "
 /** What replicas tell, what the leader makes of it, and what they read of that. */
 function measureSecond(
   loop: FleetLoop,
-  reports: readonly (readonly NodeReport[])[],
-  nowMs: number,
+  { replicas, reports, nowMs }: BenchSecond,
 ): readonly [ShareSnapshot, SecondCost] {
   const telling = new Turns();
   const gathering = new Turns();
@@ -112,12 +114,10 @@ function measureSecond(
   const deciding = new Turns();
   const writing = new Turns();
   const reading = new Turns();
-  const told = reports.map((nodes) =>
-    telling.run(encodeReport({ nodes, services: [] }, { now: () => nowMs })),
-  );
-  for (const { bytes } of told) {
-    const nodes = gathering.run(decodeReport(bytes, nowMs))?.nodes ?? [];
-    taking.run(takeAll(loop, nodes, nowMs));
+  const told = replicas.map((replica, i) => replica.tell(telling, reports[i] ?? [], nowMs));
+  for (const [i, replica] of replicas.entries()) {
+    const read = replica.read(gathering, told[i] ?? Buffer.alloc(0), nowMs);
+    taking.run(takeAll(loop, read, nowMs));
   }
   const snapshot = deciding.run(loop.update(nowMs));
   const { bytes } = writing.run(encodeSnapshot({ snapshot, verdicts: new Map() }));
@@ -130,23 +130,103 @@ function measureSecond(
       leaderMs: arithmeticMs + (gathering.usedUs + writing.usedUs) / 1_000,
       arithmeticMs,
       replicaMs: (telling.usedUs / replicaCount + reading.usedUs) / 1_000,
-      reportBytes: told.reduce((sum, one) => sum + one.bytes.length, 0),
+      reportBytes: told.reduce((sum, one) => sum + one.length, 0),
       snapshotBytes: bytes.length,
       turnMs: Math.max(...all.map(({ longestUs }) => longestUs)) / 1_000,
     },
   ];
 }
 
-/** In turns, as \`LeaderTerm\` does. */
-function* takeAll(
-  loop: FleetLoop,
-  nodes: readonly NodeReport[],
-  nowMs: number,
-): Generator<undefined, void> {
-  for (const [i, report] of nodes.entries()) {
-    if (i % 1_000 === 999) yield;
-    loop.take(report, nowMs);
+/** Bytes that three replicas write of a fleet in a second; see `measureReportBytes`. */
+export interface ReportBytes {
+  /** Numbers stay within 2 % of their mean. */
+  readonly steady: number;
+  /** Every number is another one each second. */
+  readonly changing: number;
+  /** A full record of each replica: at least once in five minutes. */
+  readonly full: number;
+}
+
+/** Seconds of a fleet whose reports are weighed; the first one is a full record. */
+const weighedSeconds = 5;
+
+/** Weighs what replicas write of their Envoys. */
+export function measureReportBytes(nodeCount: number, serviceCount: number): ReportBytes {
+  const [full, steady] = weigh(nodeCount, serviceCount, 0.02);
+  const [, changing] = weigh(nodeCount, serviceCount, 1);
+  return { full, steady, changing };
+}
+
+function weigh(nodeCount: number, serviceCount: number, swing: number): readonly [number, number] {
+  const random = new FakeRandom(1);
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
+  const turns = new Turns();
+  const bytes: number[] = [];
+  for (let second = 1; second <= weighedSeconds; second += 1) {
+    const nowMs = 1_000 * second;
+    let sum = 0;
+    for (const [replica, one] of replicas.entries()) {
+      const nodes: NodeReport[] = [];
+      for (let i = replica; i < nodeCount; i += replicaCount) {
+        for (let j = 0; j < serviceCount; j += 1) {
+          const mean = 5 + ((7 * i + 3 * j) % 40);
+          const rps = 20 * mean * (1 + swing * (2 * random.next() - 1));
+          nodes.push({
+            ...{ nodeId: nodeIdOf(i), owner: undefined, service: `service-${j}` },
+            ...{ atMs: nowMs - ((37 * i) % 800) - 20 * random.next(), heldAtMs: nowMs },
+            ...{ inFlight: Math.round(rps / 20), rps, latency: { count: rps, sumMs: 50 * rps } },
+            ...{ errorCount: 0, dropCount: 0, overflowCount: 0, held: 2 * mean },
+          });
+        }
+      }
+      sum += one.tell(turns, nodes, nowMs).length;
+    }
+    bytes.push(sum);
   }
+  return [bytes[0] ?? 0, mean(bytes.slice(1))];
+}
+
+function nodeIdOf(i: number): string {
+  return `sidecar~10.0.${i >> 8}.${i & 255}~shop-${i}.shop~shop.svc.cluster.local`;
+}
+
+interface BenchSecond {
+  readonly replicas: readonly BenchReplica[];
+  readonly reports: readonly (readonly NodeReport[])[];
+  readonly nowMs: number;
+}
+
+/** A replica that writes what its Envoys do, and what the leader knows of it. */
+class BenchReplica {
+  readonly #writer = new ReportWriter();
+  #number = 0;
+  #base: ReadReport | undefined;
+
+  tell(turns: Turns, nodes: readonly NodeReport[], nowMs: number): Buffer {
+    this.#number += 1;
+    const terms = { number: this.#number, now: () => nowMs };
+    const { bytes } = turns.run(this.#writer.encode({ nodes, services: [] }, terms));
+    this.#writer.confirm();
+    return bytes;
+  }
+
+  read(turns: Turns, bytes: Buffer, atMs: number): ReadReport {
+    const read = turns.run(readReport({ bytes, atMs }, this.#base));
+    if (read === undefined) throw new Error("a record that cannot be read");
+    if (read.baseNumber === 0) this.#base = read;
+    return read;
+  }
+}
+
+const scale = new ReportScale();
+
+/** In turns, as \`LeaderTerm\` does. */
+function* takeAll(loop: FleetLoop, read: ReadReport, nowMs: number): Generator<undefined, void> {
+  yield* eachRow(read, scale, (report) => loop.take(report, nowMs));
+  for (const samples of read.samples) loop.takeSamples(samples);
+  const { atMs, table } = read;
+  const source = table.nodeIds[0] ?? "";
+  for (const one of read.remainders) loop.takeRemainder({ ...one, source, atMs });
 }
 
 /** Fleets of which the cost is told: Envoys, and services of each. */
@@ -270,7 +350,7 @@ function reportsOf(order: ReportOrder): readonly NodeReport[] {
   const { replica, nodeCount, names, nowMs, snapshot, random } = order;
   const reports: NodeReport[] = [];
   for (let i = replica; i < nodeCount; i += replicaCount) {
-    const nodeId = `sidecar~10.0.${i >> 8}.${i & 255}~shop-${i}.shop~shop.svc.cluster.local`;
+    const nodeId = nodeIdOf(i);
     const atMs = nowMs - random.next() * 500;
     for (const service of names) {
       const share = snapshot?.services.get(service)?.shares.get(nodeId);

@@ -1,5 +1,10 @@
 import { expect, it } from "vitest";
-import type { LeaseBeat, LoopStore } from "../../src/store/coordination/loop-store.js";
+import {
+  baseNumberAtByte,
+  type KnownReport,
+  type LeaseBeat,
+  type LoopStore,
+} from "../../src/store/coordination/loop-store.js";
 import { lowestRank, type SnapshotVersion } from "../../src/store/coordination/snapshot-version.js";
 import { soon } from "../support/redis-store.js";
 import { waitFor } from "../support/wait.js";
@@ -73,22 +78,76 @@ function describeLease(open: () => LoopStore): void {
   });
 }
 
+/** Bytes of a record: those that say which full one it differs from, and any others. */
+function recordOf(baseNumber: number | undefined, text: string | Buffer): Buffer {
+  const head = Buffer.alloc(6);
+  head.writeUInt32LE(baseNumber ?? 0, baseNumberAtByte);
+  return Buffer.concat([head, Buffer.from(text)]);
+}
+
 function describeReports(open: () => LoopStore): void {
+  const nothing = new Map<string, KnownReport>();
+
+  function tellOf(store: LoopStore) {
+    return (replicaId: string, number: number, baseNumber?: number): Promise<boolean> => {
+      const bytes = recordOf(baseNumber, `${replicaId} ${number}`);
+      return store.tell({ replicaId, number, baseNumber, bytes });
+    };
+  }
+
   it("gathers the last report of each replica, byte by byte, until it goes", async () => {
     const store = open();
-    expect(await store.gather()).toEqual([]);
-    const bytes = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256));
-    await store.tell({ replicaId: "a1", number: 1, bytes: Buffer.from("before") });
-    await store.tell({ replicaId: "a1", number: 2, bytes });
-    await store.tell({ replicaId: "b2", number: 1, bytes: Buffer.from("other") });
-    const found = await store.gather();
+    expect(await store.gather(nothing)).toEqual([]);
+    const bytes = recordOf(undefined, Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256)));
+    const full = { replicaId: "a1", baseNumber: undefined };
+    await store.tell({ ...full, number: 1, bytes: recordOf(undefined, "before") });
+    expect(await store.tell({ ...full, number: 2, bytes })).toBe(true);
+    await store.tell({ ...full, replicaId: "b2", number: 1, bytes: recordOf(undefined, "other") });
+    const found = await store.gather(nothing);
     const own = found.find(({ replicaId }) => replicaId === "a1");
     expect(own?.number).toBe(2);
     expect(own?.bytes.equals(bytes)).toBe(true);
+    expect(own?.base).toBeUndefined();
     expect(found).toHaveLength(2);
     await store.withdraw("a1");
-    expect((await store.gather()).map(({ replicaId }) => replicaId)).toEqual(["b2"]);
+    expect((await store.gather(nothing)).map(({ replicaId }) => replicaId)).toEqual(["b2"]);
+    expect(await tellOf(store)("a1", 3, 2)).toBe(false);
   });
+
+  it("hands out a report with the full one that it differs from, where that is new", async () => {
+    const store = open();
+    const tell = tellOf(store);
+    expect(await tell("a1", 1)).toBe(true);
+    expect(await tell("a1", 2, 1)).toBe(true);
+    expect(await tell("a1", 3, 1)).toBe(true);
+    const gather = async (number: number, baseNumber: number): Promise<string[]> => {
+      const [found] = await store.gather(new Map([["a1", { number, baseNumber }]]));
+      return [`${found?.number}`, textOf(found?.bytes), textOf(found?.base?.bytes)];
+    };
+    expect(await gather(0, 0)).toEqual(["3", "a1 3", "a1 1"]);
+    expect(await gather(2, 1)).toEqual(["3", "a1 3", ""]);
+    expect(await gather(3, 1)).toEqual(["3", "", ""]);
+    expect(await tell("a1", 4)).toBe(true);
+    expect(await gather(3, 1)).toEqual(["4", "a1 4", ""]);
+    expect(await tell("a1", 5, 4)).toBe(true);
+    expect(await gather(3, 1)).toEqual(["5", "a1 5", "a1 4"]);
+  });
+
+  it("takes a report twice, and none that differs from one which is not there", async () => {
+    const store = open();
+    const tell = tellOf(store);
+    expect(await tell("a1", 2, 1)).toBe(false);
+    expect(await store.gather(nothing)).toEqual([]);
+    expect([await tell("a1", 3), await tell("a1", 3)]).toEqual([true, true]);
+    expect([await tell("a1", 4, 3), await tell("a1", 4, 3)]).toEqual([true, true]);
+    expect([await tell("a1", 5), await tell("a1", 6, 3)]).toEqual([true, false]);
+    expect(await tell("b2", 6, 5)).toBe(false);
+    expect((await store.gather(nothing)).map(({ number }) => number)).toEqual([5]);
+  });
+}
+
+function textOf(bytes: Buffer | undefined): string {
+  return bytes?.toString("latin1").slice(6) ?? "";
 }
 
 function describeSnapshots(open: () => LoopStore): void {

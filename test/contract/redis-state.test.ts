@@ -8,6 +8,7 @@ import {
 import { Membership } from "../../src/fleet/claims/membership.js";
 import { PermitShares } from "../../src/fleet/claims/permit-shares.js";
 import type { SharedCoordination } from "../../src/store/coordination/coordination-store.js";
+import type { StoreRequest } from "../../src/store/limit-store.js";
 import type { RedisConnections } from "../../src/store/redis/connections.js";
 import { createRedisCoordination } from "../../src/store/redis/coordination/redis-coordination.js";
 import { once, takeOne, testCharge, testKey } from "../support/charges.js";
@@ -86,6 +87,29 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
     expect(expiries.size).toBeGreaterThan(5);
     expect(expiries.size).toBeLessThan(30);
   });
+
+  it.each([2, 3, 4])(
+    "keeps each key of requests of %d limits until it has drained",
+    async (count) => {
+      await shared.control.flushall();
+      const requestOf = (caller: number): StoreRequest => ({
+        charges: Array.from({ length: count }, (_, i) =>
+          testCharge({ key: `${caller} ${i}`, hits: 1, periodUs: 60_000_000 * (i + 1) }),
+        ),
+        multiplicity: 2,
+      });
+      await shared.opened.store.take([0, 1, 2].map(requestOf), soon());
+      const nowMs = (await storeUs()) / 1_000;
+      for (let caller = 0; caller < 3; caller += 1) {
+        for (let i = 0; i < count; i += 1) {
+          const keptMs = (await expiryMs(`${caller} ${i}`)) - nowMs;
+          const fullMs = 2 * 60_000 * (i + 1);
+          expect(keptMs).toBeGreaterThan(fullMs);
+          expect(keptMs).toBeLessThanOrEqual(1.25 * fullMs + 1_000);
+        }
+      }
+    },
+  );
 
   it("gives a key that is charged after its expiry was taken away a new one", async () => {
     await takeOne(shared.opened.store, [hourly({ cost: 3 })], soon());

@@ -119,7 +119,8 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     for (const { connection } of fleet.replicas) connection.fate = "lost";
     for (const replica of fleet.replicas) await replica.pass(snapshotAgeMsMax);
     expect(next.loop.current()).toBeUndefined();
-    await store.control.del(["lease", "sheet", "rank", "epoch", "reports"].map(key));
+    const keys = ["lease", "sheet", "rank", "epoch", "reports", "full-reports"];
+    await store.control.del(keys.map(key));
     for (const { connection } of [next, third]) connection.fate = "answered";
     await next.pass(1_000);
     const lastSnapshot = next.makers[0]?.start.lastSnapshot;
@@ -242,6 +243,88 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     expect(other.loop.current()).toMatchObject({ term: 10 });
   });
 
+  /** What each replica's Envoy has in work, second by second, and what the leader hears of it. */
+  async function reportAll(fleet: LoopFleet, second: number): Promise<void> {
+    for (const replica of fleet.replicas) {
+      await replica.report([{ nodeId: `node of ${replica.id}`, inFlight: second }], testReport);
+    }
+  }
+
+  function heardOf(leader: LoopReplica): Map<string, number> {
+    const reports = leader.makers.at(-1)?.reports ?? [];
+    return new Map(reports.map(({ nodeId, inFlight }) => [nodeId, inFlight]));
+  }
+
+  it("hears the newest numbers of all, though records were lost or overwritten", async () => {
+    const { fleet } = createFleet();
+    const [leader, other, third] = await joinThree(fleet);
+    await reportAll(fleet, 1);
+    await passAll(fleet, 1_000);
+    for (let second = 2; second <= 4; second += 1) {
+      // One's is lost, and another one's is overwritten before it is read.
+      other.connection.fate = second === 3 ? "lost" : "answered";
+      await reportAll(fleet, second);
+      await passAll(fleet, 250);
+    }
+    await passAll(fleet, 1_000);
+    expect([...heardOf(leader).values()]).toEqual([4, 4, 4]);
+    expect(leader.loop.counts).toMatchObject({ unreadable: 0, leftOut: 0 });
+    // Full records were written once: all others differ from them.
+    const full = await store.control.hgetall(`headgate:${fleetCount}:{fleet}:full-reports`);
+    expect(full[third.id]).toBe("1");
+  });
+
+  it.each([
+    { lost: "the full records alone", names: ["full-reports"] },
+    { lost: "the newest records alone", names: ["reports"] },
+    { lost: "all of them", names: ["reports", "full-reports"] },
+  ])("hears of all again within one interval when the store loses $lost", async ({ names }) => {
+    const { fleet, key } = createFleet();
+    const [leader] = await joinThree(fleet);
+    await reportAll(fleet, 1);
+    await passAll(fleet, 1_000);
+    await reportAll(fleet, 2);
+    await store.control.del(names.map(key));
+    await passAll(fleet, 1_000);
+    await reportAll(fleet, 3);
+    await passAll(fleet, 1_000);
+    expect([...heardOf(leader).values()]).toEqual([3, 3, 3]);
+    expect(leader.loop.counts).toMatchObject({ unreadable: 0 });
+  });
+
+  it("hears of all at once as a new leader, which has read none of the full records", async () => {
+    const { fleet } = createFleet();
+    const [leader, next] = await joinThree(fleet);
+    for (let second = 1; second <= 3; second += 1) {
+      await reportAll(fleet, second);
+      await passAll(fleet, 1_000);
+    }
+    await leader.loop.stop();
+    await next.pass(250);
+    const others = fleet.replicas.filter((replica) => replica !== leader);
+    expect(next.loop.isLeading).toBe(true);
+    expect(heardOf(next)).toEqual(new Map(others.map(({ id }) => [`node of ${id}`, 3])));
+  });
+
+  it("hears nothing of a replica of another version, and tells of it, likewise", async () => {
+    const { fleet, key } = createFleet();
+    const [leader] = await joinThree(fleet);
+    const [seconds] = await store.control.time();
+    // A record of the version before: its format, an empty table, and what is none of ours.
+    const old = Buffer.concat([Buffer.from([2]), Buffer.alloc(20)]);
+    const value = Buffer.concat([Buffer.from(`${Number(seconds) * 1_000} 1\n`), old]);
+    await store.control.hset(key("reports"), "0a1b", value);
+    await reportAll(fleet, 1);
+    await passAll(fleet, 1_000);
+    expect(leader.loop.counts.unreadable).toBe(1);
+    expect(leader.events).toContainEqual({ kind: "fleetUnreadable", what: "report" });
+    expect(heardOf(leader).size).toBe(3);
+    // The version before reads its lines by the same words, and another format behind them.
+    const own = await store.control.hgetBuffer(key("reports"), leader.id);
+    expect(own?.toString("latin1")).toMatch(/^\d+ \d+\n/);
+    expect(own?.[1 + own.indexOf("\n")]).toBe(3);
+  });
+
   it("closes a gate everywhere by what all replicas see together", async () => {
     const gateSettings = new Map([["orders", defaultGateSettings]]);
     const { fleet } = createFleet({ gateSettings });
@@ -270,11 +353,11 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
     const { fleet, key } = createFleet();
     const replicas = await joinThree(fleet);
     await passAll(fleet, 2_000);
-    for (const name of ["lease", "epoch", "sheet", "rank", "reports"]) {
+    for (const name of ["lease", "epoch", "sheet", "rank", "reports", "full-reports"]) {
       expect(await store.control.pttl(key(name)), name).toBeGreaterThan(0);
     }
     for (const { loop } of replicas) await loop.stop();
-    expect(await store.control.exists(key("lease"), key("reports"))).toBe(0);
+    expect(await store.control.exists(key("lease"), key("reports"), key("full-reports"))).toBe(0);
     for (const { clock, loop } of replicas) {
       loop.report([testReport()]);
       expect(clock.timerCount).toBe(0);

@@ -25,7 +25,7 @@ describe("a month's budget in a time zone with summer time", { timeout: 120_000 
       after: "2026-10-31T23:00:05Z",
     },
   ])("begins anew at the end of $month, there", async ({ at, before, after }) => {
-    const edge = await BudgetEdge.start(stage, {
+    const edge = await BudgetEdge.startProcesses(stage, {
       budgets: "- {name: calls, amount: 2 calls, period: month, timeZone: Europe/Berlin}",
       // Redis has a clock of its own.
       env: {

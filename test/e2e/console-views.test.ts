@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type ConsolePage, phone } from "../support/console-page.js";
 import { type ConsoleRig, startConsoleRig } from "../support/console-rig.js";
 import { runOpenLoop } from "../support/open-loop-load.js";
@@ -54,6 +54,11 @@ beforeAll(async () => {
     for (const stream of streams) stream.cancel();
   });
 }, 120_000);
+
+// A page that is left open goes on to ask and to draw.
+afterEach(async () => {
+  for (const context of rig.browser.contexts()) await context.close();
+});
 
 /** Takes pictures of a view at both widths; tells what is wrong with it. */
 async function judgeLooks(console: ConsolePage, name: string): Promise<readonly string[]> {
@@ -122,7 +127,6 @@ it("shows in a narrow window which view one looks at", async () => {
     expect(x, name).toBeGreaterThanOrEqual(0);
     expect(x + width, name).toBeLessThanOrEqual(phone.width);
   }
-  await console.context.close();
 });
 
 describe("a service that is asked for three times what it can do", () => {

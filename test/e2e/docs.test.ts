@@ -1,17 +1,25 @@
 import { cp, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { captureCli } from "../support/cli.js";
 import { patternOf, type Step, steps } from "../support/console-steps.js";
 import { blocksOf, markedBlock, markedBlocks, readPages } from "../support/docs.js";
 import { freePort } from "../support/free-port.js";
 import { requireProgram } from "../support/programs.js";
-import { readerFolder, runShell } from "../support/reader-shell.js";
+import { hostedCommandScript, readerFolder, runShell } from "../support/reader-shell.js";
 import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
 
 const root = resolve(".");
 const stage = useStage("test");
+
+/** For what runs commands of all pages. */
+const fileStage = useStage("file");
+let headgateScript: string;
+
+beforeAll(async () => {
+  headgateScript = await hostedCommandScript(fileStage);
+});
 
 /** In which a bucket of the demo's free plan empties. */
 const drainedMs = 10_500;
@@ -31,7 +39,7 @@ done
 
 /** A folder as a reader has it, with the examples of this repository. */
 async function exampleFolder(): Promise<{ readonly folder: string; readonly path: string }> {
-  const reader = await readerFolder(stage.folder);
+  const reader = await readerFolder(stage.folder, headgateScript);
   for (const example of ["envoy", "k8s"]) {
     await cp(join(root, example), join(reader.folder, example), { recursive: true });
   }

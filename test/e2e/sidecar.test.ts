@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { chmod, cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { execPath, getuid } from "node:process";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -13,6 +15,7 @@ import { useStage } from "../support/stage.js";
 import { waitFor, within } from "../support/wait.js";
 
 const stage = useStage("test");
+const run = promisify(execFile);
 
 const policy = `domain: edge
 descriptors:
@@ -49,16 +52,23 @@ async function startSidecar(env: Readonly<Record<string, string>>) {
   await cp("package.json", join(installed, "package.json"));
   const policyPath = join(stage.folder, "policy.yaml");
   await writeFile(policyPath, policy);
-  await chmod(installed, 0o555);
+  // As a read-only mount: nobody may write a file of it, or a new one beside it.
+  await run("chmod", ["-R", "a-w", installed]);
   await chmod(stage.folder, 0o755);
-  stage.atEnd(() => chmod(installed, 0o755));
+  stage.atEnd(() => run("chmod", ["-R", "u+w", installed]));
   const [file = execPath, ...before] = [...asNobody, execPath];
   const serve = [join(installed, "dist/cli/main.js"), command ?? "", ...words];
   const program = stage.spawn({
     name: "headgate",
     file,
     args: [...before, ...serve, "--policy", policyPath],
-    env: { LOG_FORMAT: "json", HOME: "/nonexistent", ...env },
+    // From Node 22 on, it would keep compiled code there.
+    env: {
+      LOG_FORMAT: "json",
+      HOME: "/nonexistent",
+      NODE_COMPILE_CACHE: join(installed, "cache"),
+      ...env,
+    },
     cwd: installed,
   });
   const isServing = () => program.output.includes('"event":"serving"');

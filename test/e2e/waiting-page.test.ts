@@ -1,37 +1,49 @@
 import { readFileSync } from "node:fs";
-import type { Page } from "playwright-core";
-import { describe, expect, it } from "vitest";
-import { RoomEdge } from "../support/room-edge.js";
+import type { Browser, Page } from "playwright-core";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { RoomEdge, type Visitor } from "../support/room-edge.js";
 import { axeFindings, axePath, startBrowser, wide } from "../support/site.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
+/** Its room is for one visitor at a time. */
+let edge: RoomEdge;
+/** Who is in the room as a test begins. */
+let inside: Visitor;
+let browser: Browser;
 
-/** A room for one visitor at a time, who is in it. */
-async function occupied() {
-  const edge = await RoomEdge.start(stage, {
-    room: `
-      capacity: {activeUsers: 1}
-      session: {length: 1m}
-      refresh: 1s
-      missedRefreshes: 100
-      page:
-        texts:
-          de: {waitingTitle: "Sie sind <b>dran</b> & bald hier"}
-    `,
-  });
-  const inside = edge.visitor(stage);
+beforeAll(async () => {
+  browser = await startBrowser(stage);
+  const room = `
+    capacity: {activeUsers: 1}
+    session: {length: 1m}
+    refresh: 1s
+    missedRefreshes: 100
+    page:
+      texts:
+        de: {waitingTitle: "Sie sind <b>dran</b> & bald hier"}
+  `;
+  edge = await RoomEdge.start(stage, { rooms: { sale: { room } } });
+});
+
+beforeEach(async () => {
+  inside = edge.visitor(stage);
   await waitFor("a session is spare", async () => (await inside.go()) === "in", { everyMs: 200 });
-  return { edge, inside };
-}
+});
+
+afterEach(async () => {
+  await inside.leave();
+  for (const context of browser.contexts()) {
+    await context.request.post(`http://127.0.0.1:${edge.envoy.port}/.waiting-room/sale/leave`);
+    await context.close();
+  }
+});
 
 describe("the page of a waiting room in a browser", () => {
   it("follows the place without a reload, has one place in two tabs, and lets in", async () => {
-    const { edge, inside } = await occupied();
     const before = edge.visitor(stage);
     expect(await before.go()).toBe("waiting");
-    const browser = await startBrowser(stage);
     const context = await browser.newContext({ viewport: wide });
     const tab = await context.newPage();
     const troubles: string[] = [];
@@ -60,8 +72,6 @@ describe("the page of a waiting room in a browser", () => {
   });
 
   it("says that a form was not sent, waits, and lets the visitor send it again", async () => {
-    const { edge, inside } = await occupied();
-    const browser = await startBrowser(stage);
     const tab = await browser.newPage();
     const url = `http://127.0.0.1:${edge.envoy.port}/`;
     await tab.route(`${url}form`, (route) =>
@@ -74,18 +84,16 @@ describe("the page of a waiting room in a browser", () => {
     await tab.click("text=Buy");
     await tab.waitForSelector("text=What you sent was not delivered.");
     await seesPlace(tab, "1");
-    const arrivals = edge.upstream.arrivalsMs.length;
+    const arrivals = edge.upstream().arrivalsMs.length;
     await inside.leave();
     await tab.waitForSelector('h1:text-is("It is your turn")');
-    expect(edge.upstream.arrivalsMs.length).toBe(arrivals);
+    expect(edge.upstream().arrivalsMs.length).toBe(arrivals);
     await tab.goBack();
     await tab.click("text=Buy");
     await tab.waitForSelector("text=answer 200");
   });
 
   it("works without scripts, narrow and dark, in the visitor's language", async () => {
-    const { edge, inside } = await occupied();
-    const browser = await startBrowser(stage);
     const context = await browser.newContext({
       javaScriptEnabled: false,
       viewport: { width: 320, height: 640 },

@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { Browser } from "playwright-core";
 import { beforeAll, describe, expect, it } from "vitest";
 import { type AdminClients, adminClients } from "../support/admin.js";
 import { type CliRun, captureCli } from "../support/cli.js";
@@ -35,6 +36,7 @@ const room = `
 
 let edge: RoomEdge;
 let inside: Visitor;
+let browser: Browser;
 
 beforeAll(async () => {
   const access = join(stage.folder, "access");
@@ -45,8 +47,9 @@ beforeAll(async () => {
     `operator other token-sha256:${hash(tokens.other)} otto`,
   ];
   await writeFile(access, `${lines.join("\n")}\n`);
+  browser = await startBrowser(stage);
   edge = await RoomEdge.start(stage, {
-    room,
+    rooms: { sale: { room } },
     env: {
       HEADGATE_ADMIN_ADDR: "127.0.0.1:0",
       HEADGATE_ADMIN_ACCESS: access,
@@ -296,7 +299,6 @@ describe("who may do what", () => {
 
 describe.each(["light", "dark"] as const)("the console's rooms, %s", (theme) => {
   it("are shown at any width, and run by operators alone", async () => {
-    const browser = await startBrowser(stage);
     const origin = `http://127.0.0.1:${portOf()}`;
     const console = await ConsolePage.open(browser, origin, theme);
     await console.signIn(tokens.operator);
@@ -346,5 +348,6 @@ describe.each(["light", "dark"] as const)("the console's rooms, %s", (theme) => 
     await reading.show("#/room/nothing");
     await reading.see("no waiting room of this name");
     expect(reading.troubles).toEqual([]);
+    for (const context of browser.contexts()) await context.close();
   });
 });

@@ -1,11 +1,9 @@
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { navigation, RoomEdge, type Visitor } from "../support/room-edge.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
 
 /** One visitor at a time, who may stay for a minute. */
 const oneAtATime = `
@@ -15,31 +13,76 @@ const oneAtATime = `
   missedRefreshes: 100
 `;
 
+const leadingMetric = "headgate_waiting_room_leading";
 const phaseMetric = "headgate_waiting_room_phase";
+const rejectMetric = "headgate_waiting_room_gate_reject_ratio";
 
 const often = { everyMs: 200 };
 
-/** A room with one visitor inside, and as many waiting. */
-async function occupied(waitingCount: number, room = oneAtATime) {
-  const edge = await RoomEdge.start(stage, { room });
-  const inside = edge.visitor(stage);
+const quiet = `
+  capacity: {activeUsers: 1}
+  refresh: 1s
+  missedRefreshes: 60
+`;
+
+function lobby(words: string): string {
+  return `<!doctype html>\n<p data-state="{{state}}">${words} {{position}}</p>\n`;
+}
+
+/** A room for each test; they share Envoy, Headgates and Redis. */
+let edge: RoomEdge;
+
+beforeAll(async () => {
+  edge = await RoomEdge.start(stage, {
+    rooms: {
+      order: { room: oneAtATime },
+      forms: { room: oneAtATime },
+      lobby: { room: `${oneAtATime}  page: {templateFile: lobby.html}\n` },
+      renewal: {
+        room: `
+          capacity: {activeUsers: 1}
+          session: {length: 10s}
+          refresh: 1s
+        `,
+      },
+      sampled: { room: oneAtATime, admission: "{maxInFlight: 100, sampleRatio: 0.01}" },
+      event: { room: quiet },
+      gate: {
+        room: `${oneAtATime}
+  estimatedWait: {sigmoid: {midpoint: 5s, slope: 5}}
+  gate: {}
+`,
+      },
+      hostile: { room: oneAtATime },
+      leader: { room: oneAtATime },
+      outage: { room: oneAtATime },
+      loss: { room: oneAtATime },
+    },
+    pages: [{ file: "lobby.html", text: lobby("Your place is") }],
+  });
+});
+
+/** A visitor inside a room, and as many waiting. */
+async function occupied(room: string, waitingCount: number) {
+  const inside = edge.visitor(stage, room);
   await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
   const waiting: Visitor[] = [];
   for (let i = 0; i < waitingCount; i += 1) {
-    const visitor = edge.visitor(stage);
+    const visitor = edge.visitor(stage, room);
     expect(await visitor.go()).toBe("waiting");
     waiting.push(visitor);
   }
-  return { edge, inside, waiting };
+  return { inside, waiting };
 }
 
-describe("a waiting room", () => {
+// Most of it is waiting.
+describe.concurrent("a waiting room", () => {
   it("lets visitors in as others leave, in their order, over any replica", async () => {
-    const { inside, waiting, edge } = await occupied(3);
+    const { inside, waiting } = await occupied("order", 3);
     const [first, second, third] = waiting;
     if (first === undefined || second === undefined || third === undefined) throw new Error("few");
     await waitFor("places are counted", async () => (await third.position())["position"] === 3);
-    expect(edge.upstream.arrivalsMs).toHaveLength(1);
+    expect(edge.upstream("order").arrivalsMs).toHaveLength(1);
     expect((await inside.leave()).status).toBe(200);
     await waitFor("the first one enters", async () => (await first.go()) === "in", often);
     await waitFor("the place falls", async () => (await third.position())["position"] === 2, often);
@@ -51,49 +94,38 @@ describe("a waiting room", () => {
   });
 
   it("answers forms, programs and preflights as each of them needs", async () => {
-    const { edge, inside } = await occupied(0);
-    const visitor = edge.visitor(stage);
+    const { inside } = await occupied("forms", 0);
+    const visitor = edge.visitor(stage, "forms");
     const form = await visitor.send("/buy", { method: "POST", body: "item=1" });
     expect([form.status, form.headers["refresh"]]).toEqual([503, undefined]);
     expect(form.body).toContain("What you sent was not delivered.");
     const head = await visitor.send("/", { method: "HEAD" });
     expect([head.status, head.body, head.headers["cache-control"]]).toEqual([200, "", "no-store"]);
-    const preflight = await edge.visitor(stage).send("/", {
+    const preflight = await edge.visitor(stage, "forms").send("/", {
       method: "OPTIONS",
       headers: { origin: "https://a.example", "access-control-request-method": "PUT" },
     });
     expect(preflight.body).toBe("answer 200\n");
-    const script = await edge.visitor(stage).send("/api", { headers: { accept: "*/*" } });
+    const script = await edge.visitor(stage, "forms").send("/api", { headers: { accept: "*/*" } });
     expect(script.body).toBe("answer 200\n");
-    const sneaking = await edge.visitor(stage).go("/static/../cart");
+    const sneaking = await edge.visitor(stage, "forms").go("/static/../cart");
     expect(sneaking).toBe("waiting");
     expect(await inside.go("/cart")).toBe("in");
   });
 
   it("shows the page of a file beside the policy, and follows its edits", async () => {
-    const page = (words: string): string =>
-      `<!doctype html>\n<p data-state="{{state}}">${words} {{position}}</p>\n`;
-    const edge = await RoomEdge.start(stage, {
-      headgateCount: 1,
-      room: `${oneAtATime}\n  page: {templateFile: lobby.html}`,
-      pages: [{ file: "lobby.html", text: page("Your place is") }],
-    });
-    const inside = edge.visitor(stage);
-    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
-    const visitor = edge.visitor(stage);
+    await occupied("lobby", 0);
+    const visitor = edge.visitor(stage, "lobby");
     const shown = async () => (await visitor.send("/")).body;
     await waitFor("the place is known", async () => (await shown()).includes("is 1</p>"), often);
-    const [headgate] = edge.headgates;
-    await writeFile(join(headgate?.policyPath ?? "", "lobby.html"), page("Soon:"));
+    await edge.write("lobby.html", lobby("Soon:"));
     await waitFor("the page changes", async () => (await shown()).includes(">Soon: 1</p>"), often);
   });
 
   it("keeps the upstream's cookies, and renews sessions while they are used", async () => {
-    const room = "{capacity: {activeUsers: 1}, session: {length: 10s}, refresh: 1s}";
-    const edge = await RoomEdge.start(stage, { room: fields(room) });
     const headers = { "set-cookie": "shop=1; Path=/", "cache-control": "public, max-age=60" };
-    edge.upstream.answer = () => ({ status: 200, headers });
-    const inside = edge.visitor(stage);
+    edge.upstream("renewal").answer = () => ({ status: 200, headers });
+    const inside = edge.visitor(stage, "renewal");
     const entered = await waitFor(
       "a session is spare",
       async () => {
@@ -103,9 +135,9 @@ describe("a waiting room", () => {
       often,
     );
     expect(entered.headers["cache-control"]).toBe("public, max-age=60,private");
-    expect([...inside.cookies.keys()].toSorted()).toEqual(["headgate-sale", "shop"]);
-    const first = inside.cookies.get("headgate-sale");
-    const other = edge.visitor(stage);
+    expect([...inside.cookies.keys()].toSorted()).toEqual(["headgate-renewal", "shop"]);
+    const first = inside.cookies.get("headgate-renewal");
+    const other = edge.visitor(stage, "renewal");
     expect(await other.go()).toBe("waiting");
     const startMs = performance.now();
     const seen = new Set<string | undefined>();
@@ -113,7 +145,7 @@ describe("a waiting room", () => {
       "a session has passed",
       async () => {
         expect(await inside.go()).toBe("in");
-        seen.add(inside.cookies.get("headgate-sale"));
+        seen.add(inside.cookies.get("headgate-renewal"));
         await other.go();
         return performance.now() - startMs > 14_000;
       },
@@ -121,8 +153,8 @@ describe("a waiting room", () => {
     );
     expect(seen.size).toBeGreaterThan(3);
     expect(await other.go()).toBe("waiting");
-    const thief = edge.visitor(stage);
-    thief.cookies.set("headgate-sale", first ?? "");
+    const thief = edge.visitor(stage, "renewal");
+    thief.cookies.set("headgate-renewal", first ?? "");
     expect(await thief.go()).toBe("waiting");
     await waitFor("the session ends", async () => (await other.go()) === "in", {
       ...often,
@@ -131,27 +163,22 @@ describe("a waiting room", () => {
   });
 
   it("sets its cookie also where admission asks for few responses", async () => {
-    const admission = "{maxInFlight: 100, sampleRatio: 0.01}";
-    const edge = await RoomEdge.start(stage, { room: oneAtATime, admission });
-    const inside = edge.visitor(stage);
-    await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
-    expect(inside.cookies.has("headgate-sale")).toBe(true);
+    const { inside } = await occupied("sampled", 0);
+    expect(inside.cookies.has("headgate-sampled")).toBe(true);
     for (let i = 0; i < 20; i += 1) expect(await inside.go()).toBe("in");
   });
 
   it("opens an event to all who came early, in an order that chance gives", async () => {
-    const quiet = "{capacity: {activeUsers: 1}, refresh: 1s, missedRefreshes: 60}";
-    const edge = await RoomEdge.start(stage, { room: fields(quiet) });
     const startsAt = new Date(Date.now() + 25_000).toISOString();
     const endsAt = new Date(Date.now() + 3_600_000).toISOString();
     const event = `{name: drop, start: ${startsAt}, end: ${endsAt}, preQueue: 10m, shuffle: true}`;
-    await edge.change(`${fields(quiet)}\n  events: [${event}]`);
+    await edge.change("event", `${quiet}  events: [${event}]\n`);
     for (const headgate of edge.headgates) {
       await waitFor("each replica knows that the event is near", async () => {
-        return (await headgate.metric(phaseMetric, { phase: "pre_queue" })) === 1;
+        return (await headgate.metric(phaseMetric, { room: "event", phase: "pre_queue" })) === 1;
       });
     }
-    const visitors = Array.from({ length: 30 }, () => edge.visitor(stage));
+    const visitors = Array.from({ length: 30 }, () => edge.visitor(stage, "event"));
     for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
     const early = await visitors[0]?.position();
     expect(early?.["position"]).toBeUndefined();
@@ -171,24 +198,18 @@ describe("a waiting room", () => {
       often,
     );
     expect(places).not.toEqual(places.toSorted((one, other) => Number(one) - Number(other)));
-    expect(edge.upstream.arrivalsMs.length).toBe(0);
+    expect(edge.upstream("event").arrivalsMs).toEqual([]);
   });
 });
 
-describe("the gate of a waiting room", () => {
+describe.concurrent("the gate of a waiting room", () => {
   it("has Envoy turn strangers away while the wait is long, and opens again", async () => {
-    const { edge, inside, waiting } = await occupied(
-      1,
-      `${oneAtATime}
-  estimatedWait: {sigmoid: {midpoint: 5s, slope: 5}}
-  gate: {}
-`,
-    );
+    const { inside, waiting } = await occupied("gate", 1);
     const [first] = waiting;
     await waitFor("the gate is closed", async () => {
-      return (await edge.headgates[0]?.metric("headgate_waiting_room_gate_reject_ratio")) === 1;
+      return (await edge.headgates[0]?.metric(rejectMetric, { room: "gate" })) === 1;
     });
-    const answer = () => edge.visitor(stage).send("/");
+    const answer = () => edge.visitor(stage, "gate").send("/");
     const away = await waitFor("Envoy answers by itself", async () => {
       const { status, body, headers } = await answer();
       return status === 503 && body.startsWith("Too many visitors") ? headers : undefined;
@@ -207,31 +228,48 @@ describe("the gate of a waiting room", () => {
   });
 });
 
-describe("a waiting room whose parts fail", () => {
-  it("goes on when the replica that leads it is killed", async () => {
-    const { edge, inside, waiting } = await occupied(2);
-    const leading = await waitFor("somebody leads", async () => {
-      for (const headgate of edge.headgates) {
-        if ((await headgate.metric("headgate_waiting_room_leading")) === 1) return headgate;
-      }
-      return undefined;
-    });
-    await leading.process.kill();
-    // Until Envoy knows, it lets pass what it asks the one that is gone.
-    await waitFor("Envoy knows that it is gone", async () => {
-      return (await edge.envoy.stat("cluster.headgate.membership_healthy")) === 1;
-    });
+describe.concurrent("hostile visitors of a waiting room", () => {
+  it("get nothing for forged, replayed, shared and swollen cookies", async () => {
+    const { inside, waiting } = await occupied("hostile", 1);
+    const [victim] = waiting;
+    const ticket = victim?.cookies.get("headgate-hostile") ?? "";
+    const session = inside.cookies.get("headgate-hostile") ?? "";
+    const try_ = async (cookie: string): Promise<string> => {
+      const { body } = await edge
+        .visitor(stage, "hostile")
+        .send("/", { headers: { ...navigation, cookie } });
+      return /data-state="(\w+)"/.exec(body)?.[1] ?? "in";
+    };
+    const changed = `${session.slice(0, 10)}${session[10] === "A" ? "B" : "A"}${session.slice(11)}`;
+    expect(await try_(`headgate-hostile=${changed}`)).toBe("waiting");
+    expect(await try_(`headgate-hostile=${"A".repeat(50_000)}`)).toBe("waiting");
+    const bomb = Array.from({ length: 2_000 }, (_, i) => `headgate-hostile=${i}`).join("; ");
+    expect(await try_(bomb)).toBe("waiting");
+    // Whoever shares a ticket has the same place, and not another one.
+    const twin = edge.visitor(stage, "hostile");
+    twin.cookies.set("headgate-hostile", ticket);
+    expect((await twin.position())["position"]).toBe((await victim?.position())?.["position"]);
     await inside.leave();
-    const [first, second] = waiting;
-    await waitFor("the next one enters", async () => (await first?.go()) === "in", often);
-    expect(await second?.go()).toBe("waiting");
+    await waitFor("the ticket enters", async () => (await twin.go()) === "in", often);
+    expect(await victim?.go()).toBe("in");
+    // It is one session, and ends for both.
+    await twin.leave();
+    await waitFor(
+      "both tickets are worth nothing",
+      async () => {
+        return (await try_(`headgate-hostile=${ticket}`)) === "waiting";
+      },
+      often,
+    );
   });
+});
 
+describe("a waiting room whose parts fail", () => {
   it("keeps visitors in and out while Redis is away, and their places after it", async () => {
-    const { edge, inside, waiting } = await occupied(2);
+    const { inside, waiting } = await occupied("outage", 2);
     edge.redis.pause();
     const [first, second] = waiting;
-    const stranger = edge.visitor(stage);
+    const stranger = edge.visitor(stage, "outage");
     await waitFor("strangers are told", async () => (await stranger.go()) === "unavailable", often);
     expect(await inside.go()).toBe("in");
     expect(await first?.go()).toBe("waiting");
@@ -246,8 +284,27 @@ describe("a waiting room whose parts fail", () => {
     expect(await stranger.go()).toBe("waiting");
   });
 
+  it("goes on when the replica that leads it is killed", async () => {
+    const { inside, waiting } = await occupied("leader", 2);
+    const leading = await waitFor("somebody leads", async () => {
+      for (const headgate of edge.headgates) {
+        if ((await headgate.metric(leadingMetric, { room: "leader" })) === 1) return headgate;
+      }
+      return undefined;
+    });
+    await leading.process.kill();
+    // Until Envoy knows, it lets pass what it asks the one that is gone.
+    await waitFor("Envoy knows that it is gone", async () => {
+      return (await edge.envoy.stat("cluster.headgate.membership_healthy")) === 1;
+    });
+    await inside.leave();
+    const [first, second] = waiting;
+    await waitFor("the next one enters", async () => (await first?.go()) === "in", often);
+    expect(await second?.go()).toBe("waiting");
+  });
+
   it("begins a new line when Redis has lost the old one", async () => {
-    const { edge, inside, waiting } = await occupied(1);
+    const { inside, waiting } = await occupied("loss", 1);
     await edge.redis.kill();
     await edge.redis.restart();
     const everybody = [inside, ...waiting];
@@ -261,46 +318,3 @@ describe("a waiting room whose parts fail", () => {
     );
   });
 });
-
-describe("hostile visitors of a waiting room", () => {
-  it("get nothing for forged, replayed, shared and swollen cookies", async () => {
-    const { edge, inside, waiting } = await occupied(1);
-    const [victim] = waiting;
-    const ticket = victim?.cookies.get("headgate-sale") ?? "";
-    const session = inside.cookies.get("headgate-sale") ?? "";
-    const try_ = async (cookie: string): Promise<string> => {
-      const { body } = await edge.visitor(stage).send("/", { headers: { ...navigation, cookie } });
-      return /data-state="(\w+)"/.exec(body)?.[1] ?? "in";
-    };
-    const changed = `${session.slice(0, 10)}${session[10] === "A" ? "B" : "A"}${session.slice(11)}`;
-    expect(await try_(`headgate-sale=${changed}`)).toBe("waiting");
-    expect(await try_(`headgate-sale=${"A".repeat(50_000)}`)).toBe("waiting");
-    const bomb = Array.from({ length: 2_000 }, (_, i) => `headgate-sale=${i}`).join("; ");
-    expect(await try_(bomb)).toBe("waiting");
-    // Whoever shares a ticket has the same place, and not another one.
-    const twin = edge.visitor(stage);
-    twin.cookies.set("headgate-sale", ticket);
-    expect((await twin.position())["position"]).toBe((await victim?.position())?.["position"]);
-    await inside.leave();
-    await waitFor("the ticket enters", async () => (await twin.go()) === "in", often);
-    expect(await victim?.go()).toBe("in");
-    // It is one session, and ends for both.
-    await twin.leave();
-    await waitFor(
-      "both tickets are worth nothing",
-      async () => {
-        return (await try_(`headgate-sale=${ticket}`)) === "waiting";
-      },
-      often,
-    );
-  });
-});
-
-/** Fields of a map in braces, as lines. */
-function fields(map: string): string {
-  return map
-    .slice(1, -1)
-    .split(/, (?=\w+:)(?![^{]*\})/)
-    .map((line) => `  ${line}`)
-    .join("\n");
-}

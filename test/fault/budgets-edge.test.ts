@@ -31,7 +31,7 @@ async function costOf(edge: BudgetEdge): Promise<number> {
 
 describe("budgets while something dies", () => {
   it("streams every byte while the replica that is shown responses has stopped", async () => {
-    const edge = await BudgetEdge.start(stage, {
+    const edge = await BudgetEdge.startProcesses(stage, {
       budgets,
       pace,
       headgateCount: 2,
@@ -54,7 +54,7 @@ describe("budgets while something dies", () => {
   });
 
   it("gives back what calls had reserved whose Envoy is killed", async () => {
-    const edge = await BudgetEdge.start(stage, { budgets, pace });
+    const edge = await BudgetEdge.startProcesses(stage, { budgets, pace });
     const cost = await costOf(edge);
     const calls = await openAll(edge, 10);
     expect((await edge.account("tokens", ["web"])).reserved).toBeGreaterThan(4_000);
@@ -69,7 +69,7 @@ describe("budgets while something dies", () => {
   });
 
   it("gives back what a killed replica held, while another one serves", async () => {
-    const edge = await BudgetEdge.start(stage, { budgets, pace, headgateCount: 2 });
+    const edge = await BudgetEdge.startProcesses(stage, { budgets, pace, headgateCount: 2 });
     const cost = await costOf(edge);
     const calls = await openAll(edge, 20);
     const [first] = edge.headgates;
@@ -87,7 +87,7 @@ describe("budgets while something dies", () => {
   });
 
   it("charges calls once that end while Redis stands still", async () => {
-    const edge = await BudgetEdge.start(stage, { budgets, pace });
+    const edge = await BudgetEdge.startProcesses(stage, { budgets, pace });
     const cost = await costOf(edge);
     const calls = await openAll(edge, 10);
     edge.redis.pause();
@@ -101,7 +101,7 @@ describe("budgets while something dies", () => {
 
   it("charges calls once that end while Redis is dead", async () => {
     const redisArgs = ["--appendonly", "yes", "--appendfsync", "always"];
-    const edge = await BudgetEdge.start(stage, { budgets, pace, redisArgs });
+    const edge = await BudgetEdge.startProcesses(stage, { budgets, pace, redisArgs });
     const cost = await costOf(edge);
     const calls = await openAll(edge, 10);
     await edge.redis.kill();

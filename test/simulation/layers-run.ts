@@ -41,6 +41,10 @@ export class LayersRun implements LayersWorld {
   readonly #caller: LayersCaller;
   readonly #proxy: Admission;
   readonly #server: ServerAdmission;
+  /** None has a body, so that each may answer many requests: to make one takes longer than all. */
+  readonly #served = new Response();
+  readonly #failed = new Response(undefined, { status: 503 });
+  readonly #refused = new WeakMap<Refusal, Response>();
   #settings: LayersSettings;
 
   constructor(settings: LayersSettings, seed: number) {
@@ -84,15 +88,15 @@ export class LayersRun implements LayersWorld {
     const from = this.counts;
     const untilMs = this.#calendar.nowMs + spanMs;
     // All that an event resolves has gone on before the next one.
-    while (this.#calendar.step(untilMs)) await new Promise(setImmediate);
+    while (this.#calendar.step(untilMs)) await new Promise(process.nextTick);
     this.#calendar.runUntil(untilMs);
     return figuresOf(from, this.counts);
   }
 
   /** Through Envoy, which asks Headgate where the host says so. */
   #send: typeof fetch = (input, init) => {
-    const sent = new Sent(new Headers(init?.headers), init?.signal ?? undefined);
-    if (new URL(String(input)).host === serviceHosts.protected) this.#ask(sent);
+    const sent = new Sent(fieldsOf(init?.headers), init?.signal ?? undefined);
+    if (input === `http://${serviceHosts.protected}/`) this.#ask(sent);
     else this.#serve(sent);
     return sent.answer;
   };
@@ -104,7 +108,7 @@ export class LayersRun implements LayersWorld {
       ticket?.end(status === undefined ? "left" : "completed");
     });
     const decided = (verdict: AdmissionVerdict): void => {
-      if (verdict.kind === "refused") sent.refuse(verdict.refusal);
+      if (verdict.kind === "refused") this.#refuse(sent, verdict.refusal);
       else if (verdict.kind === "admitted") {
         for (const { name, value } of verdict.terms.setHeaders) sent.headers.set(name, value);
         this.#serve(sent);
@@ -131,10 +135,10 @@ export class LayersRun implements LayersWorld {
       method: "GET",
       path: "/",
       remoteAddress: "127.0.0.1",
-      header: (name) => sent.headers.get(name) ?? undefined,
+      header: (name) => sent.headers.get(name),
     });
     const decided = (verdict: ServerVerdict): void => {
-      if (verdict.kind === "refused") sent.refuse(verdict.refusal);
+      if (verdict.kind === "refused") this.#refuse(sent, verdict.refusal);
       if (verdict.kind !== "admitted") return;
       const { permit } = verdict;
       sent.onEnd((status) => permit.end(status === undefined ? "left" : "completed", { status }));
@@ -150,12 +154,30 @@ export class LayersRun implements LayersWorld {
 
   #work(sent: Sent, signal?: AbortSignal): void {
     const workMs = Number(sent.headers.get(workHeader));
-    const ticket = this.#workers.enter(workMs, (end) => sent.end(end === "done" ? 200 : 503));
+    const ticket = this.#workers.enter(workMs, (end) => {
+      sent.end(end === "done" ? this.#served : this.#failed);
+    });
     sent.onEnd((status) => {
       if (status === undefined) ticket.callerLeft();
     });
     signal?.addEventListener("abort", () => ticket.stop(), { once: true });
   }
+
+  #refuse(sent: Sent, refusal: Refusal): void {
+    const response = this.#refused.get(refusal) ?? responseOf(refusal);
+    this.#refused.set(refusal, response);
+    sent.end(response);
+  }
+}
+
+function responseOf({ status, headers }: Refusal): Response {
+  const fields = headers.map(({ name, value }): [string, string] => [name, value]);
+  return new Response(undefined, { status, headers: fields });
+}
+
+/** A map, which is as good as `Headers` where all names are in lower case, and faster. */
+function fieldsOf(headers: RequestInit["headers"]): Map<string, string> {
+  return new Map(headers instanceof Headers ? headers : new Headers(headers));
 }
 
 const pseudoHeaders = [
@@ -168,13 +190,13 @@ const noResponse = { grpcStatus: undefined, isOverloaded: false, loadMetrics: un
 
 /** A request on its way, until it is answered or its caller leaves. */
 class Sent {
-  readonly headers: Headers;
+  readonly headers: Map<string, string>;
   readonly answer: Promise<Response>;
   #resolve: (response: Response) => void = () => {};
   #isOver = false;
   readonly #ended: ((status: number | undefined) => void)[] = [];
 
-  constructor(headers: Headers, signal: AbortSignal | undefined) {
+  constructor(headers: Map<string, string>, signal: AbortSignal | undefined) {
     this.headers = headers;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -194,13 +216,9 @@ class Sent {
     this.#ended.push(ended);
   }
 
-  end(status: number, headers?: Headers): void {
-    this.#resolve(new Response(undefined, { status, ...(headers && { headers }) }));
-    this.#over(status);
-  }
-
-  refuse({ status, headers }: Refusal): void {
-    this.end(status, new Headers(headers.map(({ name, value }) => [name, value])));
+  end(response: Response): void {
+    this.#resolve(response);
+    this.#over(response.status);
   }
 
   #over(status: number | undefined): void {

@@ -5,7 +5,13 @@ import { FakeModel, type ModelPace } from "../../src/demo/llm/llm-model.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
-import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
+import {
+  type HeadgateOptions,
+  HeadgateProcess,
+  type RunningHeadgate,
+  storeBudgetMs,
+} from "./headgate-process.js";
+import { HostedHeadgate } from "./hosted-headgate.js";
 import { RedisServer } from "./redis-server.js";
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
@@ -84,15 +90,17 @@ export class ModelCall {
 }
 
 /** A model that streams, an Envoy in front of it, its Headgates, and their Redis. */
-export class BudgetEdge {
+export class BudgetEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
   readonly envoy: Envoy;
-  readonly headgates: readonly HeadgateProcess[];
+  readonly headgates: readonly Headgate[];
   readonly redis: RedisServer;
   readonly model: FakeModel;
   readonly #agent = new Agent({ keepAlive: true });
   readonly #admins: readonly AdminClients[];
 
-  private constructor(parts: Pick<BudgetEdge, "envoy" | "headgates" | "redis" | "model">) {
+  private constructor(
+    parts: Pick<BudgetEdge<Headgate>, "envoy" | "headgates" | "redis" | "model">,
+  ) {
     this.envoy = parts.envoy;
     this.headgates = parts.headgates;
     this.redis = parts.redis;
@@ -101,7 +109,20 @@ export class BudgetEdge {
   }
 
   /** Starts one of which each part is ready; it ends with the stage. */
-  static async start(stage: Stage, wish: BudgetEdgeWish): Promise<BudgetEdge> {
+  static start(stage: Stage, wish: BudgetEdgeWish): Promise<BudgetEdge> {
+    return BudgetEdge.#start(stage, wish, (options) => HostedHeadgate.start(stage, options));
+  }
+
+  /** As `start`, with Headgates that can be killed. */
+  static startProcesses(stage: Stage, wish: BudgetEdgeWish): Promise<BudgetEdge<HeadgateProcess>> {
+    return BudgetEdge.#start(stage, wish, (options) => HeadgateProcess.start(stage, options));
+  }
+
+  static async #start<Headgate extends RunningHeadgate>(
+    stage: Stage,
+    wish: BudgetEdgeWish,
+    startOne: (options: HeadgateOptions) => Promise<Headgate>,
+  ): Promise<BudgetEdge<Headgate>> {
     const pace = { firstMs: 5, everyMs: 2, outputTokens: 20, ...wish.pace };
     const model = new FakeModel({ clock: systemClock, pace });
     const cheaper = new FakeModel({ clock: systemClock, pace, model: "small-1" });
@@ -119,9 +140,9 @@ export class BudgetEdge {
       HEADGATE_BUDGET_LEASE_MS: "2000",
       ...wish.env,
     };
-    const headgates: HeadgateProcess[] = [];
+    const headgates: Headgate[] = [];
     for (let count = 0; count < (wish.headgateCount ?? 1); count += 1) {
-      headgates.push(await HeadgateProcess.start(stage, { policy, env }));
+      headgates.push(await startOne({ policy, env }));
     }
     const [first] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
@@ -208,7 +229,7 @@ function policyText(more: string, services: string): string {
  */
 function edited(
   text: string,
-  headgates: readonly HeadgateProcess[],
+  headgates: readonly RunningHeadgate[],
   observesElsewhere: boolean,
 ): string {
   const document = parseDocument(
@@ -217,7 +238,7 @@ function edited(
   const config = document.toJS();
   const { clusters } = config.static_resources;
   const asked = clusters.find((one: { name: string }) => one.name === "headgate");
-  const endpointOf = ({ grpcPort }: HeadgateProcess) => ({
+  const endpointOf = ({ grpcPort }: RunningHeadgate) => ({
     endpoint: {
       address: { socket_address: { address: "127.0.0.1", port_value: grpcPort } },
     },

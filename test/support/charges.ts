@@ -1,4 +1,7 @@
+import { assert } from "../../src/core/base/errors.js";
+import type { Digest } from "../../src/core/collections/keyed-hash.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
+import { readShortKey } from "../../src/core/limits/key.js";
 import type { LimitKey } from "../../src/core/limits/limit.js";
 import type { LimitStore, StoreRequest, StoreResult } from "../../src/store/limit-store.js";
 
@@ -42,4 +45,11 @@ export async function takeOne(
   const [outcome] = await store.take([once(...charges)], deadlineMs);
   if (outcome?.kind !== "decided") throw new Error(`not decided: ${JSON.stringify(outcome)}`);
   return { ...outcome.result, isDenied: outcome.result.grantedCount === 0 };
+}
+
+/** The digest that a short key consists of. */
+export function digestOf(key: LimitKey): Digest {
+  const digest: Digest = { a: 0, b: 0, c: 0, d: 0 };
+  assert(readShortKey(key, digest), "a short key");
+  return digest;
 }

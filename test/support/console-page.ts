@@ -7,6 +7,13 @@ import { waitFor } from "./wait.js";
 
 const screenshots = fileURLToPath(new URL("../../test-output/console/", import.meta.url));
 
+/** Whether pages are kept as pictures, for people who look. */
+const isPictured = process.env["HEADGATE_PICTURES"] === "1";
+
+/** Runs in a page: what follows the size of the window is drawn in the first of two frames. */
+const paintedScript = `new Promise((resolve) =>
+  requestAnimationFrame(() => requestAnimationFrame(resolve)))`;
+
 /** A phone. */
 export const phone = { width: 390, height: 844 };
 
@@ -82,7 +89,7 @@ export class ConsolePage {
     try {
       await waitFor(`the page says ${text}`, isThere, { withinMs, everyMs: 100 });
     } catch (error) {
-      await this.picture("not-seen");
+      await this.#keep("not-seen");
       throw error;
     }
   }
@@ -102,8 +109,13 @@ export class ConsolePage {
     return z.number().parse(await this.page.evaluate(`${root}.scrollWidth - ${root}.clientWidth`));
   }
 
-  /** Keeps a picture for people who look. */
+  /** Waits until the page is drawn as it is now; keeps a picture with `HEADGATE_PICTURES=1`. */
   async picture(name: string): Promise<void> {
+    if (isPictured) await this.#keep(name);
+    else await this.page.evaluate(paintedScript);
+  }
+
+  async #keep(name: string): Promise<void> {
     mkdirSync(screenshots, { recursive: true });
     await this.page.screenshot({ path: `${screenshots}${name}.png`, fullPage: true });
   }

@@ -90,16 +90,18 @@ export interface ConsoleRigOptions {
   /** Settings of both Headgates. */
   readonly env?: Readonly<Record<string, string>>;
   readonly envoy?: GatewayOptions["envoy"];
+  /** One that runs. Default: one of its own. */
+  readonly browser?: Browser;
 }
 
 /** Starts all of it; it ends with the stage. */
 export async function startConsoleRig(
   stage: Stage,
-  { policy = consolePolicy(3), env = {}, envoy = {} }: ConsoleRigOptions = {},
+  { policy = consolePolicy(3), env = {}, envoy = {}, browser: shared }: ConsoleRigOptions = {},
 ): Promise<ConsoleRig> {
   const http = new HttpClient();
   stage.atEnd(() => http.close());
-  const [redis, browser] = await Promise.all([startRedis(stage), startBrowser(stage)]);
+  const [redis, browser] = await Promise.all([startRedis(stage), shared ?? startBrowser(stage)]);
   const accessPath = join(stage.folder, "access");
   const hash = (token: string): string => createHash("sha256").update(token).digest("hex");
   const lines = [

@@ -1,7 +1,21 @@
-import type { NodeReport, ServiceShares, ShareSnapshot } from "../../src/core/feedback/feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ServiceShares,
+  ShareSnapshot,
+} from "../../src/core/feedback/feedback.js";
 import type { Allocator, TermStart } from "../../src/fleet/loop/leader-term.js";
-import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
+import type { ServicePressure } from "../../src/fleet/loop/report-format.js";
+import { eachRow, type ReadReport, readReport } from "../../src/fleet/loop/report-reader.js";
+import { ReportScale } from "../../src/fleet/loop/report-scale.js";
+import {
+  type EncodedReport,
+  type ReplicaReport,
+  ReportWriter,
+} from "../../src/fleet/loop/report-writer.js";
 import type { FleetSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
+import { allTurns } from "./all-turns.js";
 
 /** What one Envoy did; all that a test does not say is as in a quiet fleet. */
 export function testReport(wish: Partial<NodeReport> = {}): NodeReport {
@@ -40,6 +54,35 @@ export function withMaps(snapshot: ShareSnapshot): ShareSnapshot {
   return { ...snapshot, services: new Map(services) };
 }
 
+/** A full record, as a replica writes it that has written nothing before. */
+export function fullRecord(
+  report: Partial<ReplicaReport>,
+  { nowMs = 0, ...terms }: { readonly nowMs?: number; readonly bytesMax?: number } = {},
+): EncodedReport {
+  const now = (): number => nowMs;
+  const whole = { nodes: [], services: [], ...report };
+  return allTurns(new ReportWriter().encode(whole, { number: 1, now, ...terms }));
+}
+
+/** What a full record says; undefined: it is none. */
+export function readRecord(bytes: Buffer, nowMs = 0): RecordContent | undefined {
+  const read = allTurns(readReport({ bytes, atMs: nowMs }, undefined));
+  return read && contentOf(read);
+}
+
+interface RecordContent extends ReplicaReport {
+  readonly samples: readonly ServiceSamples[];
+  readonly remainders: ReadReport["remainders"];
+}
+
+/** What a record says of each Envoy and service, and of services. */
+export function contentOf(read: ReadReport): RecordContent {
+  const nodes: NodeReport[] = [];
+  allTurns(eachRow(read, new ReportScale(), (report) => nodes.push({ ...report })));
+  const { pressures: services, samples, remainders } = read;
+  return { nodes, services, samples, remainders };
+}
+
 /** A snapshot of one service, without verdicts. */
 export function testFleetSnapshot(rank: Partial<ShareSnapshot> = {}): FleetSnapshot {
   const services = new Map([["orders", testShares()]]);
@@ -56,6 +99,8 @@ export function testFleetSnapshot(rank: Partial<ShareSnapshot> = {}): FleetSnaps
 export class TestMaker implements Allocator {
   readonly start: TermStart;
   readonly reports: NodeReport[] = [];
+  readonly samples: ServiceSamples[] = [];
+  readonly remainders: ServiceRemainder[] = [];
   readonly queues = new Map<string, number>();
   /** Called within each update, as time that it takes. */
   onUpdate = (): void => {};
@@ -70,7 +115,15 @@ export class TestMaker implements Allocator {
   }
 
   take(report: NodeReport): void {
-    this.reports.push(report);
+    this.reports.push({ ...report });
+  }
+
+  takeRemainder(remainder: ServiceRemainder): void {
+    this.remainders.push(remainder);
+  }
+
+  takeSamples(samples: ServiceSamples): void {
+    this.samples.push(samples);
   }
 
   *update(): Generator<undefined, ShareSnapshot> {

@@ -30,6 +30,7 @@ export class FrameClient {
   #nextStreamId = 1;
   #counts = { answered: 0, reset: 0, ended: 0, goaways: 0 };
   #isClosed = false;
+  #isWide = false;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
@@ -77,14 +78,7 @@ export class FrameClient {
 
   /** Sends whole calls, one for each message, whose answers may be of any size. */
   sendCalls(path: string, messages: readonly Uint8Array[]): void {
-    const maximum = Buffer.from([0x7f, 0xff, 0xff, 0xff]);
-    // The window of streams to come is a setting, that of the connection has a frame.
-    const setting = Buffer.concat([Buffer.from([0, 4]), maximum]);
-    const increment = Buffer.from([0x7f, 0xff, 0, 0]);
-    const frames = [
-      frame({ type: frameTypes.settings, payload: setting }),
-      frame({ type: frameTypes.window, payload: increment }),
-    ];
+    const frames: Buffer[] = this.#widenWindows();
     const head = headerBlock(path);
     for (const message of messages) {
       const streamId = this.#nextStreamId;
@@ -96,6 +90,20 @@ export class FrameClient {
       frames.push(frame({ type: data, flags: endStreamFlag, streamId, payload }));
     }
     this.#socket.write(Buffer.concat(frames));
+  }
+
+  /** What lets the server send all that it has; a second time would be more than is allowed. */
+  #widenWindows(): Buffer[] {
+    if (this.#isWide) return [];
+    this.#isWide = true;
+    const maximum = Buffer.from([0x7f, 0xff, 0xff, 0xff]);
+    // The window of streams to come is a setting, that of the connection has a frame.
+    const setting = Buffer.concat([Buffer.from([0, 4]), maximum]);
+    const increment = Buffer.from([0x7f, 0xff, 0, 0]);
+    return [
+      frame({ type: frameTypes.settings, payload: setting }),
+      frame({ type: frameTypes.window, payload: increment }),
+    ];
   }
 
   /** Reads nothing any more, until `resume`. */

@@ -1,6 +1,6 @@
 import type { GateSettings } from "../../src/core/admission/gate.js";
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
-import type { ServicePressure } from "../../src/fleet/loop/report-codec.js";
+import type { ServicePressure } from "../../src/fleet/loop/report-format.js";
 import { type LoopEvent, SharedLoop } from "../../src/fleet/loop/shared-loop.js";
 import {
   compareRanks,

@@ -10,64 +10,87 @@ import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstrea
 import type { Stage } from "./stage.js";
 import { waitFor } from "./wait.js";
 
-/** What a room is, and how its Headgates run. */
-export interface RoomEdgeWish {
+/** A room in front of a service of its own. */
+interface RoomWish {
   /** Lines of the room beside its name and service, from the margin. */
   readonly room: string;
-  readonly env?: Readonly<Record<string, string>>;
   /** `admission` of the service, in braces. Default: none. */
   readonly admission?: string;
-  /** Default 2. */
-  readonly headgateCount?: number;
-  /** HTML files beside the policy; then all Headgates read one folder. */
+}
+
+/** What the rooms are, and how their Headgates run. */
+export interface RoomEdgeWish {
+  /** By their names. Of several, each has a host of its own, which its visitors ask. */
+  readonly rooms: Readonly<Record<string, RoomWish>>;
+  readonly env?: Readonly<Record<string, string>>;
+  /** HTML files beside the policy. */
   readonly pages?: readonly PolicyText[];
 }
 
 /** A browser that goes to a page. */
 export const navigation = { accept: "text/html", "sec-fetch-mode": "navigate" } as const;
 
-/** The room "sale" in front of a shop: an Envoy, its Headgates, and their Redis. */
+/** A room, its service, and the upstream of that. */
+interface GuardedService extends RoomWish {
+  readonly name: string;
+  readonly host?: string;
+  readonly upstream: ScriptedUpstream;
+}
+
+const headgateCount = 2;
+
+/** Rooms in front of their services: an Envoy, its two Headgates, and their Redis. */
 export class RoomEdge {
   readonly envoy: Envoy;
   readonly headgates: readonly HeadgateProcess[];
   readonly redis: RedisServer;
-  readonly upstream: ScriptedUpstream;
+  readonly #services: Map<string, GuardedService>;
+  readonly #policyFolder: string;
 
   private constructor(parts: {
     readonly envoy: Envoy;
     readonly headgates: readonly HeadgateProcess[];
     readonly redis: RedisServer;
-    readonly upstream: ScriptedUpstream;
+    readonly services: Map<string, GuardedService>;
+    readonly policyFolder: string;
   }) {
     this.envoy = parts.envoy;
     this.headgates = parts.headgates;
     this.redis = parts.redis;
-    this.upstream = parts.upstream;
+    this.#services = parts.services;
+    this.#policyFolder = parts.policyFolder;
   }
 
   /** Starts one of which each part is ready; it ends with the stage. */
-  static async start(stage: Stage, wish: RoomEdgeWish): Promise<RoomEdge> {
-    const upstream = await startScriptedUpstream(stage);
+  static async start(stage: Stage, { rooms, env, pages = [] }: RoomEdgeWish): Promise<RoomEdge> {
+    const services = new Map<string, GuardedService>();
+    const names = Object.keys(rooms);
+    for (const [name, wish] of Object.entries(rooms)) {
+      const host = names.length === 1 ? {} : { host: `${name}.example` };
+      services.set(name, { ...wish, name, ...host, upstream: await startScriptedUpstream(stage) });
+    }
     const redis = await RedisServer.start({ engine: "redis" });
     stage.atEnd(() => redis.stop());
-    const more = roomLines(wish.room);
-    const services = serviceLines(upstream.port, wish.admission);
-    const text = policyText(wish.room, services);
-    const policy = wish.pages ? await policyFolder(stage, text, wish.pages) : text;
-    const env = { REDIS_URL: `127.0.0.1:${redis.port}`, ...wish.env };
-    const headgates: HeadgateProcess[] = [];
-    for (let i = 0; i < (wish.headgateCount ?? 2); i += 1) {
-      headgates.push(await HeadgateProcess.start(stage, { policy, env }));
-    }
+    const policyFolder = join(stage.folder, "policy");
+    await mkdir(policyFolder);
+    for (const { file, text } of pages) await writeFile(join(policyFolder, file), text);
+    await writeFile(join(policyFolder, policyFile), policyText(services));
+    const options = {
+      policy: { path: policyFolder },
+      env: { REDIS_URL: `127.0.0.1:${redis.port}`, ...env },
+    };
+    const headgates = await Promise.all(
+      Array.from({ length: headgateCount }, () => HeadgateProcess.start(stage, options)),
+    );
     const [first, ...others] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
     const { grpcPort } = first;
     const controlPort = first.portOf("control");
     const { envoy } = await startGeneratedEnvoy(stage, {
       proxies: `headgate: {address: 127.0.0.1, port: ${grpcPort}, controlPort: ${controlPort}}`,
-      services,
-      more: more.join("\n"),
-      pages: wish.pages ?? [],
+      services: serviceLines(services).join("\n"),
+      more: roomLines(services).join("\n"),
+      pages,
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
         withEndpoints(text, grpcPort, others).replace(
@@ -79,45 +102,71 @@ export class RoomEdge {
       const healthy = await envoy.stat("cluster.headgate.membership_healthy");
       return healthy === headgates.length;
     });
-    const edge = new RoomEdge({ envoy, headgates, redis, upstream });
+    const edge = new RoomEdge({ envoy, headgates, redis, services, policyFolder });
     await edge.known();
     return edge;
   }
 
-  /** Gives each Headgate another room of that name, and waits until all have read it. */
-  async change(room: string): Promise<void> {
-    for (const headgate of this.headgates) {
-      const loads = (): Promise<number> =>
-        headgate.metric("headgate_policy_loads_total", { result: "loaded" });
-      const before = await loads();
-      await writeFile(headgate.policyPath, policyText(room, serviceLines(this.upstream.port)));
-      await waitFor("the policy is read", async () => (await loads()) > before);
+  /** Changes a room, and waits until all Headgates have read it. */
+  async change(name: string, room: string): Promise<void> {
+    this.#services.set(name, { ...this.#serviceOf(name), room });
+    const loads = (headgate: HeadgateProcess): Promise<number> =>
+      headgate.metric("headgate_policy_loads_total", { result: "loaded" });
+    const before = await Promise.all(this.headgates.map(loads));
+    await this.write(policyFile, policyText(this.#services));
+    for (const [i, headgate] of this.headgates.entries()) {
+      await waitFor("the policy is read", async () => (await loads(headgate)) > (before[i] ?? 0));
     }
   }
 
-  /** Waits until each Headgate that runs knows how the room stands. */
+  /** Writes a file into the folder of the policy. */
+  write(file: string, text: string): Promise<void> {
+    return writeFile(join(this.#policyFolder, file), text);
+  }
+
+  /** Waits until each Headgate that runs knows how all rooms stand. */
   async known(): Promise<void> {
     for (const headgate of this.headgates.filter(({ process }) => process.isRunning)) {
-      await waitFor("the room has a leader", async () => {
-        return (await headgate.metric("headgate_waiting_room_store_reachable")) === 1;
+      await waitFor("the rooms have leaders", async () => {
+        const count = await headgate.metric("headgate_waiting_room_store_reachable");
+        return count === this.#services.size;
       });
     }
   }
 
-  /** A visitor of its own. */
-  visitor(stage: Stage): Visitor {
-    return new Visitor(stage, this.envoy.port);
+  /** The service behind a room. */
+  upstream(room = "sale"): ScriptedUpstream {
+    return this.#serviceOf(room).upstream;
   }
+
+  /** A visitor of its own. */
+  visitor(stage: Stage, room = "sale"): Visitor {
+    const { name, host } = this.#serviceOf(room);
+    return new Visitor(stage, { port: this.envoy.port, room: name, host });
+  }
+
+  #serviceOf(room: string): GuardedService {
+    const service = this.#services.get(room);
+    if (service === undefined) throw new Error(`there is no room ${room}`);
+    return service;
+  }
+}
+
+/** Where a room is. */
+interface RoomPlace {
+  readonly port: number;
+  readonly room: string;
+  readonly host: string | undefined;
 }
 
 /** A browser as far as the room sees one: it keeps the cookies that it is given. */
 export class Visitor {
   readonly #http = new HttpClient();
-  readonly #port: number;
+  readonly #place: RoomPlace;
   readonly cookies = new Map<string, string>();
 
-  constructor(stage: Stage, port: number) {
-    this.#port = port;
+  constructor(stage: Stage, place: RoomPlace) {
+    this.#place = place;
     stage.atEnd(() => this.#http.close());
   }
 
@@ -134,8 +183,10 @@ export class Visitor {
     } = {},
   ): Promise<HttpAnswer> {
     const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
-    const sent = { ...headers, ...(cookie === "" ? {} : { cookie }) };
-    const ask = { port: this.#port, path, method, headers: sent };
+    const { port, host } = this.#place;
+    const named = host === undefined ? headers : { host, ...headers };
+    const sent = { ...named, ...(cookie === "" ? {} : { cookie }) };
+    const ask = { port, path, method, headers: sent };
     const answer = await this.#http.send(body === undefined ? ask : { ...ask, body });
     for (const line of [answer.headers["set-cookie"] ?? []].flat()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
@@ -153,54 +204,52 @@ export class Visitor {
 
   /** What the room's endpoint says. */
   async position(): Promise<Readonly<Record<string, unknown>>> {
-    const { body } = await this.send("/.waiting-room/sale/position", { headers: {} });
+    const { body } = await this.send(`/.waiting-room/${this.#place.room}/position`, {
+      headers: {},
+    });
     return JSON.parse(body);
   }
 
   leave(): Promise<HttpAnswer> {
-    return this.send("/.waiting-room/sale/leave", { method: "POST", headers: {} });
+    return this.send(`/.waiting-room/${this.#place.room}/leave`, { method: "POST", headers: {} });
   }
 }
 
-function serviceLines(port: number, admission?: string): string {
-  return `
-    - name: shop
-      upstream: {address: 127.0.0.1, port: ${port}}
-      priority: {bypassPaths: [/healthz]}
-      ${admission === undefined ? "" : `admission: ${admission}`}
-  `;
+const policyFile = "policy.yaml";
+
+type Services = ReadonlyMap<string, GuardedService>;
+
+function serviceLines(services: Services): readonly string[] {
+  return [...services.values()].flatMap(({ name, host, upstream, admission }) => [
+    `- name: ${name}`,
+    ...(host === undefined ? [] : [`  hosts: [${host}]`]),
+    `  upstream: {address: 127.0.0.1, port: ${upstream.port}}`,
+    "  priority: {bypassPaths: [/healthz]}",
+    ...(admission === undefined ? [] : [`  admission: ${admission}`]),
+  ]);
 }
 
-function roomLines(room: string): readonly string[] {
-  const common = ["name: sale", "service: shop", "cookie: {secure: false}"];
-  const [first, ...others] = [...common, ...indented(room, 0)];
-  return ["waitingRooms:", `  - ${first}`, ...others.map((line) => `    ${line}`)];
+function roomLines(services: Services): readonly string[] {
+  const rooms = [...services.values()].flatMap(({ name, room }) => [
+    `  - name: ${name}`,
+    `    service: ${name}`,
+    "    cookie: {secure: false}",
+    ...indented(room, 4),
+  ]);
+  return ["waitingRooms:", ...rooms];
 }
 
-function policyText(room: string, services: string): string {
+function policyText(services: Services): string {
   return [
     "apiVersion: headgate.dev/v1alpha1",
     "kind: Policy",
     "metadata: {name: rooms}",
     "spec:",
-    ...roomLines(room).map((line) => `  ${line}`),
+    ...indented(roomLines(services).join("\n"), 2),
     "  services:",
-    ...indented(services, 4),
+    ...indented(serviceLines(services).join("\n"), 4),
     "",
   ].join("\n");
-}
-
-async function policyFolder(
-  { folder }: Stage,
-  policy: string,
-  pages: readonly PolicyText[],
-): Promise<{ readonly path: string }> {
-  const path = join(folder, "policy");
-  await mkdir(path);
-  for (const { file, text } of [...pages, { file: "policy.yaml", text: policy }]) {
-    await writeFile(join(path, file), text);
-  }
-  return { path };
 }
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */

@@ -3,7 +3,8 @@ import { policyRecordBytesMax } from "../../src/app/policy/policy-admin-records.
 import { orcaCharactersMax, parseOrcaReport } from "../../src/core/admission/orca.js";
 import { readQuestion } from "../../src/fleet/claims/replica-questions.js";
 import { textsMax } from "../../src/fleet/loop/byte-fields.js";
-import { decodeReport, encodeReport, reportBytesMax } from "../../src/fleet/loop/report-codec.js";
+import { recordRowsMax, reportBytesMax } from "../../src/fleet/loop/report-format.js";
+import { readReport } from "../../src/fleet/loop/report-reader.js";
 import {
   decodeSnapshot,
   encodeSnapshot,
@@ -38,7 +39,13 @@ import { allTurns } from "./all-turns.js";
 import { farDeadlineMs, once, testCharge } from "./charges.js";
 import type { PeerDecoder } from "./decoders.js";
 import { FakeConnection } from "./fake-connection.js";
-import { testFleetSnapshot, testPressure, testReport, testShares } from "./fleet-reports.js";
+import {
+  fullRecord,
+  testFleetSnapshot,
+  testPressure,
+  testReport,
+  testShares,
+} from "./fleet-reports.js";
 import { recordedAnswers } from "./kafka-answers.js";
 import { redisLoop } from "./redis-loop.js";
 import type { WorstMessage } from "./worst-messages.js";
@@ -73,19 +80,18 @@ const replyDecoders: readonly PeerDecoder[] = [
     name: "reports",
     bytesMax: reportBytesMax,
     worst: worstReports,
-    valid: [
-      allTurns(encodeReport(report(1), { now: () => 0 })).bytes,
-      allTurns(encodeReport(report(0), { now: () => 0 })).bytes,
-    ],
-    turns: (bytes) => decodeReport(bytes, 0),
-    decode: (bytes) => allTurns(decodeReport(bytes, 0)),
+    valid: [fullRecord(report(1)).bytes, fullRecord(report(0)).bytes],
+    turns: (bytes) => readReport({ bytes, atMs: 0 }, undefined),
+    // Codes of 262,144 rows: bounded by their number, since a row may take less than a byte.
+    freeBytes: 16_777_216,
+    decode: (bytes) => allTurns(readReport({ bytes, atMs: 0 }, undefined)),
   },
   {
     name: "reports of all replicas",
     bytesMax: gatherBytesMax,
-    worst: (byteCount) => repeated(["a 1 0 0\n", "a 1 0 1\nx"], byteCount),
-    valid: [Buffer.from("a 1 0 3\nabcb1 2 17 0\n")],
-    decode: (bytes) => storeAnswering(bytes).gather(),
+    worst: (byteCount) => repeated(["a 1 0 0 0 0\n", "a 1 0 1 1 1\nxy"], byteCount),
+    valid: [Buffer.from("a 1 0 3 1 2\nabcxyb1 2 17 0 0 0\n")],
+    decode: (bytes) => storeAnswering(bytes).gather(new Map()),
   },
   {
     name: "a snapshot and its rank",
@@ -347,9 +353,11 @@ function bodies(byteCount: number): readonly WorstMessage[] {
   return worstJson(byteCount);
 }
 
+function names(count: number): readonly string[] {
+  return Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
+}
+
 function worstSnapshots(byteCount: number): readonly WorstMessage[] {
-  const names = (count: number): readonly string[] =>
-    Array.from({ length: Math.max(1, Math.floor(count)) }, (_, i) => i.toString(36));
   const snapshot = (
     services: FleetSnapshot["snapshot"]["services"],
     verdicts: FleetSnapshot["verdicts"],
@@ -378,32 +386,51 @@ function worstSnapshots(byteCount: number): readonly WorstMessage[] {
 }
 
 function worstReports(byteCount: number): readonly WorstMessage[] {
-  const nodes = Array.from({ length: Math.ceil(byteCount / 65) }, () => testReport());
+  const named = (count: number) =>
+    names(Math.ceil(count)).map((nodeId) => testReport({ nodeId, atMs: 0 }));
   const services = Array.from({ length: Math.ceil(byteCount / 24) }, () => testPressure());
   return [
-    { what: "texts", bytes: texts(2, byteCount) },
-    {
-      what: "rows",
-      bytes: allTurns(encodeReport({ nodes, services: [] }, { now: () => 0 })).bytes,
-    },
-    {
-      what: "pressures",
-      bytes: allTurns(encodeReport({ nodes: [], services }, { now: () => 0 })).bytes,
-    },
+    { what: "texts", bytes: texts(3, byteCount, 10) },
+    { what: "rows", bytes: fullRecord({ nodes: named(Math.min(textsMax, byteCount / 20)) }).bytes },
+    { what: "rows of no bytes", bytes: manyRows(byteCount) },
+    { what: "pressures", bytes: fullRecord({ services }, { bytesMax: byteCount }).bytes },
   ];
 }
 
+/** Each Envoy has all services that the first one has, and nothing is said of any of them. */
+function manyRows(byteCount: number): Buffer {
+  const nodeCount = Math.max(1, Math.min(textsMax, byteCount / 20));
+  const serviceCount = Math.max(1, Math.min(128, Math.floor(byteCount / 20)));
+  const nodes = names(nodeCount).flatMap((nodeId) =>
+    names(Math.min(serviceCount, Math.floor(recordRowsMax / nodeCount))).map((service) =>
+      testReport({
+        nodeId,
+        service,
+        atMs: 0,
+        inFlight: 0,
+        rps: 0,
+        held: 0,
+        demand: 0,
+        latency: noLatency,
+      }),
+    ),
+  );
+  return fullRecord({ nodes }).bytes;
+}
+
+const noLatency = { count: 0, sumMs: 0 };
+
 function report(count: number) {
   return {
-    nodes: Array.from({ length: count }, () => testReport()),
+    nodes: Array.from({ length: count }, () => testReport({ atMs: 0 })),
     services: Array.from({ length: count }, () => testPressure()),
   };
 }
 
 /** A table of as many empty texts as may be, and rows of nothing. */
-function texts(format: number, byteCount: number): Buffer {
+function texts(format: number, byteCount: number, at = 1): Buffer {
   const bytes = Buffer.alloc(byteCount);
   bytes[0] = format;
-  bytes.writeUInt32LE(Math.min(textsMax, byteCount / 2 - 5), 1);
+  bytes.writeUInt32LE(Math.min(textsMax, byteCount / 2 - at - 4), at);
   return bytes;
 }

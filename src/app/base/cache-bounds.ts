@@ -17,8 +17,9 @@ export interface CacheBounds {
 }
 
 /**
- * Bounds that follow the heap, by who makes them full: callers two eighths and two sixteenths,
- * Envoys three eighths. The rest is left for what comes and goes, whoever makes it.
+ * Bounds that follow the heap, by who makes them full: callers three eighths, Envoys three eighths.
+ * The rest is left for what comes and goes, whoever makes it. What callers leave of a large heap,
+ * because of `cacheBytesMax`, is for buckets.
  *
  * @param cacheBytesMax the most of one cache. More than the default of the setting is of no use: a
  *   policy that needs it asks a store that takes longer than to match again
@@ -28,12 +29,16 @@ export function cacheBounds(
   { cacheBytesMax }: { readonly cacheBytesMax: number },
   heapBytesMax = getHeapStatistics().heap_size_limit,
 ): CacheBounds {
+  const keyRecordsBytesMax = Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8));
+  const requestCacheBytesMax = Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16));
+  const frequentKeysBytesMax = Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16));
+  const callersBytesMax = keyRecordsBytesMax + requestCacheBytesMax + frequentKeysBytesMax;
   return {
-    keyRecordsBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 8)),
-    requestCacheBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
-    frequentKeysBytesMax: Math.min(cacheBytesMax, Math.floor(heapBytesMax / 16)),
+    keyRecordsBytesMax,
+    requestCacheBytesMax,
+    frequentKeysBytesMax,
     requestsInFlightBytesMax: Math.floor(heapBytesMax / 8),
     nodesBytesMax: Math.floor(heapBytesMax / 4),
-    quotaBucketsBytesMax: Math.floor(heapBytesMax / 8),
+    quotaBucketsBytesMax: Math.floor((3 * heapBytesMax) / 8) - callersBytesMax,
   };
 }

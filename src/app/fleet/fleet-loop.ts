@@ -10,7 +10,7 @@ import { loopTimesFor } from "../../core/feedback/feedback-settings.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { ServiceAdmission } from "../../decide/admission/service-admission.js";
 import type { GateVerdict } from "../../fleet/loop/fleet-gates.js";
-import type { ServicePressure } from "../../fleet/loop/report-codec.js";
+import type { ServicePressure } from "../../fleet/loop/report-format.js";
 import { type LoopCounts, type LoopEvent, SharedLoop } from "../../fleet/loop/shared-loop.js";
 import type { HeldSnapshot } from "../../fleet/loop/snapshot-holder.js";
 import type { Logger } from "../base/logger.js";

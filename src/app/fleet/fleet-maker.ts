@@ -1,6 +1,11 @@
 import type { GateSettings } from "../../core/admission/gate.js";
 import type { SignalReading } from "../../core/concurrency/concurrency-limit.js";
-import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ShareSnapshot,
+} from "../../core/feedback/feedback.js";
 import { FleetLoop } from "../../core/feedback/feedback-loop.js";
 import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { LoopTimes, ServiceLoopSettings } from "../../core/feedback/feedback-settings.js";
@@ -61,6 +66,14 @@ export class PolicyMaker implements Allocator {
 
   take(report: NodeReport, nowMs: number): void {
     this.#loop.take(report, nowMs);
+  }
+
+  takeSamples(samples: ServiceSamples): void {
+    this.#loop.takeSamples(samples);
+  }
+
+  takeRemainder(remainder: ServiceRemainder): void {
+    this.#loop.takeRemainder(remainder);
   }
 
   *update(nowMs: number): Generator<undefined, ShareSnapshot> {

@@ -46,6 +46,8 @@ export interface AppParts {
   readonly replica?: string;
   /** Where the lines of the log are sent; undefined: nowhere. */
   readonly logExport?: OpenExport | undefined;
+  /** Called once all is open, before the first call is answered. Default: nothing. */
+  readonly beforeServing?: (() => void) | undefined;
 }
 
 /** What subsystems run with. */

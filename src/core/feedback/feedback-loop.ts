@@ -1,5 +1,11 @@
 import type { SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceShares, ShareSnapshot } from "./feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ServiceShares,
+  ShareSnapshot,
+} from "./feedback.js";
 import type { ServiceQueue } from "./feedback-pressure.js";
 import { ServiceLoop } from "./feedback-service.js";
 import {
@@ -137,6 +143,22 @@ export class FleetLoop {
     else service.take(report, nowMs);
   }
 
+  /** Takes in what Envoys of one service measured together; after their reports. */
+  takeSamples(samples: ServiceSamples): void {
+    const service = this.#services.get(samples.service);
+    if (service === undefined || !areSound(samples)) this.#strayCount += 1;
+    else service.takeSamples(samples);
+  }
+
+  /** Takes in what was rounded off the numbers of a service's Envoys. */
+  takeRemainder(remainder: ServiceRemainder): void {
+    const { service, atMs, inFlight, rps } = remainder;
+    const known = this.#services.get(service);
+    const isSoundOne = Number.isFinite(atMs) && Number.isFinite(inFlight) && Number.isFinite(rps);
+    if (known === undefined || !isSoundOne) this.#strayCount += 1;
+    else known.takeRemainder(remainder);
+  }
+
   /**
    * Decides by what has been taken in, in turns: nothing else is called before it ends.
    *
@@ -172,8 +194,7 @@ export class FleetLoop {
 /** Numbers come over a network, from processes of other versions. */
 function isSound(report: NodeReport): boolean {
   const { atMs, heldAtMs = atMs, inFlight, highInFlight = 0, rps, latency, held } = report;
-  const { errorCount, dropCount, overflowCount } = report;
-  const { count, sumMs, p50 = 0, minMs = 0 } = latency;
+  const { errorCount, dropCount, overflowCount, demand = 0 } = report;
   // One by one: a list of them was a tenth of all that an update takes.
   return (
     Number.isFinite(atMs) &&
@@ -181,15 +202,21 @@ function isSound(report: NodeReport): boolean {
     isAmount(inFlight) &&
     isAmount(highInFlight) &&
     isAmount(rps) &&
-    isAmount(count) &&
-    isAmount(sumMs) &&
-    isAmount(p50) &&
-    isAmount(minMs) &&
+    isMeasured(latency) &&
+    isAmount(demand) &&
     isAmount(held) &&
     isAmount(errorCount) &&
     isAmount(dropCount) &&
     isAmount(overflowCount)
   );
+}
+
+function areSound({ fromMs, latency, errorCount }: ServiceSamples): boolean {
+  return Number.isFinite(fromMs) && isMeasured(latency) && isAmount(errorCount);
+}
+
+function isMeasured({ count, sumMs, p50 = 0, minMs = 0 }: NodeReport["latency"]): boolean {
+  return isAmount(count) && isAmount(sumMs) && isAmount(p50) && isAmount(minMs);
 }
 
 function isAmount(value: number): boolean {

@@ -194,7 +194,7 @@ function noteNumbers(node: FeedbackNode, report: NodeReport, atMs: number): void
   const { inFlight, rps, highInFlight } = report;
   const sinceMs = atMs - node.atMs;
   const kept = demandKeptPerSecond ** (sinceMs / 1_000);
-  node.demand = Math.max(demandOf(report), node.demand * kept);
+  node.demand = Math.max(report.demand ?? demandOf(report), node.demand * kept);
   if (highInFlight === undefined) node.highDemand = undefined;
   else {
     const highKept = highDemandKeptPerSecond ** (sinceMs / 1_000);
@@ -208,7 +208,8 @@ function noteNumbers(node: FeedbackNode, report: NodeReport, atMs: number): void
   node.rps = rps;
 }
 
-function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {
+/** What an Envoy would have in work at once if it might; see `FeedbackNodes`. */
+export function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {
   const { count, sumMs } = latency;
   const inWork = Math.max(inFlight, count === 0 ? 0 : (rps / 1_000) * (sumMs / count));
   const refusedRatio = overflowCount / Math.max(1, count);

@@ -1,7 +1,13 @@
 import { Tally } from "../collections/tally.js";
 import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
 import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
-import type { NodeReport, ServiceFacts, ServiceShares } from "./feedback.js";
+import type {
+  NodeReport,
+  ServiceFacts,
+  ServiceRemainder,
+  ServiceSamples,
+  ServiceShares,
+} from "./feedback.js";
 import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
@@ -14,7 +20,7 @@ import {
   turnNodes,
 } from "./feedback-shares.js";
 import { FeedbackSteps } from "./feedback-steps.js";
-import { type FleetTotals, fleetTotals } from "./feedback-totals.js";
+import { type FleetTotals, fleetTotals, withRemainders } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
 import { type ShareEntry, ShareLedger, type ShareWant } from "./share-ledger.js";
 import { noShares, type ShareTable } from "./share-table.js";
@@ -49,6 +55,9 @@ const unrulyRatioMax = 0.5;
 /** The largest threshold of an Envoy. */
 const wholeMax = 2 ** 32 - 1;
 
+/** Claims that are made in one turn: about a millisecond. */
+const claimsPerTurn = 4_000;
+
 /** What an Envoy could use, and who it is. */
 interface Claim extends NodeClaim {
   readonly node: FeedbackNode;
@@ -72,6 +81,8 @@ export class ServiceLoop {
     { readonly sinceMs: number; readonly owner: string | undefined }
   >();
   readonly #pressure: FeedbackPressure;
+  /** By who told them. */
+  readonly #remainders = new Map<string, ServiceRemainder>();
   #limit: number;
   #limitMs: number;
   /** When the first Envoy was heard of. */
@@ -148,9 +159,7 @@ export class ServiceLoop {
       this.#steps.begin(nowMs);
       this.#window.restart();
     }
-    if (fromMs !== undefined && Number.isFinite(fromMs) && this.#steps.isClean(fromMs)) {
-      this.#window.add(report, fromMs);
-    }
+    if (fromMs !== undefined && Number.isFinite(fromMs)) this.#learnFrom(report, fromMs);
     const { held, heldAtMs = report.atMs } = report;
     const node = known ?? this.#nodes.find(nodeId);
     if (node === undefined) return;
@@ -162,6 +171,20 @@ export class ServiceLoop {
     if (node.entry !== undefined) this.#ledger.noteHeld(node.entry, held, atMs);
   }
 
+  /** What Envoys measured whose reports do not say it; each only once. */
+  takeSamples(samples: ServiceSamples): void {
+    this.#learnFrom(samples, samples.fromMs);
+  }
+
+  /** What was rounded off the numbers of its Envoys. */
+  takeRemainder(remainder: ServiceRemainder): void {
+    this.#remainders.set(remainder.source, remainder);
+  }
+
+  #learnFrom(measured: Pick<ServiceSamples, "latency" | "errorCount">, fromMs: number): void {
+    if (this.#steps.isClean(fromMs)) this.#window.add(measured, fromMs);
+  }
+
   /**
    * Decides once more, in turns: with 10,000 Envoys each takes a few milliseconds at most.
    *
@@ -169,7 +192,8 @@ export class ServiceLoop {
    */
   *update(nowMs: number): Generator<undefined, ServiceShares | undefined> {
     this.#forget(nowMs);
-    const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    const totals = this.#totals(nowMs);
+    if (this.#nodes.count > turnNodes) yield;
     this.#awaitSteps(totals, nowMs);
     this.#learn(totals, nowMs);
     this.#moveLimit(nowMs);
@@ -203,6 +227,14 @@ export class ServiceLoop {
       this.#leaving.delete(nodeId);
       if (!isBack) this.#ledger.forget(nodeId);
     }
+  }
+
+  #totals(nowMs: number): FleetTotals {
+    const totals = fleetTotals({ nodes: this.#nodes, limit: this.#limit, nowMs });
+    for (const [source, { atMs }] of this.#remainders) {
+      if (nowMs - atMs > this.#parts.times.numbersMsMax) this.#remainders.delete(source);
+    }
+    return withRemainders(totals, this.#remainders.values());
   }
 
   #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {
@@ -281,9 +313,8 @@ export class ServiceLoop {
   *#share(nowMs: number): Generator<undefined, void> {
     // One at each of Envoy's priorities that has routes: nobody can be told 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
-    const claims = this.#claims(nowMs);
+    const claims = yield* this.#claims(nowMs);
     const isMany = claims.length > turnNodes;
-    if (isMany) yield;
     const targets = yield* shareTargets(this.#limit, claims, least);
     if (isMany) yield;
     this.#noteHolders(targets, nowMs);
@@ -351,12 +382,19 @@ export class ServiceLoop {
     return nowMs - (askedMs ?? nowMs) < newcomerMsMax;
   }
 
-  #claims(nowMs: number): readonly Claim[] {
+  *#claims(nowMs: number): Generator<undefined, readonly Claim[]> {
     const askers = this.#askers();
+    const isMany = askers.length > turnNodes;
     const reserved = this.#reserves(nowMs);
     const newcomers = new Set(askers.filter((node) => this.#isNewcomer(node, nowMs)));
-    const claims = askers.map((node) => this.#claim(node, reserved, nowMs));
+    if (isMany) yield;
+    const claims: Claim[] = [];
+    for (const node of askers) {
+      claims.push(this.#claim(node, reserved, nowMs));
+      if (claims.length % claimsPerTurn === 0) yield;
+    }
     if (newcomers.size === 0) return claims;
+    if (isMany) yield;
     const demandOf = this.#newcomerDemands(askers, nowMs);
     return claims.map((claim) => {
       if (!newcomers.has(claim.node)) return claim;

@@ -1,3 +1,4 @@
+import type { ServiceRemainder } from "./feedback.js";
 import type { FeedbackNodes } from "./feedback-nodes.js";
 
 /** Envoys of one service and what they were given, at one time. */
@@ -70,5 +71,25 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
     overflowPerSecond,
     fromMs,
     isPartial: unheardUse > unheardRatioMax * limit,
+  };
+}
+
+/** The same, with what was rounded off the numbers of Envoys. */
+export function withRemainders(
+  totals: FleetTotals,
+  remainders: Iterable<ServiceRemainder>,
+): FleetTotals {
+  let inFlight = 0;
+  let rps = 0;
+  for (const remainder of remainders) {
+    inFlight += remainder.inFlight;
+    rps += remainder.rps;
+  }
+  return {
+    ...totals,
+    inFlight: Math.max(0, totals.inFlight + inFlight),
+    inUse: Math.max(0, totals.inUse + inFlight),
+    rps: Math.max(0, totals.rps + rps),
+    allRps: Math.max(0, totals.allRps + rps),
   };
 }

@@ -6,7 +6,7 @@ import {
   sampleWindowRttCount,
   windowSampleCountMin,
 } from "../concurrency/sample-window.js";
-import type { NodeReport } from "./feedback.js";
+import type { ServiceSamples } from "./feedback.js";
 
 /**
  * Adds up what Envoys report to windows as the laws take them: of at least a second, two round
@@ -39,8 +39,11 @@ export class FleetWindow {
     this.#byDrops = concurrencyLaws[law.law].countsFailures;
   }
 
-  /** Adds one Envoy's numbers. @param fromMs when they begin: the report before it */
-  add({ latency, errorCount }: NodeReport, fromMs: number): void {
+  /** Adds what one or several Envoys measured. @param fromMs when that begins: the report before */
+  add(
+    { latency, errorCount }: Pick<ServiceSamples, "latency" | "errorCount">,
+    fromMs: number,
+  ): void {
     const { count, sumMs, p50 } = latency;
     if (count === 0 && errorCount === 0) return;
     this.#firstMs = Math.min(this.#firstMs ?? fromMs, fromMs);

@@ -15,10 +15,15 @@ export interface NodeReport {
   /** Requests in work at the upstream, now: a whole number from 0. */
   readonly inFlight: number;
   /** Of them, those at Envoy's priority HIGH; undefined where the Envoy does not say. */
-  readonly highInFlight?: number;
+  readonly highInFlight?: number | undefined;
   /** Requests that ended a second; those that Envoy refused itself are not among them. */
   readonly rps: number;
   readonly latency: NodeLatency;
+  /**
+   * Requests that it would have in work at once if it might, as `demandOf` has it: from 0, with
+   * fractions. Undefined: whoever reads computes it from the other numbers.
+   */
+  readonly demand?: number | undefined;
   /** Requests that the upstream failed: no refusal of Envoy's is among them. */
   readonly errorCount: number;
   /** Requests that Envoy dropped before it chose a host, its breakers' refusals among them. */
@@ -35,9 +40,25 @@ export interface NodeReport {
    * When `held` was true, on the same clock as `atMs`; undefined: at `atMs`. An Envoy may have its
    * layers from one replica and tell its numbers to another one, so the two times differ.
    */
-  readonly heldAtMs?: number;
+  readonly heldAtMs?: number | undefined;
   /** Of the filter `adaptive_concurrency`; undefined where the node has none, or says nothing. */
   readonly gradientFacts?: GradientFacts;
+}
+
+/** What several Envoys of a service measured in about the same time, added up. */
+export interface ServiceSamples extends Pick<NodeReport, "service" | "latency" | "errorCount"> {
+  /** When what they counted began at the earliest, on the clock of whoever reads it. */
+  readonly fromMs: number;
+}
+
+/**
+ * By how much the numbers of Envoys of one service are above those that were told, as whoever told
+ * them rounded each; negative: below.
+ */
+export interface ServiceRemainder
+  extends Pick<NodeReport, "service" | "atMs" | "inFlight" | "rps"> {
+  /** Who told them: its next remainder takes the place of this one. */
+  readonly source: string;
 }
 
 /** Latencies of the time that a report is about, from the difference of two histograms. */

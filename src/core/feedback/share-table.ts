@@ -24,6 +24,12 @@ export interface ShareColumns {
   readonly highs: Uint32Array;
 }
 
+/** All rows of a `ShareTable`, without an object for each of them. */
+export interface ShareRows extends ShareColumns {
+  /** By place. */
+  readonly names: readonly string[];
+}
+
 function areSame(one: Uint32Array, other: Uint32Array): boolean {
   return one.every((value, i) => value === other[i]);
 }
@@ -65,6 +71,12 @@ export class ShareTable implements ReadonlyMap<string, NodeShare> {
   get(nodeId: string): NodeShare | undefined {
     const row = this.#rowOf(nodeId);
     return row === undefined ? undefined : this.#share(row);
+  }
+
+  /** The columns as far as they are needed to write them: names by row, and shares. */
+  get rows(): ShareRows {
+    const { places, defaults, highs } = this.#columns;
+    return { names: this.#names.names, places, defaults, highs };
   }
 
   *entries(): MapIterator<[string, NodeShare]> {

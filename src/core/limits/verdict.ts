@@ -70,11 +70,9 @@ export function descriptorVerdict(
   decided: readonly DecidedLimit[],
   nowUs: number,
 ): DescriptorVerdict {
-  // Nearly every rule has one limit.
-  const [first, second] = decided;
+  const [first] = decided;
   if (first === undefined) return unmatchedVerdict;
   let tightest = limitVerdict(first, nowUs);
-  if (second === undefined) return tightest;
   for (let i = 1; i < decided.length; i += 1) {
     const one = decided[i];
     const status = one === undefined ? tightest : limitVerdict(one, nowUs);
@@ -83,7 +81,8 @@ export function descriptorVerdict(
   return tightest;
 }
 
-function limitVerdict(
+/** Returns the status of one limit. */
+export function limitVerdict(
   { limit, charge, result }: DecidedLimit,
   nowUs: number,
 ): Required<DescriptorVerdict> {

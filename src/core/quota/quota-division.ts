@@ -43,6 +43,10 @@ export function divideRate(rate: number, columns: DivisionColumns, count: number
     }
     return;
   }
+  if (count === 1) {
+    target[0] = Math.floor(rate);
+    return;
+  }
   // If not even the floors fit, they become the demands.
   const isTight = leastSum > rate;
   let low = 0;

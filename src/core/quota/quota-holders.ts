@@ -96,6 +96,8 @@ export class QuotaHolders {
   place = new Uint32Array(0);
   /** Memory that others use for it, in bytes: mainly the texts of its bucket. */
   readonly kept: number[] = [];
+  /** The part of that which all holders of its pool need. */
+  readonly shared: number[] = [];
   /** The party whose weight it shares. */
   readonly party: (QuotaParty | undefined)[] = [];
 
@@ -150,6 +152,7 @@ export class QuotaHolders {
     this.party[holder] = party;
     party.holderCount += 1;
     this.kept[holder] = 0;
+    this.shared[holder] = 0;
     this.#keep(holder, bytes);
     // The only place where a number becomes a holder.
     return holder as QuotaHolder;
@@ -211,6 +214,23 @@ export class QuotaHolders {
     const bytes = this.kept[from] ?? 0;
     this.#keep(from, 0);
     this.#keep(to, bytes);
+    this.shared[to] = this.shared[from] ?? 0;
+    this.shared[from] = 0;
+  }
+
+  /** Accounts so much of a holder's memory to its pool: `bequeath` transfers it. */
+  share(holder: QuotaHolder, bytes: number): void {
+    this.shared[holder] = bytes;
+  }
+
+  /** Transfers what the pool of a holder needs to another holder of it, of any identity. */
+  bequeath(from: QuotaHolder, to: QuotaHolder): void {
+    const bytes = this.shared[from] ?? 0;
+    if (bytes === 0) return;
+    this.#keep(from, (this.kept[from] ?? 0) - bytes);
+    this.#keep(to, (this.kept[to] ?? 0) + bytes);
+    this.shared[to] = (this.shared[to] ?? 0) + bytes;
+    this.shared[from] = 0;
   }
 
   #keep(holder: number, bytes: number): void {

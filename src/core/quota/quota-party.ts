@@ -6,9 +6,12 @@ export interface QuotaParty {
   readonly identity: string;
   /** The number of holders, including those with a closed stream. */
   holderCount: number;
-  /** The holders with an open stream, grouped by weight. */
-  members: readonly { readonly weight: number; count: number }[];
-  /** The sum of their individual weights. */
+  /** How many holders with an open stream have `oneWeight`: all of them, in most parties. */
+  oneCount: number;
+  oneWeight: number;
+  /** Those with other weights. Undefined if there were none: a list of one takes 100 bytes. */
+  others: Map<number, number> | undefined;
+  /** The sum of the individual weights of holders with an open stream. */
   weight: number;
   /** The largest number of holders with one weight: how many Envoys the identity has here. */
   crowd: number;
@@ -21,8 +24,19 @@ export interface QuotaParty {
 
 /** Creates an empty party. */
 export function createParty(identity: string, nowMs: number): QuotaParty {
-  const counts = { holderCount: 0, weight: 0, crowd: 0, elsewhere: 0, openHits: 0 };
-  return { identity, members: [], ...counts, openMs: nowMs };
+  // Spelled out: a spread takes 100 bytes more.
+  return {
+    identity,
+    holderCount: 0,
+    oneCount: 0,
+    oneWeight: 1,
+    others: undefined,
+    weight: 0,
+    crowd: 0,
+    elsewhere: 0,
+    openHits: 0,
+    openMs: nowMs,
+  };
 }
 
 /**
@@ -33,12 +47,15 @@ export function createParty(identity: string, nowMs: number): QuotaParty {
 export function countMember(party: QuotaParty | undefined, weight: number, change: 1 | -1): number {
   if (party === undefined) return 0;
   const before = partsWeight(party);
-  const known = party.members.find((one) => one.weight === weight);
-  // Not `push`, which allocates room for 17 elements: most parties have one.
-  if (known === undefined) party.members = [...party.members, { weight, count: change }];
-  else known.count += change;
+  if (party.oneCount === 0 && party.others === undefined) party.oneWeight = weight;
+  if (weight === party.oneWeight) party.oneCount += change;
+  else {
+    party.others ??= new Map();
+    party.others.set(weight, (party.others.get(weight) ?? 0) + change);
+  }
   party.weight += weight * change;
-  party.crowd = party.members.reduce((most, { count }) => Math.max(most, count), 0);
+  party.crowd = party.oneCount;
+  if (party.others !== undefined) party.crowd = Math.max(party.oneCount, ...party.others.values());
   return partsWeight(party) - before;
 }
 
@@ -51,6 +68,47 @@ export function crowdOf({ crowd, elsewhere }: QuotaParty): number {
 export function partsWeight(party: QuotaParty | undefined): number {
   return party === undefined ? 0 : party.weight / crowdOf(party);
 }
+
+/** The parties of a pool, by identity. Most pools have one, and a map takes 200 bytes. */
+export class QuotaParties {
+  #only: QuotaParty | undefined;
+  #all: Map<string, QuotaParty> | undefined;
+
+  get(identity: string): QuotaParty | undefined {
+    if (this.#all !== undefined) return this.#all.get(identity);
+    return this.#only?.identity === identity ? this.#only : undefined;
+  }
+
+  add(party: QuotaParty): void {
+    if (this.#all === undefined && this.#only !== undefined && this.#only !== party) {
+      this.#all = new Map([[this.#only.identity, this.#only]]);
+      this.#only = undefined;
+    }
+    if (this.#all === undefined) this.#only = party;
+    else this.#all.set(party.identity, party);
+  }
+
+  delete(party: QuotaParty): void {
+    this.#all?.delete(party.identity);
+    if (this.#only === party) this.#only = undefined;
+  }
+
+  /** May delete the party that it visits. */
+  each(visit: (party: QuotaParty) => void): void {
+    if (this.#all !== undefined) this.#all.forEach(visit);
+    else if (this.#only !== undefined) visit(this.#only);
+  }
+
+  /** See `largestCrowds`. */
+  crowds(): readonly QuotaCrowd[] {
+    const only = this.#only;
+    if (this.#all !== undefined) return largestCrowds(this.#all.values());
+    if (only === undefined || only.crowd === 0) return noCrowds;
+    return [{ identity: only.identity, count: only.crowd }];
+  }
+}
+
+const noCrowds: readonly QuotaCrowd[] = [];
 
 /** The identities with the most Envoys here. All replicas choose the same ones. */
 export function largestCrowds(parties: Iterable<QuotaParty>): readonly QuotaCrowd[] {

@@ -25,13 +25,7 @@ import {
 } from "./quota-holders.js";
 import { confirmMs, type LedgerSettings, QuotaLedger } from "./quota-ledger.js";
 import { isOpenPaid, QuotaMeter, type UsageVerdict } from "./quota-meter.js";
-import {
-  countMember,
-  createParty,
-  largestCrowds,
-  partsWeight,
-  type QuotaParty,
-} from "./quota-party.js";
+import { countMember, createParty, partsWeight, QuotaParties } from "./quota-party.js";
 import {
   fitMicroHz,
   type NewcomerTerms,
@@ -46,6 +40,13 @@ interface QuotaPoolParts {
   /** The holders of the whole process. */
   readonly holders: QuotaHolders;
   readonly nowMs: number;
+}
+
+interface Joining {
+  readonly weight: number;
+  readonly identity: string;
+  readonly bytes?: number;
+  readonly poolBytes?: number;
 }
 
 /** The rates of a pool, for display. */
@@ -86,8 +87,7 @@ export class QuotaPool {
   #members: QuotaHolder[] = [];
   /** Holders with a closed stream. They count until their assignments have ended. */
   readonly #left: QuotaHolder[] = [];
-  /** By identity. */
-  readonly #parties = new Map<string, QuotaParty>();
+  readonly #parties = new QuotaParties();
   #settings: QuotaPoolSettings;
   /** The combined weight of all members. */
   #partsWeight = 0;
@@ -156,21 +156,19 @@ export class QuotaPool {
    * Adds a bucket that is new on its stream. Returns undefined if a bound is reached.
    *
    * @param joining `identity` owns the stream, as in `QuotaCrowd`; `bytes` is the memory used for
-   *   it
+   *   it, and `poolBytes` that used for its pool, which counts for one of the pool's holders
    */
   join(
-    {
-      weight,
-      identity,
-      bytes = 0,
-    }: { readonly weight: number; readonly identity: string; readonly bytes?: number },
+    { weight, identity, bytes = 0, poolBytes = 0 }: Joining,
     nowMs: number,
   ): QuotaHolder | undefined {
     assert(weight > 0, "a weight above 0");
     const party = this.#parties.get(identity) ?? createParty(identity, nowMs);
-    const holder = this.#holders.add(party, bytes);
+    const sharedBytes = this.countedCount === 0 ? poolBytes : 0;
+    const holder = this.#holders.add(party, bytes + sharedBytes);
     if (holder === undefined) return undefined;
-    this.#parties.set(identity, party);
+    this.#holders.share(holder, sharedBytes);
+    this.#parties.add(party);
     this.#holders.reset(holder, weight, nowMs);
     this.#enter(holder);
     return holder;
@@ -321,7 +319,7 @@ export class QuotaPool {
       weight: Math.ceil(this.#partsWeight * claimedWeightUnit),
       heldMicroHz: Math.max(this.#ledger.heldMicroHz, this.#ledger.leaseMicroHz(nowMs)),
       ceilingMicroHz,
-      crowds: largestCrowds(this.#parties.values()),
+      crowds: this.#parties.crowds(),
     };
   }
 
@@ -351,17 +349,17 @@ export class QuotaPool {
   }
 
   #meetElsewhere(crowds: readonly QuotaCrowd[]): void {
-    const isElsewhere = crowds.some(({ count }) => count > 0);
+    const isElsewhere = crowds.length > 0 && crowds.some(({ count }) => count > 0);
     if (!isElsewhere && !this.#isElsewhere) return;
     this.#isElsewhere = isElsewhere;
     const counts = new Map(crowds.map(({ identity, count }) => [identity, count]));
     let weight = 0;
-    for (const [identity, party] of this.#parties) {
-      const count = counts.get(identity) ?? 0;
+    this.#parties.each((party) => {
+      const count = counts.get(party.identity) ?? 0;
       if (party.elsewhere !== count) this.#isDirty = true;
       party.elsewhere = count;
       weight += partsWeight(party);
-    }
+    });
     this.#partsWeight = weight;
   }
 
@@ -435,11 +433,13 @@ export class QuotaPool {
       const holder = this.#left[i];
       if (holder === undefined || !this.#ledger.expire(holder, nowMs)) continue;
       this.#left.splice(i, 1);
+      const heir = this.#members[0] ?? this.#left[0];
+      if (heir !== undefined) this.#holders.bequeath(holder, heir);
       this.#holders.remove(holder);
     }
-    for (const [name, party] of this.#parties) {
-      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(name);
-    }
+    this.#parties.each((party) => {
+      if (party.holderCount === 0 && isOpenPaid(party, nowMs)) this.#parties.delete(party);
+    });
     return idle.map((holder): QuotaChange => {
       this.leave(holder, nowMs);
       return { kind: "abandon", holder };

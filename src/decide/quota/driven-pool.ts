@@ -3,7 +3,7 @@ import { limitHz } from "../../core/quota/quota-ceiling.js";
 import type { QuotaHolders } from "../../core/quota/quota-holders.js";
 import { QuotaPool } from "../../core/quota/quota-pool.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import type { QuotaReach, ReachDescriptor } from "./quota-reach.js";
+import { poolSettings, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
 
 /** The state of this replica's lease of a pool. */
 export type QuotaLeaseState =
@@ -30,10 +30,12 @@ interface DrivenPoolParts {
 /** Unanswered claims after which a pool without a first lease falls back. */
 const firstClaimsMax = 3;
 
+const nowhere: QuotaLease["elsewhere"] = [];
+
 const noLease: QuotaLease = {
   rateMicroHz: 0,
   untilMs: Number.NEGATIVE_INFINITY,
-  elsewhere: [],
+  elsewhere: nowhere,
 };
 
 /** Bounds of the interval at which admitted hits are charged, in milliseconds. */
@@ -61,7 +63,7 @@ export class DrivenPool {
   constructor({ name, reach, descriptor, quota, holders, nowMs }: DrivenPoolParts) {
     this.name = name;
     this.descriptor = descriptor;
-    this.#quotas = [quota];
+    this.#quotas = reach.plan.useOf(quota).quotas;
     this.#reach = reach;
     this.law = new QuotaPool({ settings: this.#settings(), holders, nowMs });
     this.chargeMs = nowMs;
@@ -100,7 +102,8 @@ export class DrivenPool {
   /** Applies changed limits, or adds another quota that uses this pool. */
   configure(reach: QuotaReach, quota: QuotaPolicy, nowMs: number): void {
     if (this.#quotas.includes(quota) && isSame(reach, this.#reach)) return;
-    this.#quotas = [...this.#quotas.filter(({ name }) => name !== quota.name), quota];
+    const others = this.#quotas.filter(({ name }) => name !== quota.name);
+    this.#quotas = others.length === 0 ? reach.plan.useOf(quota).quotas : [...others, quota];
     // A lease that ended while there was nothing to divide is not lost: claim it as the first one.
     if (!this.isLeased && this.#lease.untilMs <= nowMs) {
       this.#lease = noLease;
@@ -121,7 +124,9 @@ export class DrivenPool {
   }
 
   /** Applies a new lease. */
-  take(lease: QuotaLease, nowMs: number): void {
+  take({ rateMicroHz, untilMs, elsewhere: told }: QuotaLease, nowMs: number): void {
+    const elsewhere = told.some(({ count }) => count > 0) ? told : nowhere;
+    const lease = { rateMicroHz, untilMs, elsewhere };
     this.#lease = lease;
     this.#failedCount = 0;
     if (this.#isFallenBack) {
@@ -159,18 +164,13 @@ export class DrivenPool {
     this.law.configure(this.#settings(), nowMs);
   }
 
-  /** With several quotas, the longest ttl and the largest share for calls apply. */
   #settings(): QuotaPoolSettings {
-    const { limits } = this.#reach;
-    // If nothing is denied, no usage has to wait for room in the store.
-    const isHeld = this.#reach.mode !== "counted";
-    let ttlMs = 0;
-    let callsShare = 0;
-    for (const { ttlSeconds, callsShareRatio } of this.#quotas) {
-      ttlMs = Math.max(ttlMs, ttlSeconds * 1_000);
-      if (isHeld) callsShare = Math.max(callsShare, callsShareRatio);
-    }
-    return { mode: this.#mode(), limits, ttlMs, callsShare };
+    const mode = this.#mode();
+    const { plan, limits } = this.#reach;
+    const [quota, other] = this.#quotas;
+    const isShared = mode === plan.parts.mode && other === undefined;
+    if (isShared && quota !== undefined) return plan.useOf(quota).settings;
+    return poolSettings({ mode, limits }, this.#quotas);
   }
 
   #mode(): QuotaPoolSettings["mode"] {
@@ -183,11 +183,12 @@ export class DrivenPool {
 
 /** Whether nothing has changed that affects a pool. */
 function isSame(one: QuotaReach, other: QuotaReach): boolean {
+  if (one.plan === other.plan) return true;
   return (
     one.mode === other.mode &&
     one.onStoreFailure === other.onStoreFailure &&
     one.limits.length === other.limits.length &&
-    one.charged.length === other.charged.length &&
+    one.chargeCount === other.chargeCount &&
     one.limits.every((limit, i) => {
       const was = other.limits[i];
       const { hits, periodUs, burst } = limit;

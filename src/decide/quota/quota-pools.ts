@@ -59,8 +59,14 @@ const chargeMsMax = 250;
 /** Maximum time between two looks at a pool, in milliseconds: rounds are not more frequent. */
 const lookEveryMs = 250;
 
-/** Holders that are visited per turn of the event loop, about 0.2 us each; a pool counts as ten. */
+/** Work per turn of the event loop, in visits to a holder, which take about 0.2 us each. */
 const visitsPerTurn = 5_000;
+
+/** What a pool costs at least, and what a round, a charge and a claim cost on top, in visits. */
+const poolVisits = { look: 5, round: 10, charge: 30, claim: 30 } as const;
+
+/** Claims in one exchange. Their answers are heard in one turn of the event loop. */
+const claimsPerExchange = 200;
 
 /** Pause after a failed store call, in milliseconds. */
 const storePauseMs = 500;
@@ -143,13 +149,17 @@ export class QuotaPools {
       const isClaimed = pool.isLeased && nowMs >= pool.claimMs && !pool.isClaiming;
       if (pool.isLeased && pool.leaseState(nowMs) === "lost") this.#fallBack(pool, nowMs);
       if (isDue) this.#divide(pool, nowMs);
-      if (nowMs >= pool.chargeMs && !pool.isCharging) charged.push(pool);
+      const isCharged = nowMs >= pool.chargeMs && !pool.isCharging;
+      if (isCharged) charged.push(pool);
       if (isClaimed) claimed.push(pool);
       pool.lookMs = nextLookMs(pool, nowMs);
       const isIdle = !pool.isCharging && !pool.isClaiming;
       if (pool.law.countedCount === 0 && isIdle) this.#pools.delete(identity);
-      visitCount += 10 + (isDue || isClaimed ? pool.law.countedCount : 0);
-      if (visitCount < visitsPerTurn) continue;
+      visitCount += poolVisits.look + (isDue || isClaimed ? pool.law.countedCount : 0);
+      if (isDue) visitCount += poolVisits.round;
+      if (isCharged) visitCount += poolVisits.charge;
+      if (isClaimed) visitCount += poolVisits.claim;
+      if (visitCount < visitsPerTurn && claimed.length < claimsPerExchange) continue;
       send();
       yield undefined;
       nowMs = this.#parts.clock.monotonicMs();
@@ -178,9 +188,15 @@ export class QuotaPools {
     this.#new.add(pool);
     this.#cancelTurn ??= this.#parts.clock.scheduleTurn(() => {
       this.#cancelTurn = undefined;
-      const pools = [...this.#new].filter(({ isClaiming }) => !isClaiming);
-      this.#new.clear();
+      const pools: DrivenPool[] = [];
+      for (const one of this.#new) {
+        this.#new.delete(one);
+        if (!one.isClaiming) pools.push(one);
+        if (pools.length >= claimsPerExchange) break;
+      }
       this.#claim(pools);
+      const [next] = this.#new;
+      if (next !== undefined) this.#claimSoon(next);
     });
   }
 
@@ -247,19 +263,19 @@ export class QuotaPools {
       pool.chargeMs = nowMs + pool.chargeEveryMs;
       const hits = pool.law.dueHits(nowMs);
       const { reach } = pool;
-      if (reach.charged.length === 0) {
+      if (reach.chargeCount === 0) {
         // Nothing is limited, and nothing is counted.
         pool.law.charged({ hits, levels: [] }, nowMs);
         continue;
       }
       if (hits === 0 && !pool.law.wantsLevel(nowMs)) continue;
-      if (chargeCount + reach.charged.length > batchChargesMax) {
+      if (chargeCount + reach.chargeCount > batchChargesMax) {
         this.#send(batch);
         batch = [];
         chargeCount = 0;
       }
-      batch.push({ pool, reach, hits });
-      chargeCount += reach.charged.length;
+      batch.push({ pool, reach, hits, charges: reach.charges(hits) });
+      chargeCount += reach.chargeCount;
     }
     this.#send(batch);
   }
@@ -268,7 +284,7 @@ export class QuotaPools {
     if (batch.length === 0) return;
     const { store, clock, onBug } = this.#parts;
     for (const { pool } of batch) pool.isCharging = true;
-    const requests = batch.map(requestOf);
+    const requests = batch.map(({ charges }): StoreRequest => ({ charges, multiplicity: 1 }));
     const failAll = (thrown: unknown): readonly StoreOutcome[] => {
       const { code } = toServiceError(thrown);
       this.#quietUntilMs = clock.monotonicMs() + storePauseMs;
@@ -283,7 +299,7 @@ export class QuotaPools {
 
   #settle(batch: readonly PoolCharge[], outcomes: readonly StoreOutcome[]): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    batch.forEach(({ pool, reach, hits }, i) => {
+    batch.forEach(({ pool, reach, hits, charges }, i) => {
       pool.isCharging = false;
       const outcome = outcomes[i];
       if (outcome?.kind !== "decided") {
@@ -294,8 +310,8 @@ export class QuotaPools {
       this.#parts.counts.chargedHits += hits;
       const { results, nowUs } = outcome.result;
       // The levels of previous limits do not apply to the current ones.
-      const own = pool.reach === reach ? reach.charged.slice(0, reach.limits.length) : [];
-      const levels = own.map(({ charge }, at) => {
+      const own = pool.reach === reach ? charges.slice(0, reach.limits.length) : [];
+      const levels = own.map((charge, at) => {
         const bucket = results[at]?.bucket;
         return bucket === undefined ? 0 : levelAt(charge, bucket, nowUs) / unitsPerHit;
       });
@@ -311,13 +327,9 @@ function nextLookMs({ chargeMs, chargeEveryMs, claimMs }: DrivenPool, nowMs: num
   return Math.min(nowMs + lookEveryMs, nextChargeMs, nextClaimMs);
 }
 
-function requestOf({ reach, hits }: PoolCharge): StoreRequest {
-  const charges = reach.charged.map(({ charge }): Charge => ({ ...charge, cost: hits }));
-  return { charges, multiplicity: 1 };
-}
-
 interface PoolCharge {
   readonly pool: DrivenPool;
   readonly reach: QuotaReach;
   readonly hits: number;
+  readonly charges: readonly Charge[];
 }

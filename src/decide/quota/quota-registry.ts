@@ -4,6 +4,7 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import { Tally } from "../../core/collections/tally.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { RegionShare } from "../../core/limits/lending.js";
+import type { Rule } from "../../core/limits/limit.js";
 import type { OverrideTable } from "../../core/limits/override-table.js";
 import {
   type LeasesQuotas,
@@ -22,7 +23,7 @@ import { WindowSource } from "../rate-limit/window-source.js";
 import { QuotaBuckets } from "./quota-buckets.js";
 import { type IgnoredBucket, QuotaCounts } from "./quota-counts.js";
 import { poolsTickMs, type QuotaLeaseEvent, QuotaPools } from "./quota-pools.js";
-import { findReach, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
+import { findReach, type QuotaPlan, type QuotaReach, type ReachDescriptor } from "./quota-reach.js";
 import type { DividesQuotas, QuotaCaller, QuotaSession } from "./quota-session.js";
 import {
   OpenQuotaSession,
@@ -92,6 +93,8 @@ export class QuotaRegistry implements DividesQuotas {
   readonly #lines = new LogInterval<string>(sameEventMsMin);
   readonly #windowSource = new WindowSource();
   #quotas: ReadonlyMap<string, QuotaPolicy> = new Map();
+  /** Of rules of the active policy. */
+  #plans = new Map<Rule, QuotaPlan>();
   /** Whether any bucket must be renewed between reports. */
   #hasShort = false;
   #policy: Policy | undefined;
@@ -253,6 +256,7 @@ export class QuotaRegistry implements DividesQuotas {
     this.#policy = policy;
     this.#overrides = overrides;
     if (isOtherPolicy) {
+      this.#plans = new Map();
       this.#quotas = new Map(policy?.quotas.map((quota) => [quota.name, quota]));
       const quotas = [...this.#quotas.values()];
       this.#hasShort = quotas.some(({ ttlSeconds }) => ttlSeconds * 1_000 < shortTtlMs);
@@ -324,6 +328,7 @@ export class QuotaRegistry implements DividesQuotas {
         digest,
         region,
         windowSource,
+        plans: this.#plans,
         nowMs: clock.monotonicMs(),
         epochUs: clock.epochUs(),
       });

@@ -41,8 +41,8 @@ export interface QuotaCaller {
 
 /** One stream, as the quota registry provides it to the transport. */
 export interface QuotaSession {
-  /** Processes reports of buckets in a domain. */
-  report(domain: string, reports: readonly BucketReport[]): void;
+  /** Processes reports of buckets in a domain. @returns the cost, in units of a known bucket's */
+  report(domain: string, reports: readonly BucketReport[]): number;
   /** Returns up to `most` instructions to send. They count as sent from then on. */
   takeActions(most: number): readonly QuotaAction[];
   /** The stream has ended. The assignments of its buckets stay valid until they expire. */

@@ -39,14 +39,22 @@ export const bucketsPerStreamMax = 1_000;
  */
 export const shortTtlMs = 2 * quotaReportMs;
 
+/** The cost of an id that is new on its stream, in reports of known ones. */
+const newBucketUnits = 10;
+
 /** Hexadecimal digits of an identity's digest: 64 bits. */
 const identityDigits = 16;
 
-/** Approximate size of a bucket with its own pool, without its texts, in bytes. */
-const bucketBytes = 3_000;
+/**
+ * Approximate heap that a bucket of a stream takes, without its texts, and that a pool takes on
+ * top, in bytes. `test/bench/quota-path.ts` measures both.
+ */
+export const bucketBytes = 400;
+/** See `bucketBytes`. */
+export const poolBytes = 1_900;
 
 /** Memory per byte of its id: as received, as names, and as entries in UTF-16. */
-const bytesPerIdByte = 8;
+export const bytesPerIdByte = 8;
 
 /** One bucket of one stream that has a share. */
 export interface QuotaMember {
@@ -143,17 +151,20 @@ export class OpenQuotaSession implements QuotaSession {
     return this.#members.values();
   }
 
-  report(domain: string, reports: readonly BucketReport[]): void {
-    if (this.#isClosed) return;
+  report(domain: string, reports: readonly BucketReport[]): number {
+    if (this.#isClosed) return 0;
     const nowMs = this.#host.nowMs();
+    let units = reports.length;
     for (const report of reports) {
       const known = this.#byId.get(report.id);
       if (known !== undefined) this.#host.counts.reportCount += 1;
+      else units += newBucketUnits;
       const member = known ?? this.#find(domain, report.id);
       if (member === undefined) continue;
       if (member.bucket.domain === domain) this.#take(member, report, nowMs);
       else this.#host.noteIgnored("wrong_domain");
     }
+    return units;
   }
 
   takeActions(most: number): readonly QuotaAction[] {
@@ -303,10 +314,12 @@ export class OpenQuotaSession implements QuotaSession {
     }
     const identity = this.#identity;
     const bytes = bucketBytes + bytesPerIdByte * id.length;
-    if (host.isFullFor(identity, bytes)) {
+    const bucket = host.buckets.take(quota, read.bucket.entries, identity);
+    // Checked before the pool is created.
+    if (host.isFullFor(identity, bytes + (bucket.memberCount === 1 ? poolBytes : 0))) {
+      host.buckets.release(bucket);
       return this.#overflow("identity", id, quota);
     }
-    const bucket = host.buckets.take(quota, read.bucket.entries, identity);
     if (bucket.isOverflow) host.counts.add(host.counts.overflows, "domain");
     const pool = host.poolOf(bucket, quota);
     const nowMs = host.nowMs();
@@ -343,7 +356,9 @@ export class OpenQuotaSession implements QuotaSession {
     const name = this.#inheritedName(domain, key);
     const again = name === undefined ? undefined : buckets.takeUp(name, pool, nowMs);
     const identity = this.#identity;
-    if (again === undefined) return pool.law.join({ weight, identity, bytes }, nowMs);
+    if (again === undefined) {
+      return pool.law.join({ weight, identity, bytes, poolBytes }, nowMs);
+    }
     pool.law.rejoin(again, nowMs);
     counts.rejoinCount += 1;
     return again;

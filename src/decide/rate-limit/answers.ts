@@ -6,6 +6,7 @@ import {
   type DecidedLimit,
   type DescriptorVerdict,
   descriptorVerdict,
+  limitVerdict,
   unknownVerdict,
   unlimitedVerdict,
   unmatchedVerdict,
@@ -74,6 +75,10 @@ function presentDescriptor(
   if (descriptor.kind !== "limited") return unmatchedVerdict;
   const { firstAsk, askCount } = descriptor;
   const first = decidedLimit(firstAsk, { prepared, request });
+  // Nearly every rule has one limit.
+  if (askCount === 1) {
+    return first === undefined ? unknownVerdict : limitVerdict(first, request.nowUs);
+  }
   const decided = first === undefined ? [] : [first];
   for (let i = firstAsk + 1; i < firstAsk + askCount; i += 1) {
     const one = decidedLimit(i, { prepared, request });

@@ -1,6 +1,7 @@
 import { Breaker } from "../../core/base/breaker.js";
 import type { Clock } from "../../core/base/clock.js";
 import { type ErrorCode, ServiceError, toServiceError } from "../../core/base/errors.js";
+import type { Digest } from "../../core/collections/keyed-hash.js";
 import type { Charge } from "../../core/limits/bucket.js";
 import type { RegionalLimits } from "../../core/limits/lending.js";
 import type { LimitKey, Rule } from "../../core/limits/limit.js";
@@ -30,7 +31,7 @@ import type { PolicySource } from "./policy-source.js";
 import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { Hits, RateLimitQuery } from "./query.js";
-import { type QueryShape, shapedQuery } from "./query-shapes.js";
+import { type QueryShape, RepeatedChecks, shapedQuery } from "./query-shapes.js";
 import { RecentCharges } from "./recent-charges.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
@@ -91,8 +92,11 @@ export class Decider {
   readonly #windows = new WindowSource();
   readonly #nameOf: (key: LimitKey) => LimitKey;
   /** Rebuilds a query from its shape. Absent if the store identifies buckets by complete keys. */
-  readonly rehydrate: ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery) | undefined;
+  readonly rehydrate:
+    | ((shape: QueryShape, keys: readonly Readonly<Digest>[]) => PreparedQuery)
+    | undefined;
   #records: KeyRecords;
+  #repeatedChecks = new RepeatedChecks();
   /** The policy under which the records were made. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
@@ -189,6 +193,7 @@ export class Decider {
       const overrides = this.#overrides();
       if (policy !== this.#recordsPolicy || overrides !== this.#recordsOverrides) {
         this.#records = new KeyRecords(this.#parts.keyRecordsBytesMax);
+        this.#repeatedChecks = new RepeatedChecks();
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }
@@ -223,12 +228,12 @@ export class Decider {
     this.#shedding = undefined;
   }
 
-  #rehydrate(shape: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
+  #rehydrate(shape: QueryShape, keys: readonly Readonly<Digest>[]): PreparedQuery {
     // Once per window, for all queries of the shape.
     if (shape.sample.window !== undefined) {
       this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
     }
-    return shapedQuery(shape, keys);
+    return shapedQuery(shape, keys, this.#repeatedChecks);
   }
 
   /** Whether the query was prepared under the active policy and the current overrides. */

@@ -3,6 +3,7 @@ import { cutText } from "../../core/base/text.js";
 import { type Charge, mayDelay } from "../../core/limits/bucket.js";
 import { isPlainRequest, isRepeatable } from "../../core/limits/gcra.js";
 import {
+  type DescriptorEntry,
   type KeyEntry,
   keyValueLengthMax,
   limitKey,
@@ -332,20 +333,32 @@ class Preparation {
     });
   }
 
-  /**
-   * The entries of a key. A value that is too long or is not valid text is replaced by its digest,
-   * and values that share a bucket are replaced by their pattern.
-   */
   #entries(index: number, sharePatterns?: readonly (string | undefined)[]): readonly KeyEntry[] {
     const { entries } = this.#query.descriptors[index] ?? noDescriptor;
-    const isPlain = sharePatterns === undefined;
-    if (isPlain && entries.every(({ value }) => isNameable(value))) return entries;
-    return entries.map((entry, i) => {
-      const value = sharePatterns?.[i] ?? entry.value;
-      if (isNameable(value)) return { key: entry.key, value };
-      return { key: entry.key, value, digest: this.#parts.digest(value) };
-    });
+    return keyEntries(entries, { sharePatterns, digest: this.#parts.digest });
   }
+}
+
+/**
+ * The entries of a key. A value that is too long or is not valid text is replaced by its digest,
+ * and values that share a bucket are replaced by their pattern.
+ */
+export function keyEntries(
+  entries: readonly DescriptorEntry[],
+  {
+    sharePatterns,
+    digest,
+  }: Pick<PrepareParts, "digest"> & {
+    readonly sharePatterns: readonly (string | undefined)[] | undefined;
+  },
+): readonly KeyEntry[] {
+  const isPlain = sharePatterns === undefined;
+  if (isPlain && entries.every(({ value }) => isNameable(value))) return entries;
+  return entries.map((entry, i) => {
+    const value = sharePatterns?.[i] ?? entry.value;
+    if (isNameable(value)) return { key: entry.key, value };
+    return { key: entry.key, value, digest: digest(value) };
+  });
 }
 
 /** Whether a value can be part of a key as it is. Stores encode keys as UTF-8. */

@@ -1,4 +1,6 @@
+import type { Digest } from "../../core/collections/keyed-hash.js";
 import type { Charge } from "../../core/limits/bucket.js";
+import { shortKey } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import { createSlot } from "./batcher.js";
 import type { LimitCheck, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
@@ -54,9 +56,59 @@ export class QueryShapes {
   }
 }
 
-/** The query that `prepareQuery` would build for this shape and these keys, one key per check. */
-export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): PreparedQuery {
-  const asks = shapedAsks(sample.asks, keys);
+/** Slots for checks that repeat, at most 0.5 KiB each. A power of two. */
+const repeatedChecksMax = 1_024;
+
+/** A check that was asked for again, and the one of its shape's first query. */
+interface RepeatedCheck {
+  readonly sample: LimitCheck;
+  readonly check: LimitCheck;
+}
+
+/**
+ * The checks of keys that many requests share, such as those of a plan or a path. A check is kept
+ * when its slot is asked for the same key twice in a row, so those of many callers are not.
+ */
+export class RepeatedChecks {
+  /** The digest of the key that each slot was asked for last. */
+  readonly #asked = new Int32Array(4 * repeatedChecksMax);
+  readonly #checks: (RepeatedCheck | undefined)[] = new Array(repeatedChecksMax).fill(undefined);
+
+  /** The check of a shape for the short key of this digest. */
+  checkFor(sample: LimitCheck, digest: Readonly<Digest>): LimitCheck {
+    const { a, b, c, d } = digest;
+    const asked = this.#asked;
+    const slot = a & (repeatedChecksMax - 1);
+    const at = 4 * slot;
+    if (asked[at] === a && asked[at + 1] === b && asked[at + 2] === c && asked[at + 3] === d) {
+      const known = this.#checks[slot];
+      if (known?.sample === sample && known.check.charge.windows === sample.charge.windows) {
+        return known.check;
+      }
+      const check = shapedAsk(sample, shortKey(digest));
+      this.#checks[slot] = { sample, check };
+      return check;
+    }
+    asked[at] = a;
+    asked[at + 1] = b;
+    asked[at + 2] = c;
+    asked[at + 3] = d;
+    this.#checks[slot] = undefined;
+    return shapedAsk(sample, shortKey(digest));
+  }
+}
+
+/**
+ * The query that `prepareQuery` would build for this shape.
+ *
+ * @param keys the digest of the short key of each check
+ */
+export function shapedQuery(
+  { sample }: QueryShape,
+  keys: readonly Readonly<Digest>[],
+  repeated = new RepeatedChecks(),
+): PreparedQuery {
+  const asks = shapedAsks(sample.asks, keys, repeated);
   const charges = chargesOf(asks);
   const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
   const { delayUs, isRepeatable, isPlain, isKeepable, isStyled, isMarking, isGlobal } = sample;
@@ -88,16 +140,20 @@ export function shapedQuery({ sample }: QueryShape, keys: readonly LimitKey[]): 
  */
 function shapedAsks(
   samples: readonly LimitCheck[],
-  keys: readonly LimitKey[],
+  keys: readonly Readonly<Digest>[],
+  repeated: RepeatedChecks,
 ): readonly LimitCheck[] {
   const [first] = samples;
   const [key] = keys;
   if (first === undefined || key === undefined) return [];
-  if (samples.length === 1) return [shapedAsk(first, key)];
-  return samples.map((sample, i) => shapedAsk(sample, keys[i] ?? key));
+  if (samples.length === 1) return [repeated.checkFor(first, key)];
+  return samples.map((sample, i) => repeated.checkFor(sample, keys[i] ?? key));
 }
 
-function shapedAsk({ limit, descriptorIndex, charge: sample }: LimitCheck, key: LimitKey) {
+function shapedAsk(
+  { limit, descriptorIndex, charge: sample }: LimitCheck,
+  key: LimitKey,
+): LimitCheck {
   // Spelled out because a spread costs more than everything else in this file.
   const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
   const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };

@@ -22,6 +22,7 @@ import {
   budgetOperationsMax,
 } from "../../store/coordination/budget-store.js";
 import { BudgetLease } from "./budget-lease.js";
+import { EarlySettlements } from "./early-settlements.js";
 import { LocalBudgets } from "./local-budgets.js";
 import { PendingUsage } from "./pending-usage.js";
 import {
@@ -123,7 +124,8 @@ interface OpenCall {
  *
  * A reservation is sent once. Whatever the store did with one that it did not answer, its
  * settlement puts it right: it names the entries, so that it charges them where there is no
- * reservation, and there can be none later. Settlements are repeated until the store answers.
+ * reservation, and there can be none later. Settlements are repeated until the store answers; those
+ * of other replicas' calls, which have no entries, also while it does not know the call.
  */
 export class StoreBudgetLedger implements BudgetLedger {
   readonly counts: BudgetLedgerCounts = {
@@ -149,6 +151,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   readonly #usage: PendingUsage;
   readonly #lease: BudgetLease;
   readonly #repeated: RepeatedOperations;
+  readonly #early: EarlySettlements;
   readonly #open = new Map<ReservationId, OpenCall>();
   #reservations: PendingReservation[] = [];
   #settlements: Settling[] = [];
@@ -157,6 +160,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   #isTurnScheduled = false;
   #isLost = false;
   #isDropping = false;
+  #isClosed = false;
 
   constructor(options: StoreBudgetLedgerOptions) {
     const { store, clock, random, replicaCount } = options;
@@ -181,6 +185,7 @@ export class StoreBudgetLedger implements BudgetLedger {
       settled: (settling, outcome) => this.#noteSettled(settling, outcome),
       dropped: (settling) => this.#noteDropped(settling),
     });
+    this.#early = new EarlySettlements(clock, (settling) => this.#repeated.settle(settling));
   }
 
   /** Calls of this replica in flight. */
@@ -188,9 +193,12 @@ export class StoreBudgetLedger implements BudgetLedger {
     return this.#open.size;
   }
 
-  /** Settlements that the store has not answered; at most `queuedSettlementsMax` wait. */
+  /**
+   * Settlements that the store has not answered, or whose reservation it does not have yet; at most
+   * `queuedSettlementsMax` and `earlySettlementsMax` wait.
+   */
   get queuedCount(): number {
-    return this.#repeated.settlementCount + this.#settlements.length;
+    return this.#repeated.settlementCount + this.#settlements.length + this.#early.count;
   }
 
   /** Rows of the usage report that the store does not have yet. */
@@ -249,7 +257,9 @@ export class StoreBudgetLedger implements BudgetLedger {
    */
   async close(): Promise<void> {
     const { clock, store } = this.#options;
+    this.#isClosed = true;
     this.#lease.stop();
+    this.#early.sendAll();
     for (const settling of this.#settlements.splice(0)) this.#repeated.settle(settling);
     await this.#repeated.stop(clock.monotonicMs() + closeMsMax);
     await this.#usage.flush();
@@ -408,10 +418,17 @@ export class StoreBudgetLedger implements BudgetLedger {
       this.#noteDropped(settling);
       return;
     }
+    if (outcome.result === "unknown" && this.#isEarly(settling)) return;
     if (outcome.result === "settled") this.counts.settledCount += 1;
     else if (outcome.result === "late") this.counts.lateCount += 1;
     else this.counts.unknownCount += 1;
     settling.settled?.(outcome.result);
+  }
+
+  /** Whether it is sent again, since the call's own replica may not have reserved it yet. */
+  #isEarly(settling: Settling): boolean {
+    const isForeign = holderOf(settling.settlement.id) !== this.holder;
+    return isForeign && !this.#isClosed && this.#early.add(settling);
   }
 
   #noteDropped({ settled }: Settling): void {

@@ -7,6 +7,9 @@ const wholeMax = 2 ** 32 - 1;
 /** The largest measure; four bytes hold little more. */
 const measureMax = 3.4e38;
 
+/** What a count takes at most: 35 bits. */
+export const countBytesMax = 5;
+
 const firstBytes = 4_096;
 
 /** Bytes that are read or written before others have their turn: less than a millisecond. */
@@ -51,6 +54,29 @@ export class ByteWriter {
   byte(value: number): void {
     this.#reserve(1);
     this.#at = this.#bytes.writeUInt8(value, this.#at);
+  }
+
+  /** Bytes as they are. */
+  bytes(value: Buffer): void {
+    this.#reserve(value.length);
+    this.#at += value.copy(this.#bytes, this.#at);
+  }
+
+  /** A whole number from 0 to 2^35, in as few bytes as it takes: in one below 128. */
+  count(value: number): void {
+    this.#reserve(countBytesMax);
+    let left = value;
+    for (; left >= 128; left = Math.floor(left / 128)) {
+      this.#bytes[this.#at] = (left % 128) + 128;
+      this.#at += 1;
+    }
+    this.#bytes[this.#at] = left;
+    this.#at += 1;
+  }
+
+  /** A whole number within `wholeMax` of 0, likewise. */
+  difference(value: number): void {
+    this.count(value >= 0 ? 2 * value : -2 * value - 1);
   }
 
   /** A whole number from 0 to `wholeMax`; others are rounded, and cut to that. */
@@ -133,6 +159,29 @@ export class ByteReader {
     return this.#has(4) ? this.#view.getUint32(this.#at - 4, true) : 0;
   }
 
+  /** A whole number from 0, as `ByteWriter.count` wrote it. */
+  count(): number {
+    let value = 0;
+    for (let place = 0, unit = 1; place < countBytesMax; place += 1, unit *= 128) {
+      const byte = this.byte();
+      if (byte < 128) return value + byte * unit;
+      value += (byte - 128) * unit;
+    }
+    return this.#fail();
+  }
+
+  /** A whole number, as `ByteWriter.difference` wrote it. */
+  difference(): number {
+    const value = this.count();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+
+  /** A count below a bound; 0 for one that is not. */
+  countBelow(bound: number): number {
+    const value = this.count();
+    return value < bound ? value : this.#fail();
+  }
+
   /** A measure that has to be there: finite, from 0. */
   measure(): number {
     return this.optionalMeasure() ?? this.#fail();
@@ -208,6 +257,11 @@ export class ByteReader {
     }
     this.#at += moreBytes;
     return true;
+  }
+
+  /** What was read is not what it has to be. */
+  refuse(): void {
+    this.#isGood = false;
   }
 
   #fail(): 0 {

@@ -1,6 +1,6 @@
 import { fadingInput, Gate, type GateSettings, type GateState } from "../../core/admission/gate.js";
 import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
-import type { ServicePressure } from "./report-codec.js";
+import type { ServicePressure } from "./report-format.js";
 
 /** What holds for the gate of a service, over the fleet. */
 export interface GateVerdict {

@@ -1,16 +1,30 @@
 import type { GateSettings } from "../../core/admission/gate.js";
-import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type {
+  NodeReport,
+  ServiceRemainder,
+  ServiceSamples,
+  ShareSnapshot,
+} from "../../core/feedback/feedback.js";
 import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import { addPressures, FleetGates, type FleetPressure, type GateVerdict } from "./fleet-gates.js";
-import type { ServicePressure } from "./report-codec.js";
+import type { ServicePressure } from "./report-format.js";
+import { eachRow, type ReadReport } from "./report-reader.js";
+import { ReportScale } from "./report-scale.js";
 import type { FleetSnapshot } from "./snapshot-codec.js";
 
 /** What decides limits and shares; see `FleetLoop` of the core. */
 export interface Allocator {
   /** Requests that wait before a service now. */
   noteQueue(service: string, queue: ServiceQueue, nowMs: number): void;
-  /** What a node has told; those of one node in their order, as far as it is known. */
+  /**
+   * What a node has told; those of one node in their order, as far as it is known. The report may
+   * be another one afterwards.
+   */
   take(report: NodeReport, nowMs: number): void;
+  /** What nodes of one service measured together; after what they have told. */
+  takeSamples(samples: ServiceSamples): void;
+  /** What was rounded off the numbers of a service's nodes. */
+  takeRemainder(remainder: ServiceRemainder): void;
   /**
    * Once a second, in turns: nothing else is called before it ends.
    *
@@ -39,15 +53,13 @@ export interface LeaderTermParts extends Omit<TermStart, "lastSnapshot"> {
   readonly last: FleetSnapshot | undefined;
 }
 
-/** Reports that are taken in one turn: about a millisecond. */
-const turnReports = 1_000;
-
 /** All that is decided while one replica leads without a break. */
 export class LeaderTerm {
   readonly term: number;
   readonly #maker: Allocator;
   readonly #gates: FleetGates;
   readonly #gateSettings: LeaderTermParts["gateSettings"];
+  readonly #scale = new ReportScale();
 
   constructor({ term, leaderId, nowMs, createMaker, gateSettings, last }: LeaderTermParts) {
     this.term = term;
@@ -56,16 +68,13 @@ export class LeaderTerm {
     this.#gateSettings = gateSettings;
   }
 
-  /** What the nodes of a replica have told, in turns. */
-  *take(reports: readonly NodeReport[], nowMs: number): Generator<undefined, void> {
-    let left = turnReports;
-    for (const report of reports) {
-      this.#maker.take(report, nowMs);
-      left -= 1;
-      if (left > 0) continue;
-      left = turnReports;
-      yield;
-    }
+  /** What the nodes of a replica have told, in turns. @param source the replica */
+  *take(report: ReadReport, source: string, nowMs: number): Generator<undefined, void> {
+    const maker = this.#maker;
+    yield* eachRow(report, this.#scale, (row) => maker.take(row, nowMs));
+    for (const samples of report.samples) maker.takeSamples(samples);
+    const { atMs } = report;
+    for (const remainder of report.remainders) maker.takeRemainder({ ...remainder, source, atMs });
   }
 
   /**

@@ -1,12 +1,14 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { isServiceError } from "../../core/base/errors.js";
 import type { NodeReport, ShareSnapshot } from "../../core/feedback/feedback.js";
-import type { FoundReport, LoopStore } from "../../store/coordination/loop-store.js";
+import type { FoundReport, KnownReport, LoopStore } from "../../store/coordination/loop-store.js";
 import { compareRanks, type SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { turnBytes } from "./byte-fields.js";
 import { Leader, type LeaderEvent } from "./leader.js";
 import { LeaderTerm, type LeaderTermParts } from "./leader-term.js";
-import { decodeReport, encodeReport, type ServicePressure } from "./report-codec.js";
+import type { ServicePressure } from "./report-format.js";
+import { baseNumberOf, type ReadReport, readReport } from "./report-reader.js";
+import { type ReplicaReport, ReportWriter } from "./report-writer.js";
 import { decodeSnapshot, encodeSnapshot, type FleetSnapshot } from "./snapshot-codec.js";
 import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot-holder.js";
 
@@ -58,6 +60,9 @@ export interface LoopCounts {
 /** Time between two snapshots, in milliseconds. */
 export const snapshotEveryMs = 1_000;
 
+/** Rows of all replicas that a leader keeps: of 10,000 Envoys with 100 services, 28 MB. */
+const fleetRowsMax = 1_048_576;
+
 /** After how long a replica tells of its services whose Envoys say nothing, in milliseconds. */
 export const quietReportMs = 1_500;
 
@@ -74,6 +79,7 @@ export class SharedLoop {
   #leaderTerm: LeaderTerm | undefined;
   /** By name, while this one leads. */
   readonly #replicas = new Map<string, KnownReplica>();
+  readonly #writer = new ReportWriter();
   #waiting: readonly NodeReport[] | undefined;
   #reportNumber = 0;
   #isStopped = false;
@@ -165,15 +171,25 @@ export class SharedLoop {
     this.#begin("tell", async () => {
       const nodes = this.#waiting ?? [];
       this.#waiting = undefined;
-      this.#reportNumber += 1;
-      const services = this.#options.pressures();
-      const now = (): number => this.#options.clock.monotonicMs();
-      const turns = encodeReport({ nodes, services }, { now });
-      const { bytes, leftOutCount } = await this.#inTurns(turns);
-      this.#counts.leftOut += leftOutCount;
-      const { store, id: replicaId } = this.#options;
-      await store.tell({ replicaId, number: this.#reportNumber, bytes });
+      const report = { nodes, services: this.#options.pressures() };
+      if (await this.#write(report)) return;
+      // The store has lost what the report differs from: it says all then.
+      this.#writer.forget();
+      await this.#write(report);
     });
+  }
+
+  async #write(report: ReplicaReport): Promise<boolean> {
+    this.#reportNumber += 1;
+    const number = this.#reportNumber;
+    const { store, id: replicaId, clock } = this.#options;
+    const turns = this.#writer.encode(report, { number, now: () => clock.monotonicMs() });
+    const { bytes, baseNumber, leftOutCount } = await this.#inTurns(turns);
+    const isWritten = await store.tell({ replicaId, number, baseNumber, bytes });
+    if (!isWritten) return false;
+    this.#writer.confirm();
+    this.#counts.leftOut += leftOutCount;
+    return true;
   }
 
   #noteNewest(newest: SnapshotVersion | undefined): void {
@@ -228,7 +244,11 @@ export class SharedLoop {
   }
 
   async #gather(leaderTerm: LeaderTerm): Promise<void> {
-    const found = await this.#options.store.gather();
+    const known = new Map<string, KnownReport>();
+    for (const [id, { number, base }] of this.#replicas) {
+      known.set(id, { number, baseNumber: base?.number ?? 0 });
+    }
+    const found = await this.#options.store.gather(known);
     const live = new Set(found.map(({ replicaId }) => replicaId));
     for (const id of this.#replicas.keys()) if (!live.has(id)) this.#replicas.delete(id);
     await this.#inTurns(this.#takeAll(found, leaderTerm));
@@ -238,8 +258,9 @@ export class SharedLoop {
   *#takeAll(found: readonly FoundReport[], leaderTerm: LeaderTerm): Generator<undefined, void> {
     let bytes = 0;
     for (const report of found) {
-      const nodes = yield* this.#read(report);
-      yield* leaderTerm.take(nodes, this.#options.clock.monotonicMs());
+      const read = yield* this.#read(report);
+      if (read === undefined) continue;
+      yield* leaderTerm.take(read, report.replicaId, this.#options.clock.monotonicMs());
       bytes += report.bytes.length;
       if (bytes < turnBytes) continue;
       bytes = 0;
@@ -248,15 +269,35 @@ export class SharedLoop {
   }
 
   /** What a report says of nodes, once; what it says of services holds until the next one. */
-  *#read(found: FoundReport): Generator<undefined, readonly NodeReport[]> {
-    const { replicaId, number, atMs, bytes } = found;
+  *#read(found: FoundReport): Generator<undefined, ReadReport | undefined> {
+    const { replicaId, number, bytes } = found;
     const known = this.#replicas.get(replicaId);
-    if (known !== undefined && number <= known.number) return [];
-    const report = yield* decodeReport(bytes, atMs);
-    if (bytes.length === 0) this.#counts.leftOut += 1;
+    if (known !== undefined && number <= known.number) return undefined;
+    const rowsMax = this.#rowsLeft(replicaId);
+    const base = yield* readBase(found, known?.base, rowsMax);
+    const baseNumber = baseNumberOf(bytes);
+    const isFull = baseNumber === 0;
+    const isThere = isFull || base?.number === baseNumber;
+    const report = isThere ? yield* readReport(found, base?.report, rowsMax) : undefined;
+    // One whose full record is lost is followed by a full one.
+    if (bytes.length === 0 || (baseNumber !== undefined && !isThere)) this.#counts.leftOut += 1;
     else if (report === undefined) this.#noteUnreadable("report");
-    this.#replicas.set(replicaId, { number, services: report?.services ?? [] });
-    return report?.nodes ?? [];
+    const own = isFull && report !== undefined ? { number, report } : undefined;
+    this.#replicas.set(replicaId, {
+      number,
+      services: report?.pressures ?? [],
+      base: own ?? base,
+    });
+    return report;
+  }
+
+  /** Rows that a replica may tell of beside those of all others. */
+  #rowsLeft(replicaId: string): number {
+    let left = fleetRowsMax;
+    for (const [id, { base }] of this.#replicas) {
+      if (id !== replicaId) left -= base?.report.table.rowNodes.length ?? 0;
+    }
+    return Math.max(0, left);
   }
 
   /** The largest take a tenth of a second: calls are answered in between. */
@@ -302,4 +343,23 @@ interface KnownReplica {
   /** Of its last report. */
   readonly number: number;
   readonly services: readonly ServicePressure[];
+  /** The full record that others differ from. */
+  readonly base: KnownBase | undefined;
+}
+
+interface KnownBase {
+  readonly number: number;
+  readonly report: ReadReport;
+}
+
+/** The full record that was found with another one, or else the one that is known. */
+function* readBase(
+  { base: found }: FoundReport,
+  known: KnownBase | undefined,
+  rowsMax: number,
+): Generator<undefined, KnownBase | undefined> {
+  if (found === undefined) return known;
+  const { number, bytes } = found;
+  const report = yield* readReport({ bytes, atMs: 0 }, undefined, rowsMax);
+  return report && { number, report };
 }

@@ -1,5 +1,10 @@
 import { type GateState, gateStates } from "../../core/admission/gate.js";
-import type { ServiceFacts, ServiceShares, ShareSnapshot } from "../../core/feedback/feedback.js";
+import type {
+  NodeShare,
+  ServiceFacts,
+  ServiceShares,
+  ShareSnapshot,
+} from "../../core/feedback/feedback.js";
 import { NodeNames, type ShareColumns, ShareTable } from "../../core/feedback/share-table.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
@@ -27,9 +32,6 @@ export const snapshotServicesMax = 4_096;
 
 /** Another one is another program's, which reads none of ours. */
 const format = 2;
-
-/** More rows than a snapshot has. */
-const rowsMax = 2 ** 32;
 
 /** What rows take at least. */
 const shareBytes = 12;
@@ -61,12 +63,13 @@ export function* encodeSnapshot(
     verdictCount += 1;
   }
   let serviceCount = 0;
+  const places = new SharePlaces(nodeIds);
   for (const [name, service] of [...snapshot.services].slice(0, snapshotServicesMax)) {
     const { shares } = service;
-    const nodesBytes = nodeIds.costBytes(shares.keys());
+    const nodesBytes = places.costBytes(shares);
     if (!fits(name, serviceBytes + shares.size * shareBytes + nodesBytes)) continue;
     services.text(name);
-    yield* writeService(services, service, nodeIds);
+    yield* writeService(services, service, places);
     serviceCount += 1;
   }
   const writer = new ByteWriter();
@@ -83,7 +86,7 @@ export function* encodeSnapshot(
 function* writeService(
   writer: ByteWriter,
   service: ServiceShares,
-  nodeIds: TextTable,
+  places: SharePlaces,
 ): Generator<undefined, void> {
   const { limit, shares, rejectRatio, gate, facts } = service;
   writer.whole(limit);
@@ -96,12 +99,65 @@ function* writeService(
   writer.optionalMeasure(facts.minRttMs);
   writer.optionalMeasure(facts.gradient);
   writer.whole(shares.size);
-  for (const [nodeId, share] of shares) {
-    writer.whole(nodeIds.add(nodeId));
-    writer.whole(share.default);
-    writer.whole(share.high);
-    if (writer.endsTurn()) yield;
+  yield* places.write(writer, shares);
+}
+
+/**
+ * The places of Envoys in a snapshot. Services have the same ones in the same order, as a rule:
+ * what is in the row of the service before is found there, without a search.
+ */
+class SharePlaces {
+  readonly #nodeIds: TextTable;
+  /** The last service's names by row, and their places. */
+  #names: readonly string[] = [];
+  #places = new Int32Array(0);
+
+  constructor(nodeIds: TextTable) {
+    this.#nodeIds = nodeIds;
   }
+
+  /** What the names would take that are new; infinite where there are too many. */
+  costBytes(shares: ReadonlyMap<string, NodeShare>): number {
+    if (!(shares instanceof ShareTable)) return this.#nodeIds.costBytes(shares.keys());
+    const { names, places } = shares.rows;
+    const added: string[] = [];
+    for (let row = 0; row < places.length; row += 1) {
+      const name = names[places[row] ?? 0] ?? "";
+      if (name !== this.#names[row]) added.push(name);
+    }
+    return this.#nodeIds.costBytes(added);
+  }
+
+  /** Writes the shares of a service, in turns. */
+  *write(writer: ByteWriter, shares: ReadonlyMap<string, NodeShare>): Generator<undefined, void> {
+    if (!(shares instanceof ShareTable)) {
+      for (const [nodeId, share] of shares) {
+        writeShare(writer, this.#nodeIds.add(nodeId), share);
+        if (writer.endsTurn()) yield;
+      }
+      return;
+    }
+    const { names, places, defaults, highs } = shares.rows;
+    const written: string[] = [];
+    const writtenPlaces = new Int32Array(places.length);
+    for (let row = 0; row < places.length; row += 1) {
+      const name = names[places[row] ?? 0] ?? "";
+      const isSame = name === this.#names[row];
+      const place = isSame ? (this.#places[row] ?? 0) : this.#nodeIds.add(name);
+      written.push(name);
+      writtenPlaces[row] = place;
+      writeShare(writer, place, { default: defaults[row] ?? 0, high: highs[row] ?? 0 });
+      if (writer.endsTurn()) yield;
+    }
+    this.#names = written;
+    this.#places = writtenPlaces;
+  }
+}
+
+function writeShare(writer: ByteWriter, place: number, share: NodeShare): void {
+  writer.whole(place);
+  writer.whole(share.default);
+  writer.whole(share.high);
 }
 
 /** Reads a snapshot back, in turns. Undefined for bytes that are none, or another version's. */
@@ -153,16 +209,21 @@ function* readShares(reader: ByteReader, nodes: NodeNames): Generator<undefined,
     rows.highs[row] = reader.whole();
     row += 1;
   });
-  return new ShareTable(nodes, isAscending ? rows : ascending(rows));
+  return new ShareTable(nodes, isAscending ? rows : ascending(rows, nodes.names.length));
 }
 
-/** The same in the order of places. */
-function ascending({ places, defaults, highs }: ShareColumns): ShareColumns {
-  // Place and row as one number: numbers are sorted without a call for each two of them.
-  const keys = Float64Array.from(places, (place, row) => place * rowsMax + row).sort();
-  const rows = Uint32Array.from(keys, (key) => key % rowsMax);
-  const pick = (column: Uint32Array): Uint32Array => rows.map((row) => column[row] ?? 0);
-  return { places: pick(places), defaults: pick(defaults), highs: pick(highs) };
+/** The same in the order of places; of what is there twice, the last one. */
+function ascending(columns: ShareColumns, placeCount: number): ShareColumns {
+  const rowAt = new Int32Array(placeCount).fill(-1);
+  for (let row = 0; row < columns.places.length; row += 1) rowAt[columns.places[row] ?? 0] = row;
+  const rows = rowAt.filter((row) => row >= 0);
+  const pick = (column: Uint32Array): Uint32Array =>
+    Uint32Array.from(rows, (row) => column[row] ?? 0);
+  return {
+    places: pick(columns.places),
+    defaults: pick(columns.defaults),
+    highs: pick(columns.highs),
+  };
 }
 
 function readFacts(reader: ByteReader): ServiceFacts {

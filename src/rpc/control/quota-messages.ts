@@ -215,29 +215,27 @@ type ReadBucketId =
  */
 export function readBucketId(id: string): ReadBucketId {
   if (id.length > bucketIdBytesMax) return { kind: "fault", fault: "id_too_long" };
-  let parts: readonly EntryBytes[];
+  let parts: readonly EntryTexts[];
   try {
     parts = readEntries(Buffer.from(id, "latin1"));
   } catch {
     return { kind: "fault", fault: "id_unreadable" };
   }
   if (parts.length > bucketIdEntriesMax) return { kind: "fault", fault: "id_too_many_entries" };
-  const names = parts.map(({ key, value }) => {
-    const name = latin1(key);
-    return `${name.length}:${name}${value.length}:${latin1(value)}`;
-  });
+  const names = parts.map(({ key, value }) => `${key.length}:${key}${value.length}:${value}`);
   const key = names.sort().join("");
   return { kind: "id", key, entries: () => textEntries(parts) };
 }
 
-interface EntryBytes {
-  readonly key: Uint8Array;
-  readonly value: Uint8Array;
+/** An entry of which each character is a byte. */
+interface EntryTexts {
+  readonly key: string;
+  readonly value: string;
 }
 
-function readEntries(id: Uint8Array): readonly EntryBytes[] {
+function readEntries(id: Uint8Array): readonly EntryTexts[] {
   const reader = new FieldReader(id);
-  const parts: EntryBytes[] = [];
+  const parts: EntryTexts[] = [];
   // One more than may be shows that there are more.
   while (reader.next() && parts.length <= bucketIdEntriesMax) {
     if (reader.tag === entryTag) parts.push(readEntry(reader));
@@ -246,21 +244,22 @@ function readEntries(id: Uint8Array): readonly EntryBytes[] {
   return parts;
 }
 
-function readEntry(reader: FieldReader): EntryBytes {
+function readEntry(reader: FieldReader): EntryTexts {
   const key = new LastPart();
   const value = new LastPart();
   passTwoParts(reader, key, value);
-  return { key: key.bytes(reader), value: value.bytes(reader) };
-}
-
-/** Every byte as one character: nothing is lost, whatever the bytes are. */
-function latin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString("latin1");
+  return { key: key.latin1(reader), value: value.latin1(reader) };
 }
 
 const decoder = new TextDecoder();
 
-function textEntries(parts: readonly EntryBytes[]): Readonly<Record<string, string>> {
-  const texts = parts.map(({ key, value }) => [decoder.decode(key), decoder.decode(value)]);
-  return Object.fromEntries(texts);
+function textEntries(parts: readonly EntryTexts[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(parts.map(({ key, value }) => [textOf(key), textOf(value)]));
+}
+
+const ascii = /^[\0-\x7f]*$/;
+
+/** Nearly all are ASCII, which need not be decoded: that takes a microsecond for each. */
+function textOf(bytes: string): string {
+  return ascii.test(bytes) ? bytes : decoder.decode(Buffer.from(bytes, "latin1"));
 }

@@ -11,6 +11,7 @@ import { BackwardWriter } from "../codec/backward-writer.js";
 import { type ControlStream, type ControlStreams, readMessages } from "../nodes/control-stream.js";
 import { nodeIdCharsMax } from "../nodes/node-identity.js";
 import { decodeUsage, encodeActions, readBucketId, type UsageMessage } from "./quota-messages.js";
+import { type TurnJob, TurnQueue } from "./turn-queue.js";
 
 /** The service's full name. Source: envoy/service/rate_limit_quota/v3/rlqs.proto. */
 const quotaServiceName = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
@@ -26,6 +27,9 @@ const usagesMax = 2 * bucketReportsPerSecondMax;
 
 /** The most buckets that one message of ours is about. */
 export const actionsPerMessageMax = 100;
+
+/** Reports that are looked at without a look at how long it takes. */
+const reportsPerStep = 20;
 
 /** How long a stream may leave unread what it was sent, in milliseconds. */
 export const unreadMsMax = 30_000;
@@ -55,13 +59,14 @@ type IgnoredReport =
  */
 export function createQuotaService(parts: QuotaServiceParts): ServiceHandlers {
   const writer = new BackwardWriter();
+  const turns = new TurnQueue(parts.streams.parts.clock);
   return {
     name: quotaServiceName,
     methods: [
       {
         kind: "bidi",
         name: "StreamRateLimitQuotas",
-        open: (call, answers) => new QuotaStream(parts, { call, answers, writer }).reader,
+        open: (call, answers) => new QuotaStream(parts, { call, answers, writer, turns }).reader,
       },
     ],
   };
@@ -72,14 +77,21 @@ interface QuotaStreamTerms {
   readonly answers: BidiAnswers;
   /** Of all streams. */
   readonly writer: BackwardWriter;
+  readonly turns: TurnQueue;
 }
 
-class QuotaStream {
+class QuotaStream implements TurnJob {
   readonly reader: BidiReader;
   readonly #parts: QuotaServiceParts;
   readonly #stream: ControlStream;
   readonly #session: QuotaSession;
   readonly #writer: BackwardWriter;
+  readonly #turns: TurnQueue;
+  /** The message in work, and how many of its usages are done. */
+  #message = noMessage;
+  #doneCount = 0;
+  /** Whether the rest of it waits for another turn. */
+  #isWaiting = false;
   #secondMs = Number.NEGATIVE_INFINITY;
   #reportCount = 0;
   #isFull = false;
@@ -87,9 +99,10 @@ class QuotaStream {
   #isHeldUp = false;
   #cancelUnread: Cancel = () => {};
 
-  constructor(parts: QuotaServiceParts, { call, answers, writer }: QuotaStreamTerms) {
+  constructor(parts: QuotaServiceParts, { call, answers, writer, turns }: QuotaStreamTerms) {
     this.#parts = parts;
     this.#writer = writer;
+    this.#turns = turns;
     const { peer } = call;
     const node = saidNodeOf(call);
     this.#stream = parts.streams.open("quotas", answers, { peer, node });
@@ -102,6 +115,7 @@ class QuotaStream {
     });
     this.#stream.onOver(() => {
       this.#cancelUnread();
+      this.#message = noMessage;
       this.#session.close();
     });
     this.reader = readMessages({
@@ -109,8 +123,8 @@ class QuotaStream {
       decode: (bytes) => decodeUsage(bytes, usagesMax),
       take: (message) => this.#take(message),
       isReady: () => {
-        this.#isHeldUp = this.#isFull;
-        return !this.#isFull;
+        this.#isWaiting = this.leftCount > 0;
+        return !this.#isWaiting && this.#isRead();
       },
       onDrain: () => this.#drain(),
     });
@@ -120,8 +134,36 @@ class QuotaStream {
     this.#stream.hear();
     const count = this.#countWithinPace(usages.length);
     for (let i = count; i < usages.length; i += 1) this.#parts.onIgnored("too_many");
-    this.#session.report(domain, count < usages.length ? usages.slice(0, count) : usages);
-    this.#send();
+    this.#message = { domain, usages: count < usages.length ? usages.slice(0, count) : usages };
+    this.#doneCount = 0;
+    this.#isWaiting = false;
+    this.#turns.add(this);
+  }
+
+  /** Reports of its message that are still to be looked at. Until then, it reads no other one. */
+  get leftCount(): number {
+    return Math.max(0, this.#message.usages.length - this.#doneCount);
+  }
+
+  step(): number {
+    let units = 0;
+    this.#stream.guard(() => {
+      const { domain, usages } = this.#message;
+      const end = this.#doneCount + reportsPerStep;
+      units = this.#session.report(domain, usages.slice(this.#doneCount, end));
+      this.#doneCount = end;
+      if (this.leftCount > 0) return;
+      this.#message = noMessage;
+      this.#send();
+      if (this.#isWaiting && this.#isRead()) this.#stream.next();
+    });
+    return units;
+  }
+
+  /** Whether the Envoy reads what it is sent. Otherwise, the next message waits for that. */
+  #isRead(): boolean {
+    this.#isHeldUp = this.#isFull;
+    return !this.#isFull;
   }
 
   #readId(id: string): BucketId | undefined {
@@ -168,6 +210,8 @@ class QuotaStream {
     this.#stream.next();
   }
 }
+
+const noMessage: UsageMessage = { domain: "", usages: [] };
 
 /** What the Envoy calls itself. What it has not filled in says nothing. */
 function saidNodeOf(call: BidiContext): string | undefined {

@@ -2,10 +2,13 @@ import type { Random } from "../../core/base/clock.js";
 import { DigestTable, type TableSlot } from "../../core/collections/digest-table.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { createSecret, type Digest, KeyedHash } from "../../core/collections/keyed-hash.js";
-import { readShortKey, shortKey } from "../../core/limits/key.js";
-import type { LimitKey } from "../../core/limits/limit.js";
+import { readShortKey } from "../../core/limits/key.js";
 import { type PreparedQuery, preparedBytes } from "../../decide/rate-limit/prepared-query.js";
-import { type QueryShape, QueryShapes } from "../../decide/rate-limit/query-shapes.js";
+import {
+  type QueryShape,
+  QueryShapes,
+  shapedAsksMax,
+} from "../../decide/rate-limit/query-shapes.js";
 import type { RequestIdentity } from "./rls-scanner.js";
 
 /** What `RequestCache` needs of a decider. */
@@ -13,11 +16,11 @@ export interface RehydratesQueries {
   /** Whether what was prepared is still the active policy. */
   isCurrent(prepared: PreparedQuery): boolean;
   /**
-   * A query of this shape with these short keys. Undefined where the store knows buckets by their
-   * whole keys.
+   * A query of this shape with the short keys of these digests, which are good until it returns.
+   * Undefined where the store knows buckets by their whole keys.
    */
   readonly rehydrate?:
-    | ((shape: QueryShape, keys: readonly LimitKey[]) => PreparedQuery)
+    | ((shape: QueryShape, keys: readonly Readonly<Digest>[]) => PreparedQuery)
     | undefined;
 }
 
@@ -76,7 +79,9 @@ export class RequestCache {
   readonly #kept: GenerationalMap<number, Kept>;
   readonly #recent: (PreparedQuery | undefined)[];
   readonly #recentDigests: Int32Array;
-  readonly #scratch: Digest = { a: 0, b: 0, c: 0, d: 0 };
+  readonly #scratch: Digest = noDigest();
+  /** The keys of the request in hand. */
+  readonly #keys: readonly Digest[] = Array.from({ length: shapedAsksMax }, noDigest);
   #shapes = new QueryShapes();
   /** Any query of the policy that all that is known was matched against. */
   #sample: PreparedQuery | undefined;
@@ -177,38 +182,25 @@ export class RequestCache {
     const shape = this.#shapes.at(table.word(place, fields.shape));
     if (shape === undefined) return undefined;
     const { length } = shape.sample.asks;
-    if (length === 1) return rehydrate(shape, [this.#keyAt(place)]);
-    const keys = length === 0 ? noKeys : this.#keysFrom(place, { digest, length });
-    // A further one was given up on its own.
-    if (keys === undefined) return undefined;
-    if (length === 0) table.setWord(place, fields.isUsed, 1);
-    return rehydrate(shape, keys);
-  }
-
-  /** The keys of a request of two limits and more; undefined where one is not known any more. */
-  #keysFrom(
-    place: TableSlot,
-    { digest, length }: { readonly digest: Readonly<Digest>; readonly length: number },
-  ): readonly LimitKey[] | undefined {
-    // Made with all: an array that grows has room for 17 at once, and the collector pays for it.
-    const keys = new Array<LimitKey>(length).fill(this.#keyAt(place));
+    this.#readKey(place, 0);
     for (let i = 1; i < length; i += 1) {
-      const further = this.#shaped.find(this.#digestOfFurther(digest, i));
+      const further = table.find(this.#digestOfFurther(digest, i));
+      // It was given up on its own.
       if (further === undefined) return undefined;
-      keys[i] = this.#keyAt(further);
+      this.#readKey(further, i);
     }
-    return keys;
+    return rehydrate(shape, this.#keys);
   }
 
-  #keyAt(place: TableSlot): LimitKey {
+  #readKey(place: TableSlot, index: number): void {
     const table = this.#shaped;
     if (table.word(place, fields.isUsed) === 0) table.setWord(place, fields.isUsed, 1);
-    const key = this.#scratch;
+    const key = this.#keys[index];
+    if (key === undefined) return;
     key.a = table.word(place, fields.key);
     key.b = table.word(place, fields.key + 1);
     key.c = table.word(place, fields.key + 2);
     key.d = table.word(place, fields.key + 3);
-    return shortKey(key);
   }
 
   #addShaped(digest: Readonly<Digest>, shape: QueryShape, { asks }: PreparedQuery): void {
@@ -266,7 +258,9 @@ export class RequestCache {
   }
 }
 
-const noKeys: readonly LimitKey[] = [];
+function noDigest(): Digest {
+  return { a: 0, b: 0, c: 0, d: 0 };
+}
 
 function isSame(one: Readonly<Digest>, other: Readonly<Digest>): boolean {
   return one.a === other.a && one.b === other.b && one.c === other.c && one.d === other.d;

@@ -26,14 +26,32 @@ export interface ReportRecord {
   readonly replicaId: string;
   /** Grows with each report of a replica. */
   readonly number: number;
+  /** The full report of the same replica that it differs from; undefined: it is a full one. */
+  readonly baseNumber: number | undefined;
   readonly bytes: Buffer;
 }
 
-/** One replica's report, as the leader finds it. */
-export interface FoundReport extends ReportRecord {
-  /** When it was made, on the clock of who reads it. */
-  readonly atMs: number;
+/** The newest report of a replica that a reader has, and the full one that it differs from. */
+export interface KnownReport {
+  readonly number: number;
+  /** 0: none is at hand. */
+  readonly baseNumber: number;
 }
+
+/** One replica's newest report, as the leader finds it. */
+export interface FoundReport {
+  readonly replicaId: string;
+  readonly number: number;
+  /** When it was written, on the clock of who reads it. */
+  readonly atMs: number;
+  /** Empty where there was no room, or where the reader has it. */
+  readonly bytes: Buffer;
+  /** The full report that it differs from, unless the reader has that, or nobody does. */
+  readonly base: { readonly number: number; readonly bytes: Buffer } | undefined;
+}
+
+/** Where each report says which one it differs from: little-endian, 0 in a full one. */
+export const baseNumberAtByte = 2;
 
 /** A snapshot as the store has it. */
 export interface FoundSnapshot {
@@ -77,10 +95,18 @@ export interface LoopStore {
   beat(beat: LeaseBeat, deadlineMs: number): Promise<LeaseAnswer>;
   /** Nobody leads from now on if this replica did. */
   resign(replicaId: string, deadlineMs: number): Promise<void>;
-  /** Puts a replica's report in the place of the one before. */
-  tell(report: ReportRecord): Promise<void>;
-  /** All reports that count; those for which there is no room in `gatherBytesMax` have no bytes. */
-  gather(): Promise<readonly FoundReport[]>;
+  /**
+   * Puts a replica's report in the place of the one before. A full one is kept beside those that
+   * differ from it. False, and nothing is written, where the full one is not there.
+   */
+  tell(report: ReportRecord): Promise<boolean>;
+  /**
+   * The newest reports of all replicas that count. Those that the reader has, and those for which
+   * there is no room in `gatherBytesMax`, have no bytes.
+   *
+   * @param known by replica, what the reader has
+   */
+  gather(known: ReadonlyMap<string, KnownReport>): Promise<readonly FoundReport[]>;
   /** This replica goes: its report counts no more. */
   withdraw(replicaId: string): Promise<void>;
   /** The newest snapshot there is. */

@@ -13,6 +13,7 @@ import {
   type FoundReport,
   type FoundSnapshot,
   gatherBytesMax,
+  type KnownReport,
   type LeaseAnswer,
   type LeaseBeat,
   type LoopStore,
@@ -63,14 +64,14 @@ class MemoryMembers implements MemberStore {
   }
 }
 
-/** How often pools that are over are looked for, in exchanges. */
-const sweepEveryCount = 64;
+/** Pools that are looked at for each claim, whether they are over. A look at all takes too long. */
+const looksPerClaim = 2;
 
 /** Divides pools among the replicas of one process. */
 export class MemoryQuotas implements QuotaStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #pools = new Map<string, LeaseRecords>();
-  #exchangeCount = 0;
+  #sweep = this.#pools.entries();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
     this.#clock = clock;
@@ -79,8 +80,7 @@ export class MemoryQuotas implements QuotaStore {
   async exchange(claims: QuotaClaims): Promise<readonly QuotaLeaseAnswer[]> {
     const { replicaId: replica, number: beat, asks } = claims;
     const nowMs = this.#clock.monotonicMs();
-    this.#exchangeCount += 1;
-    if (this.#exchangeCount % sweepEveryCount === 0) this.#forgetEnded(nowMs);
+    for (let i = 0; i < looksPerClaim * asks.length; i += 1) this.#forgetNext(nowMs);
     return asks.map(({ pool, claim, leaseMs }): QuotaLeaseAnswer => {
       const records: LeaseRecords = this.#pools.get(pool) ?? new Map();
       this.#pools.set(pool, records);
@@ -91,10 +91,15 @@ export class MemoryQuotas implements QuotaStore {
     });
   }
 
-  #forgetEnded(nowMs: number): void {
-    for (const [pool, records] of this.#pools) {
-      if ([...records.values()].every(({ untilMs }) => untilMs <= nowMs)) this.#pools.delete(pool);
+  #forgetNext(nowMs: number): void {
+    const next = this.#sweep.next();
+    if (next.done === true) {
+      this.#sweep = this.#pools.entries();
+      return;
     }
+    const [pool, records] = next.value;
+    for (const { untilMs } of records.values()) if (untilMs > nowMs) return;
+    this.#pools.delete(pool);
   }
 }
 
@@ -155,10 +160,16 @@ interface Lease {
   readonly untilMs: number;
 }
 
+interface KeptReport extends FoundReport {
+  readonly base: NonNullable<FoundReport["base"]>;
+}
+
+const nothingKnown: KnownReport = { number: 0, baseNumber: 0 };
+
 /** The loop of the replicas of one process. */
 class MemoryLoop implements LoopStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #reports = new Map<string, FoundReport>();
+  readonly #reports = new Map<string, KeptReport>();
   #lease: Lease | undefined;
   #lastTerm = 0;
   #snapshot: FoundSnapshot | undefined;
@@ -175,20 +186,31 @@ class MemoryLoop implements LoopStore {
     if (this.#lease?.replicaId === replicaId) this.#lease = undefined;
   }
 
-  async tell(report: ReportRecord): Promise<void> {
-    this.#reports.set(report.replicaId, { ...report, atMs: this.#clock.monotonicMs() });
+  async tell({ replicaId, number, baseNumber, bytes }: ReportRecord): Promise<boolean> {
+    const atMs = this.#clock.monotonicMs();
+    const last = this.#reports.get(replicaId);
+    const base = baseNumber === undefined ? { number, bytes } : last?.base;
+    if (base === undefined || base.number !== (baseNumber ?? number)) return false;
+    this.#reports.set(replicaId, { replicaId, number, atMs, bytes, base });
+    return true;
   }
 
-  async gather(): Promise<readonly FoundReport[]> {
+  async gather(known: ReadonlyMap<string, KnownReport>): Promise<readonly FoundReport[]> {
     const nowMs = this.#clock.monotonicMs();
     let room = gatherBytesMax;
     for (const [id, { atMs }] of this.#reports) {
       if (nowMs - atMs >= reportKeptMs) this.#reports.delete(id);
     }
-    return [...this.#reports.values()].map((report) => {
-      const isTooLarge = report.bytes.length > room;
-      if (!isTooLarge) room -= report.bytes.length;
-      return isTooLarge ? { ...report, bytes: Buffer.alloc(0) } : report;
+    return [...this.#reports.values()].map((report): FoundReport => {
+      const { number, baseNumber } = known.get(report.replicaId) ?? nothingKnown;
+      const { base } = report;
+      const isOwnBase = base.number === report.number || base.number === baseNumber;
+      const costBytes = report.bytes.length + (isOwnBase ? 0 : base.bytes.length);
+      if (report.number <= number || costBytes > room) {
+        return { ...report, bytes: Buffer.alloc(0), base: undefined };
+      }
+      room -= costBytes;
+      return isOwnBase ? { ...report, base: undefined } : report;
     });
   }
 

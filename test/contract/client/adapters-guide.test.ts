@@ -4,11 +4,13 @@ import { createServer } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Health } from "../../../src/gen/grpc/health/v1/health_pb.js";
+import { bundledProgram } from "../../support/bundled-program.js";
 import { markedBlocks } from "../../support/docs.js";
 import { listenOnLoopback } from "../../support/loopback-server.js";
 import { useStage } from "../../support/stage.js";
@@ -107,8 +109,8 @@ describe("the guide of adapters", () => {
   });
 
   it.each(examples)("shows what a program prints: $name", async ({ name, text }) => {
-    const words = ["--import", "tsx", `${name}.ts`];
-    const { stdout } = await run(process.execPath, words, { cwd: stage.folder, timeout: 30_000 });
+    const program = bundledProgram(pathToFileURL(join(stage.folder, `${name}.ts`)));
+    const { stdout } = await run(process.execPath, [program], { timeout: 30_000 });
     const printed = [...text.matchAll(/\/\/ prints (.+)$/gm)].map(([, line]) => line);
     expect(stdout.trimEnd().split("\n")).toEqual(printed);
   });

@@ -4,10 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type App, startApp } from "../../../src/app/app.js";
-import { createLogger } from "../../../src/app/base/logger.js";
+import { createLogger, silentLogger } from "../../../src/app/base/logger.js";
 import type { AppParts } from "../../../src/app/foundation/runtime.js";
+import type { Clock } from "../../../src/core/base/clock.js";
 import { configOf, quietEnv } from "../../support/configured-store.js";
 import { parseHere } from "../../support/parse-here.js";
+import { realClock } from "../../support/real-clock.js";
 import { RlsClient } from "../../support/rls-client.js";
 
 let folder: string;
@@ -79,6 +81,30 @@ describe("startApp()", () => {
     expect(await client(app).ask({ descriptors: [["user=a"]], timeoutMs: 300 })).toMatchObject({
       kind: "failed",
     });
+  });
+
+  it("waits for no timer when it is closed without a delay and nothing is open", async () => {
+    let isStopped = false;
+    const clock: Clock = {
+      ...realClock,
+      schedule: (delayMs, callback) =>
+        realClock.schedule(delayMs, () => {
+          if (!isStopped) callback();
+        }),
+    };
+    const ports = { HEADGATE_ADMIN_ADDR: "127.0.0.1:0", HEADGATE_CONTROL_ADDR: "127.0.0.1:0" };
+    const app = await start(ports, { parts: { parser: parseHere, clock } });
+    isStopped = true;
+    expect(await app.close(0)).toBe(true);
+  });
+
+  it("calls `beforeServing` once all is open, and before it serves", async () => {
+    const seen: string[] = [];
+    const logger = { ...silentLogger, info: (line: { event: string }) => seen.push(line.event) };
+    const beforeServing = (): number => seen.push("beforeServing");
+    await start({}, { parts: { parser: parseHere, logger, beforeServing } });
+    expect(seen.indexOf("beforeServing")).toBeGreaterThanOrEqual(0);
+    expect(seen.slice(seen.indexOf("beforeServing"))).toEqual(["beforeServing", "serving"]);
   });
 
   it("refuses an invalid policy with its problems and exit code 3", async () => {

@@ -1,9 +1,11 @@
 import { ServiceError } from "../../../core/base/errors.js";
 import {
+  baseNumberAtByte,
   type FoundReport,
   type FoundSnapshot,
   gatherBytesMax,
   gatheredMax,
+  type KnownReport,
   type LeaseAnswer,
   type LeaseBeat,
   type LoopStore,
@@ -22,6 +24,9 @@ const leaseKey = "lease";
 const termKey = "epoch";
 const rankKey = "rank";
 const snapshotKey = "sheet";
+
+/** The newest report of each replica, and the full ones that reports differ from. */
+const reportKeys = ["reports", "full-reports"];
 
 /** Who leads, and reports and snapshots, which are megabytes and never hold up heartbeats. */
 export class RedisLoop implements LoopStore {
@@ -49,22 +54,25 @@ export class RedisLoop implements LoopStore {
     await runFleetScript(this.#heartbeats, call);
   }
 
-  async tell({ replicaId, number, bytes }: ReportRecord): Promise<void> {
-    // The others' are in the same hash: it goes when all of them have been silent.
-    const args = [replicaId, String(number), String(reportKeptMs), bytes];
-    await this.#run({ script: tellScript, keys: ["reports"], args });
+  async tell({ replicaId, number, baseNumber = 0, bytes }: ReportRecord): Promise<boolean> {
+    // The others' are in the same hashes: these go when all of them have been silent.
+    const args = [replicaId, String(number), String(reportKeptMs), bytes, String(baseNumber)];
+    return (await this.#run({ script: tellScript, keys: reportKeys, args })) === 1;
   }
 
-  async gather(): Promise<readonly FoundReport[]> {
+  async gather(known: ReadonlyMap<string, KnownReport>): Promise<readonly FoundReport[]> {
     const sentMs = this.#bulk.clock.monotonicMs();
-    const args = [String(reportKeptMs), String(gatherBytesMax)];
-    const reply = await this.#run({ script: gatherScript, keys: ["reports"], args });
+    const lines = [...known].map(
+      ([id, { number, baseNumber }]) => `${id} ${number} ${baseNumber}\n`,
+    );
+    const args = [String(reportKeptMs), String(gatherBytesMax), lines.join("")];
+    const reply = await this.#run({ script: gatherScript, keys: reportKeys, args });
     if (reply === undefined) return [];
     return parseReports(replyBytes(reply), sentMs);
   }
 
   async withdraw(replicaId: string): Promise<void> {
-    await this.#run({ script: withdrawScript, keys: ["reports"], args: [replicaId] });
+    await this.#run({ script: withdrawScript, keys: reportKeys, args: [replicaId] });
   }
 
   async fetch(): Promise<FoundSnapshot | undefined> {
@@ -97,16 +105,20 @@ function parseAnswer(reply: ScriptReply): LeaseAnswer {
 
 const answerPattern = /^(\d{1,15}) (.*)$/;
 
-const reportLine = /^([0-9a-f]{1,64}) (\d{1,15}) (\d{1,15}) (\d{1,15})$/;
+/** The replica, the report's number, its age, its length, and the number and length of its base. */
+const reportLine = /^([0-9a-f]{1,64}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15})$/;
 
 function parseReports(reply: Buffer, sentMs: number): readonly FoundReport[] {
   const page = new PageReader(reply);
   const reports: FoundReport[] = [];
   while (!page.isAtEnd) {
-    const [replicaId = "", number, ageMs, length] = page.line(reportLine);
-    const bytes = page.bytes(Number(length));
+    const [replicaId = "", ...numbers] = page.line(reportLine);
+    const [number = 0, ageMs = 0, length = 0, baseNumber = 0, baseLength = 0] = numbers.map(Number);
+    const bytes = page.bytes(length);
+    const baseBytes = page.bytes(baseLength);
     if (reports.length >= gatheredMax) throw new ServiceError("STORE_PROTOCOL");
-    reports.push({ replicaId, number: Number(number), atMs: sentMs - Number(ageMs), bytes });
+    const base = baseLength === 0 ? undefined : { number: baseNumber, bytes: baseBytes };
+    reports.push({ replicaId, number, atMs: sentMs - ageMs, bytes, base });
   }
   return reports;
 }
@@ -177,28 +189,44 @@ return 1
 };
 
 /**
- * Puts a replica's report where the leader finds it. KEYS: the reports, a hash by replica. ARGV:
- * this replica, a number that grows with each of its reports, how long reports are kept in ms, the
- * report. One that arrives late may take the place of a later one: the leader knows by the number.
+ * Puts a replica's report where the leader finds it. KEYS: the newest reports, a hash by replica,
+ * and the full ones, a hash of their numbers and bytes. ARGV: this replica, a number that grows
+ * with each
+ * of its reports, how long reports are kept in ms, the report, the number of the full one that it
+ * differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
+ *
+ * Of a full report, its head alone is among the newest ones, so that it is there once. A report
+ * that arrives late may take the place of a later one: the leader knows by the number; and a full
+ * one that does so ends what differs from the later one, which its replica is told.
  */
 const tellScript: StoreScript = {
   name: "fleet-tell",
   text: `
 local time = redis.call('TIME')
 local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local now = string.format('%.0f', nowMs)
-redis.call('HSET', KEYS[1], ARGV[1], now .. ' ' .. ARGV[2] .. '\\n' .. ARGV[4])
+local head = string.format('%.0f', nowMs) .. ' ' .. ARGV[2] .. '\\n'
+if ARGV[5] == '0' then
+  redis.call('HSET', KEYS[2], ARGV[1], ARGV[2], ARGV[1] .. ' full', ARGV[4])
+  redis.call('HSET', KEYS[1], ARGV[1], head .. string.sub(ARGV[4], 1, ${baseNumberAtByte + 4}))
+else
+  if redis.call('HMGET', KEYS[2], ARGV[1])[1] ~= ARGV[5] then return 0 end
+  redis.call('HSET', KEYS[1], ARGV[1], head .. ARGV[4])
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return 1
 `,
 };
 
 /**
  * All reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports are kept
- * in ms, the most bytes that are answered. Answers for each: a line with the replica, the number of
- * the report, its age in ms and its length in bytes, and the report; of one for which there is no
- * room, no bytes. What is too old is removed, and a time in the future, which a clock that stepped
- * back leaves, becomes now.
+ * in ms, the most bytes that are answered, and lines of what the leader has: a replica, the number
+ * of its newest report, and of the full one that it can read others by. Answers for each: a line
+ * with the replica, the number of the report, its age in ms, its length in bytes, the number and
+ * the length of the full one that it differs from; then both. Of one for which there is no room, or
+ * which the leader has, there are no bytes; nor of a full one that it has, or that is lost. What is
+ * too old is removed, and a time in the future, which a clock that stepped back leaves, becomes
+ * now.
  */
 const gatherScript: StoreScript = {
   name: "fleet-gather",
@@ -206,6 +234,10 @@ const gatherScript: StoreScript = {
 local time = redis.call('TIME')
 local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local keptMs, room = tonumber(ARGV[1]), tonumber(ARGV[2])
+local known, bases = {}, {}
+for id, number, base in string.gmatch(ARGV[3], '(%x+) (%d+) (%d+)\\n') do
+  known[id], bases[id] = tonumber(number), tonumber(base)
+end
 local flat, parts = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #flat, 2 do
   local id, value = flat[i], flat[i + 1]
@@ -213,17 +245,32 @@ for i = 1, #flat, 2 do
   local ageMs = at and nowMs - tonumber(at)
   if not ageMs or ageMs >= keptMs then
     redis.call('HDEL', KEYS[1], id)
+    redis.call('HDEL', KEYS[2], id, id .. ' full')
   else
     if ageMs < 0 then
       local now = string.format('%.0f', nowMs)
       redis.call('HSET', KEYS[1], id, now .. string.sub(value, #at + 1))
       ageMs = 0
     end
-    local length = #value - last
-    if length > room then length = 0 end
-    room = room - length
-    parts[#parts + 1] = string.format('%s %s %.0f %.0f\\n', id, number, ageMs, length)
-    if length > 0 then parts[#parts + 1] = string.sub(value, last + 1) end
+    local bytes, full, base = '', '', 0
+    if tonumber(number) > (known[id] or 0) then
+      bytes = string.sub(value, last + 1)
+      local a, b, c, d = string.byte(bytes, ${baseNumberAtByte + 1}, ${baseNumberAtByte + 4})
+      base = d and a + 256 * b + 65536 * c + 16777216 * d or 0
+      local isFull = base == 0
+      if isFull then base = tonumber(number) end
+      if isFull or base ~= bases[id] then
+        local kept = redis.call('HMGET', KEYS[2], id, id .. ' full')
+        if tonumber(kept[1] or '') == base then full = kept[2] or '' end
+      end
+      if isFull and full ~= '' then bytes, full = full, '' end
+      if #bytes + #full > room then bytes, full = '', '' end
+      room = room - #bytes - #full
+    end
+    local line = '%s %s %.0f %.0f %.0f %.0f\\n'
+    parts[#parts + 1] = string.format(line, id, number, ageMs, #bytes, base, #full)
+    parts[#parts + 1] = bytes
+    parts[#parts + 1] = full
   end
 end
 return table.concat(parts)
@@ -280,8 +327,11 @@ return string.format('%.0f', ageMs) .. string.sub(value, last)
 `,
 };
 
-/** KEYS: the reports. ARGV: the replica that goes. */
+/** KEYS: as above. ARGV: the replica that goes. */
 const withdrawScript: StoreScript = {
   name: "fleet-withdraw",
-  text: "return redis.call('HDEL', KEYS[1], ARGV[1])",
+  text: `
+redis.call('HDEL', KEYS[2], ARGV[1], ARGV[1] .. ' full')
+return redis.call('HDEL', KEYS[1], ARGV[1])
+`,
 };

@@ -68,11 +68,12 @@ for k = 1, keyCount do
       local spanMs = by < 0 and -by or level * by
       if spanMs > ${drainTimeMsMax} then spanMs = ${drainTimeMsMax} end
       if nowMs + spanMs + 1 <= expiresMs then
-        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'KEEPTTL')
+        call('SETRANGE', keys[k], '0', pack('<ddd', level, nowUs, expiresMs))
       else
         expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
         expiresMs = expiresMs - expiresMs % 1
-        call('SET', keys[k], pack('<ddd', level, nowUs, expiresMs), 'PXAT', expiresMs)
+        local value = pack('<ddd', level, nowUs, expiresMs)
+        call('SET', keys[k], value, 'PXAT', string.format('%d', expiresMs))
       end
     end
   end

@@ -59,9 +59,10 @@ const exactDrainText = `
  * The level of a bucket now, as `read` has it, where no stored time is in the future. One that was
  * charged in this batch has it already.
  */
-const levelText = `
+function levelText(drain = ""): string {
+  return `
       local level, tUs = stored[j - 2], stored[j - 1]
-      if level > 0 and tUs < nowUs then
+      if level > 0 and tUs < nowUs then${drain}
         if fromUs then
           if tUs < fromUs then level = 0 end
         else
@@ -77,6 +78,11 @@ const levelText = `
         end
       end
 `;
+}
+
+/** Looks up how the bucket of a charge drains. */
+const drainText = `
+        local drain, period, fromUs = drainOf[i], periodOf[i], fromOf[i]`;
 
 /** Reads the windows of a charge, says which one holds now, and until when it is kept. */
 const windowsText = `
@@ -99,7 +105,7 @@ const plainText = `
     local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
     local by, fromUs = period / drain / 1000
     if flags % 64 >= 32 then${windowsText}    end
-    for j = 3 * first, 3 * (first + run - 1), 3 do${levelText}
+    for j = 3 * first, 3 * (first + run - 1), 3 do${levelText()}
       local free, granted = burstUnits - level, 0
       if free >= costUnits then
         granted = 1
@@ -119,7 +125,7 @@ const plainText = `
     end
 `;
 
-/** Reads the charges of a request, and says whether all are plain, and whether all drain. */
+/** Reads the charges of a request, and says whether it is short, and all of them are plain. */
 const chargesText = `
     if not keyOf then
       keyOf, flagsOf, drainOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
@@ -141,60 +147,81 @@ const chargesText = `
       if flags % 8 ~= 0 or flags >= 64 or cost == 0 then arePlain = false end
       if hits == 0 then isShort = false end
     end
-    local positions, place
+    arePlain = arePlain and isShort
+    local places, place, positions = keyOf, 0, nil
     if run > 1 and count > 1 then
       local length = count * (run - 1)
-      positions, place = { unpackStruct('<' .. string.rep('I2', length), batch, nextAt) }, 0
+      positions = { unpackStruct('<' .. string.rep('I2', length), batch, nextAt) }
       nextAt = positions[length + 1]
     end
 `;
 
-/** The keys of the next request of a run. */
+/** Finds the keys of the next request of a run: `places` from `place` on. */
 const nextKeysText = `
-      if r > 1 and positions then
-        for i = 1, count do keyOf[i] = positions[place + i] end
+      if r == 2 and positions then
+        places = positions
+      elseif r > 1 and positions then
         place = place + count
       elseif r > 1 then
         keyOf[1] = first + r - 1
       end
 `;
 
-/** Decides a plain request: it is granted as often as it fits everywhere. */
-const grantText = `
-      local granted = multiplicity
-      for i = 1, count do
-        local j, drain = 3 * keyOf[i], drainOf[i]
-        local period, fromUs = periodOf[i], fromOf[i]${levelText}
-        levels[i] = level
-        local free, costUnits = burstOf[i] - level, costOf[i]
-        if free < granted * costUnits then
-          granted = free / costUnits
+/**
+ * Decides plain requests of some charges each: one is granted as often as it fits everywhere. What
+ * a run of them has in common lies in locals, since reading it from tables takes as long as the
+ * decision.
+ */
+function grantText(count: number): string {
+  const each = (text: (i: number) => string): string =>
+    Array.from({ length: count }, (_, i) => text(i + 1)).join("");
+  return `${each(
+    (i) => `
+      local burst${i}, cost${i}, drain${i} = burstOf[${i}], costOf[${i}], drainOf[${i}]
+      local period${i}, from${i}, by${i} = periodOf[${i}], fromOf[${i}], keptByOf[${i}]`,
+  )}
+      for r = 1, run do${nextKeysText}
+        local granted, free = multiplicity, 0${each(
+          (i) => `
+        local k${i} = places[place + ${i}]
+        local j, level${i} = 3 * k${i}, 0
+        do${levelText(`
+          local drain, period, fromUs = drain${i}, period${i}, from${i}`)}
+          level${i} = level
+        end
+        free = burst${i} - level${i}
+        if free < granted * cost${i} then
+          granted = free / cost${i}
           granted = granted > 0 and granted - granted % 1 or 0
+        end`,
+        )}
+        out[outCount + 1] = granted
+        if granted > 0 then${each(
+          (i) => `
+          level${i} = level${i} + granted * cost${i}
+          stored[3 * k${i} - 2], stored[3 * k${i} - 1], keptBy[k${i}] = level${i}, nowUs, by${i}`,
+        )}
         end
-      end
-      out[outCount + 1] = granted
-      outCount = outCount + 2
-      for i = 1, count do
-        local k = keyOf[i]
-        local j = 3 * k
-        if granted > 0 then
-          stored[j - 2], stored[j - 1] = levels[i] + granted * costOf[i], nowUs
-          keptBy[k], levels[i] = keptByOf[i], stored[j - 2]
+        if granted == multiplicity then${each(
+          (i) => `
+          out[outCount + ${2 * i}], out[outCount + ${2 * i + 1}] = level${i}, nowUs`,
+        )}
+        else${each(
+          (i) => `
+          local shown = stored[3 * k${i} - 2]
+          if burst${i} - level${i} < cost${i} then shown = -1 - shown end
+          out[outCount + ${2 * i}], out[outCount + ${2 * i + 1}] = shown, stored[3 * k${i} - 1]`,
+        )}
         end
-        local level = stored[j - 2]
-        if granted < multiplicity and burstOf[i] - levels[i] < costOf[i] then level = -1 - level end
-        out[outCount], out[outCount + 1] = level, stored[j - 1]
-        outCount = outCount + 2
-      end
-      outCount = outCount - 1
-`;
+        outCount = outCount + ${2 * count + 1}
+      end`;
+}
 
 /** Decides one with charges that are not plain: peeks, refunds, what is stored in any case. */
 const mixedText = `
       local isDenied, quotaCount, quotaOverCount = false, 0, 0
       for i = 1, count do
-        local j, drain = 3 * keyOf[i], drainOf[i]
-        local period, fromUs = periodOf[i], fromOf[i]${levelText}
+        local j = 3 * places[place + i]${levelText(drainText)}
         local flags, burst, cost, isOver, after = flagsOf[i], burstOf[i], costOf[i], false, level
         if flags % 8 >= 4 then
           after = level > cost and level - cost or 0
@@ -221,7 +248,7 @@ const mixedText = `
       out[outCount + 1] = isDenied and 0 or 1
       outCount = outCount + 2
       for i = 1, count do
-        local k, flags = keyOf[i], flagsOf[i]
+        local k, flags = places[place + i], flagsOf[i]
         local j, isTaken = 3 * k, not isDenied or flags % 8 >= 4 or flags % 128 >= 64
         if isTaken and afters[i] ~= levels[i] then
           stored[j - 2], stored[j - 1], keptBy[k] = afters[i], nowUs, keptByOf[i]
@@ -233,22 +260,25 @@ const mixedText = `
       outCount = outCount - 1
 `;
 
-/** Decides requests that are not of one plain charge each: mostly of several. */
+/** Decides requests that are not of one plain charge each: mostly of two to four of them. */
 const otherText = `${chargesText}
-    for r = 1, run do${nextKeysText}
-      if isShort and arePlain then${grantText}      elseif isShort then${mixedText}      else
-        if not decideAny then
-          decideAny, decideSeveral = (function()
+    ${[2, 3, 4].map((n) => `if arePlain and count == ${n} then${grantText(n)} else`).join("")}
+      for r = 1, run do${nextKeysText}
+        if isShort and multiplicity == 1 then${mixedText}        else
+          if not decideAny then
+            decideAny, decideSeveral = (function()
 ${bucketsText}${severalText}
-            local decide
-            local function decideAny(count)
-              decide = decide or (function()${lawText}              end)()
-              return decide(count)
-            end
-            return decideAny, decideSeveral
-          end)()
+              local decide
+              local function decideAny(count)
+                decide = decide or (function()${lawText}                end)()
+                return decide(count)
+              end
+              return decideAny, decideSeveral
+            end)()
+          end
+          for i = 1, count do keyOf[i] = places[place + i] end
+          if multiplicity > 1 then decideSeveral(count, multiplicity) else decideAny(count) end
         end
-        if multiplicity > 1 then decideSeveral(count, multiplicity) else decideAny(count) end
       end
     end
 `;
@@ -269,8 +299,8 @@ ${bucketsText}${severalText}
  * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
  * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
- * key has still suffices: SET with KEEPTTL takes 0.5 us of Redis, with an expiry of its own 1.2.
- * Therefore a new one reaches further than is needed.
+ * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to it
+ * as text, which it would make of them itself in 0.2 us. A new expiry reaches further than needed.
  *
  * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
  * short way has none, and those of the long way are made when something needs them. Buckets and

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import type { Worker } from "node:worker_threads";
 import { describe, expect, it } from "vitest";
 import { parsePolicyInWorker } from "../../../../src/app/policy/policy-parsing.js";
 import {
@@ -158,6 +160,22 @@ spec:
       kind: "problems",
       problems: [{ file: "policy.yaml", line: 2, suggestion: "descriptors" }],
     });
+  });
+
+  it.each([
+    ["a policy", manyLimits(1), {}],
+    ["problems", "domain: shop\ndescriptorz: []", {}],
+    ["a policy that takes too long", manyLimits(40_000), { limitMs: 1 }],
+  ])("ends its thread after %s", async (_what, text, limits) => {
+    let worker: Worker | undefined;
+    process.once("worker", (started) => {
+      worker = started;
+    });
+    const input = source(text);
+    await parsePolicyInWorker({ input, version: "v1", clock: realClock, ...limits });
+    if (worker === undefined) throw new Error("no thread was started");
+    // A thread that has ended has no number.
+    if (worker.threadId !== -1) await once(worker, "exit");
   });
 
   it("fails with words when the time is over", async () => {

@@ -7,6 +7,7 @@ import {
   QuotaHolders,
 } from "../../../../src/core/quota/quota-holders.js";
 import { confirmMs, QuotaLedger } from "../../../../src/core/quota/quota-ledger.js";
+import { createParty } from "../../../../src/core/quota/quota-party.js";
 import { FakeRandom } from "../../../support/fake-random.js";
 import { seedsFrom } from "../../../support/seeds.js";
 
@@ -109,8 +110,7 @@ function ledgerOf(): { readonly ledger: QuotaLedger; readonly holder: QuotaHolde
 }
 
 function added(holders: QuotaHolders): QuotaHolder {
-  const counts = { holderCount: 0, weight: 0, crowd: 0, elsewhere: 0, openHits: 0, openMs: 0 };
-  const holder = holders.add({ identity: "fleet", members: [], ...counts });
+  const holder = holders.add(createParty("fleet", 0));
   if (holder === undefined) throw new Error("no room");
   holders.reset(holder, 1, 0);
   return holder;

@@ -10,10 +10,24 @@ spec:
   budgets:
     - {name: own, services: [llm], per: [{header: x-team}], amount: 1_000 outputTokens, period: day}
     - {name: other, services: [llm], amount: 1_000 outputTokens, period: day}
+    - name: soft
+      services: [soft]
+      amount: 1_000 outputTokens
+      period: day
+      warnAt: 0.5
+      over: {annotate: {headers: {x-soft: "over"}}}
+    - name: cheap
+      services: [soft]
+      amount: 1_000 outputTokens
+      period: day
+      over: {fallback: {header: {x-tier: cheap}}}
     - {name: none, services: [shut], amount: 0 outputTokens, period: day}
   services:
     - name: llm
       hosts: [llm.example]
+      usage: {model: {fixed: m}, from: body, estimate: {initial: 100}}
+    - name: soft
+      hosts: [soft.example]
       usage: {model: {fixed: m}, from: body, estimate: {initial: 100}}
     - {name: shut, hosts: [shut.example], usage: {model: {fixed: m}, from: body}}
 `;
@@ -83,6 +97,28 @@ describe("BudgetExplainer", () => {
     }
     const [own] = (await explain("llm"))?.budgets ?? [];
     expect(own?.estimate).toEqual({ amount: 216, source: "learned" });
+    rig.close();
+  });
+
+  it("shows what soft budgets change about a call, unless the caller may not see it", async () => {
+    const { rig, explain } = open();
+    expect((await explain("soft"))?.marks).toBeUndefined();
+    await rig.spend("soft", [], { estimate: 1, cost: 1_000 });
+    await rig.spend("cheap", [], { estimate: 1, cost: 1_000 });
+    const explained = await explain("soft");
+    expect(explained?.isDenied).toBe(false);
+    expect(explained?.budgets).toMatchObject([
+      { isOver: true, effect: "annotate", isWarned: true },
+      { isOver: true, effect: "fallback", isWarned: false },
+    ]);
+    expect(explained?.marks).toEqual({
+      setHeaders: [
+        { name: "x-soft", value: "over" },
+        { name: "x-headgate-budget-warning", value: "soft" },
+      ],
+      fallback: { kind: "header", header: { name: "x-tier", value: "cheap" } },
+    });
+    expect((await explain("soft", ["soft"]))?.marks?.setHeaders).toEqual([]);
     rig.close();
   });
 

@@ -2,9 +2,10 @@ import { describe, expect, it } from "vitest";
 import { sha256 } from "../../../../src/app/base/sha256.js";
 import { type DescriptorEntry, limitKey } from "../../../../src/core/limits/key.js";
 import type { RegionShare } from "../../../../src/core/limits/lending.js";
+import type { Rule } from "../../../../src/core/limits/limit.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
-import { findReach } from "../../../../src/decide/quota/quota-reach.js";
+import { findReach, type QuotaPlan } from "../../../../src/decide/quota/quota-reach.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import { WindowSource } from "../../../../src/decide/rate-limit/window-source.js";
 import { quotaPolicy } from "../../../support/quota-rig.js";
@@ -22,6 +23,10 @@ rateLimits:
       - {key: tried, rate_limit: {unit: second, requests_per_unit: 5}, shadow_mode: true}
       - {key: shut, rate_limit: {unit: second, requests_per_unit: 0}}
       - {key: free, rate_limit: {unlimited: true}}
+      - key: shared
+        value: p*
+        share_threshold: true
+        rate_limit: {unit: second, requests_per_unit: 9}
       - {key: all, rate_limit: {unit: second, requests_per_unit: 10, burst: 21, spread: global}}
 `);
 
@@ -30,11 +35,18 @@ interface ReachCase {
   readonly isOverflow?: boolean;
   readonly isShadow?: boolean;
   readonly region?: RegionShare;
+  readonly plans?: Map<Rule, QuotaPlan>;
 }
 
 function reachOf(
   [key, value]: readonly [string, string],
-  { overrides = noOverrides, isOverflow = false, isShadow = false, region }: ReachCase = {},
+  {
+    overrides = noOverrides,
+    isOverflow = false,
+    isShadow = false,
+    region,
+    plans = new Map(),
+  }: ReachCase = {},
 ) {
   const entries: readonly DescriptorEntry[] = [{ key, value }];
   return findReach(
@@ -48,6 +60,7 @@ function reachOf(
       nowMs: 0,
       epochUs: 0,
       windowSource: new WindowSource(),
+      plans,
       region,
     },
   );
@@ -69,16 +82,17 @@ function overrideOf(effect: Override["effect"]): OverrideTable {
 
 describe("findReach()", () => {
   it("finds the limits that a call would, under their keys, to be settled", () => {
-    const { mode, limits, charged, onStoreFailure } = reachOf(["tenant", "a"]);
+    const reach = reachOf(["tenant", "a"]);
+    const { mode, limits, onStoreFailure } = reach;
     expect([mode, onStoreFailure]).toEqual(["limited", "allow"]);
     expect(limits).toEqual([
       { hits: 10, periodUs: 1_000_000, burst: 20 },
       { hits: 1_000, periodUs: 86_400_000_000, burst: 1_000 },
     ]);
     const entries = [{ key: "tenant", value: "a" }];
-    expect(charged.map(({ charge: { key, role } }) => [key, role])).toEqual([
-      [limitKey("edge", entries, { name: "pace", periodUs: 1_000_000 }), "settle"],
-      [limitKey("edge", entries, { name: "daily", periodUs: 86_400_000_000 }), "settle"],
+    expect(reach.charges(3).map(({ key, role, cost }) => [key, role, cost])).toEqual([
+      [limitKey("edge", entries, { name: "pace", periodUs: 1_000_000 }), "settle", 3],
+      [limitKey("edge", entries, { name: "daily", periodUs: 86_400_000_000 }), "settle", 3],
     ]);
   });
 
@@ -89,7 +103,7 @@ describe("findReach()", () => {
     ["nobody", "unlimited", 0],
   ] as const)("makes of a rule %s what is %s", (key, mode, chargedCount) => {
     const reach = reachOf([key, "x"]);
-    expect([reach.mode, reach.charged.length]).toEqual([mode, chargedCount]);
+    expect([reach.mode, reach.chargeCount]).toEqual([mode, chargedCount]);
   });
 
   it("counts everything where nobody is refused", () => {
@@ -109,11 +123,36 @@ describe("findReach()", () => {
   /** The whole rate was assigned in each region. */
   it("has this region's part of a global limit, where there are regions", () => {
     expect(reachOf(["all", "a"]).limits).toEqual([{ hits: 10, periodUs: 1_000_000, burst: 21 }]);
-    const { limits, charged } = reachOf(["all", "a"], { region: { index: 0, count: 2 } });
-    expect(limits).toEqual([{ hits: 10, periodUs: 2_000_000, burst: 11 }]);
-    expect(charged.map(({ charge: { periodUs, burst } }) => [periodUs, burst])).toEqual([
-      [2_000_000, 11],
-    ]);
+    const reach = reachOf(["all", "a"], { region: { index: 0, count: 2 } });
+    expect(reach.limits).toEqual([{ hits: 10, periodUs: 2_000_000, burst: 11 }]);
+    expect(reach.charges(1)).toMatchObject([{ periodUs: 2_000_000, burst: 11 }]);
+  });
+
+  it.each(["tenant", "tried", "shut", "free", "shared"])(
+    "finds the same for the next bucket of a rule %s as for the first one",
+    (key) => {
+      const plans = new Map<Rule, QuotaPlan>();
+      for (const value of ["a", "b", "p1", "p2", "\u{d800}", "x".repeat(300)]) {
+        const [next, first] = [reachOf([key, value], { plans }), reachOf([key, value])];
+        expect(next.identity).toBe(first.identity);
+        expect(next.charges(1)).toEqual(first.charges(1));
+        expect([next.mode, next.limits]).toEqual([first.mode, first.limits]);
+      }
+      // All of them have one plan, but for those that match another rule.
+      expect(plans.size).toBe(1);
+    },
+  );
+
+  it("keeps no override as the plan of a rule, and goes by one that came later", () => {
+    const plans = new Map<Rule, QuotaPlan>();
+    const overrides = overrideOf({ kind: "amount", hits: 3, burst: 4 });
+    expect(reachOf(["tenant", "a"], { plans, overrides }).limits[0]?.hits).toBe(3);
+    expect(reachOf(["tenant", "a"], { plans }).limits[0]?.hits).toBe(10);
+    expect(reachOf(["tenant", "a"], { plans, overrides }).limits[0]?.hits).toBe(3);
+    const overflow = { plans, isOverflow: true };
+    expect(reachOf(["tenant", "b"], overflow).identity).toBe(
+      reachOf(["tenant", "c"], overflow).identity,
+    );
   });
 
   it("has one pool for all that overflows, and others for others", () => {

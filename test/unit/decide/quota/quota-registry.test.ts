@@ -2,6 +2,11 @@ import { describe, expect, it } from "vitest";
 import { unknownPeer } from "../../../../src/core/base/peer.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
+import {
+  bucketBytes,
+  bytesPerIdByte,
+  poolBytes,
+} from "../../../../src/decide/quota/quota-sessions.js";
 import { settlePromises } from "../../../support/fake-clock.js";
 import { QuotaRig, quotaPolicy, tenantQuota } from "../../../support/quota-rig.js";
 
@@ -66,8 +71,8 @@ describe("QuotaRegistry", () => {
     bucketsOf("a", 10);
     await rig.pass(2 * reportSeconds);
     const shortCount = registry.holderCount;
-    expect(shortCount).toBeGreaterThan(20);
-    expect(shortCount).toBeLessThan(100_000 / 3_000);
+    const bytesOf = (length: number) => bucketBytes + poolBytes + bytesPerIdByte * length;
+    expect(shortCount).toBe(Math.floor(100_000 / bytesOf(10)));
     expect(registry.counts.overflows.get("identity")).toBeGreaterThan(0);
     // Other limits: who has a share keeps its room, and takes none twice.
     rig.policy = tenantQuota(50, { limit: "unit: minute" });
@@ -79,8 +84,26 @@ describe("QuotaRegistry", () => {
     expect(registry.holderCount).toBe(0);
     bucketsOf("b", 1_000);
     await rig.pass(2 * reportSeconds);
-    expect(registry.holderCount).toBeGreaterThan(5);
-    expect(registry.holderCount).toBeLessThan(100_000 / 8_000);
+    expect(registry.holderCount).toBe(Math.floor(100_000 / bytesOf(1_000)));
+  });
+
+  it("counts the memory of a pool once, also after its first bucket has left", async () => {
+    const rig = new QuotaRig(tenantQuota(1_000));
+    const own = bucketBytes + bytesPerIdByte;
+    // For a pool of three buckets, but not for a second pool beside two.
+    const registry = rig.join({ bucketsBytesMax: poolBytes + 3 * own });
+    const [first] = ["a", "b", "c"].map((node) => rig.connect(registry, node, { t: 5 }));
+    await rig.pass(2 * reportSeconds);
+    expect(registry.holderCount).toBe(3);
+    first?.lose();
+    await rig.pass(2 * ttlSeconds);
+    expect(registry.holderCount).toBe(2);
+    rig.connect(registry, "d", { u: 5 });
+    await rig.pass(reportSeconds);
+    expect(registry.holderCount).toBe(2);
+    rig.connect(registry, "e", { t: 5 });
+    await rig.pass(reportSeconds);
+    expect(registry.holderCount).toBe(3);
   });
 
   it("tells another policy, an override and its end at once, without a report", async () => {

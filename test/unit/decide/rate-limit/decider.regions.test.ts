@@ -7,6 +7,7 @@ import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js"
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
 import { QueryShapes } from "../../../../src/decide/rate-limit/query-shapes.js";
 import { MemoryLimitStore } from "../../../../src/store/memory.js";
+import { digestOf } from "../../../support/charges.js";
 import { createTestDecider, decideQuery } from "../../../support/decider.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import { FaultyStore } from "../../../support/faulty-store.js";
@@ -133,7 +134,10 @@ describe("Decider, in one of several regions", () => {
     expect(shape).toBeDefined();
     if (shape === undefined) return;
     const [charge] = prepared.charges;
-    const rehydrated = decider.rehydrate?.(shape, charge === undefined ? [] : [charge.key]);
+    const rehydrated = decider.rehydrate?.(
+      shape,
+      charge === undefined ? [] : [digestOf(charge.key)],
+    );
     const queries = rehydrated === undefined ? [] : [rehydrated];
     for (const query of queries) {
       expect(query.isGlobal).toBe(true);

@@ -10,13 +10,18 @@ import { prepareQuery } from "../../../../src/decide/rate-limit/prepared-query.j
 import type { DescriptorQuery } from "../../../../src/decide/rate-limit/query.js";
 import {
   QueryShapes,
+  RepeatedChecks,
   shapedAsksMax,
   shapedQuery,
 } from "../../../../src/decide/rate-limit/query-shapes.js";
 import { WindowSource } from "../../../../src/decide/rate-limit/window-source.js";
+import { MemoryLimitStore } from "../../../../src/store/memory.js";
+import { digestOf } from "../../../support/charges.js";
+import { FakeClock } from "../../../support/fake-clock.js";
 import { testLimit, testPolicy } from "../../../support/policies.js";
 import { noSwitches } from "../../../support/switches.js";
 
+const store = new MemoryLimitStore({ clock: new FakeClock() });
 const perUser = testLimit(10);
 const perDay = testLimit(100, { name: "daily", unit: "day", periodUs: 86_400_000_000 });
 const many = Array.from({ length: shapedAsksMax + 1 }, (_, i) => testLimit(5, { name: `l${i}` }));
@@ -44,7 +49,7 @@ function preparer(newKeysPerSecondMax = 1_000, domain = "shop", overrides = noOv
     records: new KeyRecords(),
     isKept: false,
     newKeys: new NewKeyGuard({ newKeysPerSecondMax }),
-    nameOf: (key: LimitKey) => key,
+    nameOf: (key: LimitKey) => store.shorten(key),
     digest: sha256,
     nowMs: 1_000,
     windowSource: new WindowSource(),
@@ -91,7 +96,7 @@ describe("QueryShapes", () => {
       0, 0, 1, 2,
     ]);
     const keys = bob?.asks.map(({ charge }) => charge.key) ?? [];
-    expect(shape && shapedQuery(shape, keys).charges).toEqual(bob?.charges);
+    expect(shape && shapedQuery(shape, keys.map(digestOf)).charges).toEqual(bob?.charges);
   });
 
   it("tells queries apart that meet other limits, or meet them otherwise", () => {
@@ -157,7 +162,38 @@ describe("shapedQuery()", () => {
       const used = query[0] === "user=root" ? rootShape : shape;
       const wanted = prepare(...query);
       const keys = wanted.charges.map(({ key }) => key);
-      expect(used && shapedQuery(used, keys)).toEqual(wanted);
+      expect(used && shapedQuery(used, keys.map(digestOf))).toEqual(wanted);
+    }
+  });
+});
+
+describe("RepeatedChecks", () => {
+  const prepare = preparer();
+  const prepared = prepare("team=a");
+  const shape = new QueryShapes().shapeOf(prepared);
+  const keyOf = (team: string) => digestOf(prepare(`team=${team}`).charges[0]?.key as LimitKey);
+
+  it("gives queries that repeat a key the same check, and others their own", () => {
+    const repeated = new RepeatedChecks();
+    const checkOf = (team: string) => shape && shapedQuery(shape, [keyOf(team)], repeated).asks[0];
+    const [first, second, third] = [checkOf("a"), checkOf("a"), checkOf("a")];
+    expect(second).not.toBe(first);
+    expect(third).toBe(second);
+    expect(third).toEqual(first);
+    expect(checkOf("b")).not.toEqual(third);
+  });
+
+  it("makes a check again when the window of its limit has ended", () => {
+    const repeated = new RepeatedChecks();
+    const [sample] = prepared.asks;
+    if (sample === undefined) throw new Error("one check");
+    const key = keyOf("a");
+    for (const startUs of [0, 10]) {
+      const windows = { startUs, endUs: startUs + 10, nextEndUs: startUs + 20 };
+      sample.charge = { ...sample.charge, windows };
+      for (let i = 0; i < 3; i += 1) {
+        expect(repeated.checkFor(sample, key).charge.windows).toBe(windows);
+      }
     }
   });
 });

@@ -7,6 +7,10 @@ import type {
 } from "../../../../src/core/budgets/account.js";
 import { accountKey } from "../../../../src/core/budgets/account-key.js";
 import type { ReservationId, ReserveAnswer } from "../../../../src/core/budgets/budget-ledger.js";
+import {
+  earlyMsMax,
+  earlySettlementsMax,
+} from "../../../../src/fleet/budgets/early-settlements.js";
 import { LedgerKeyCounts } from "../../../../src/fleet/budgets/ledger-key-counts.js";
 import { queuedSettlementsMax } from "../../../../src/fleet/budgets/repeated-operations.js";
 import {
@@ -245,6 +249,52 @@ describe("StoreBudgetLedger", () => {
     expect(rig.ledger.counts.droppedCount).toBe(3);
     expect(rig.events.filter(({ kind }) => kind === "settlementsDropped")).toHaveLength(1);
     expect(first).toEqual([]);
+  });
+
+  it("repeats the settlement of another's call until that one has reserved it", async () => {
+    rig.weather.isOut = true;
+    const id = idOf(await rig.reserve(entry()));
+    const observer = rig.open(2);
+    const results: SettleResult[] = [];
+    rig.weather.isOut = false;
+    observer.settle({ id, costs: [7] }, (result) => results.push(result));
+    await rig.pass(20);
+    expect(await rig.state(entry())).toEqual({ spent: 0, reserved: 0 });
+    expect(observer.queuedCount).toBe(1);
+    // Its own replica reserves it, and is lost before it settles.
+    await rig.pass(2_000);
+    expect(results).toEqual(["settled"]);
+    expect(await rig.state(entry())).toEqual({ spent: 7, reserved: 0 });
+    expect(observer.queuedCount).toBe(0);
+    expect(observer.counts).toMatchObject({ settledCount: 1, unknownCount: 0 });
+  });
+
+  it("gives up settlements of calls that nobody reserves, and bounds what waits", async () => {
+    const results: SettleResult[] = [];
+    for (let i = 0; i < earlySettlementsMax + 3; i += 1) {
+      const id = `other.${i}` as ReservationId;
+      rig.ledger.settle({ id, costs: [1] }, (result) => results.push(result));
+    }
+    await rig.pass(900);
+    expect(results).toEqual(["unknown", "unknown", "unknown"]);
+    expect(rig.ledger.queuedCount).toBe(earlySettlementsMax);
+    await rig.pass(earlyMsMax + 2_000);
+    expect(results).toHaveLength(earlySettlementsMax + 3);
+    expect(rig.ledger.queuedCount).toBe(0);
+    expect(rig.ledger.counts.unknownCount).toBe(earlySettlementsMax + 3);
+  });
+
+  it("does not wait for reservations of others when it closes", async () => {
+    const results: SettleResult[] = [];
+    rig.ledger.settle({ id: "other.1" as ReservationId, costs: [1] }, (result) => {
+      results.push(result);
+    });
+    await rig.pass(100);
+    const closed = rig.ledger.close();
+    await rig.pass(100);
+    await closed;
+    expect(results).toEqual(["unknown"]);
+    expect(rig.clock.timerCount).toBe(0);
   });
 
   it("refuses a settlement out of range, which would take others along", () => {

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { turnBytes } from "../../../../src/fleet/loop/byte-fields.js";
 import { defaultLeaderLeaseMs } from "../../../../src/fleet/loop/leader.js";
-import { encodeReport, reportBytesMax } from "../../../../src/fleet/loop/report-codec.js";
+import { recordRowsMax } from "../../../../src/fleet/loop/report-format.js";
 import {
   type LoopEvent,
   quietReportMs,
@@ -17,6 +16,7 @@ import type {
 import { allTurns } from "../../../support/all-turns.js";
 import { FakeClock, settlePromises } from "../../../support/fake-clock.js";
 import {
+  fullRecord,
   TestMaker,
   testFleetSnapshot,
   testReport,
@@ -184,26 +184,24 @@ describe("SharedLoop", () => {
   it("counts a report or snapshot that is none, and goes on with the others", async () => {
     const { clock, events, makers, loop, says } = createLoop();
     says("fleet-lease", lead);
-    const { bytes } = allTurns(
-      encodeReport({ nodes: [testReport()], services: [] }, { now: () => 0 }),
-    );
+    const { bytes } = fullRecord({ nodes: [testReport({ atMs: 0 })] });
     says("fleet-gather", () =>
       Buffer.concat([
-        Buffer.from("b2 1 10 3\nxyz"),
-        Buffer.from(`c3 1 10 ${bytes.length}\n`),
+        Buffer.from("b2 1 10 3 0 0\nxyz"),
+        Buffer.from(`c3 1 10 ${bytes.length} 1 0\n`),
         bytes,
-        Buffer.from("d4 1 10 0\n"),
+        Buffer.from("d4 1 10 0 0 0\n"),
       ]),
     );
     await clock.advanceAsync(3_000, 250);
     expect(makers[0]?.reports).toHaveLength(1);
     expect(loop.counts).toMatchObject({ unreadable: 1, leftOut: 1, failed: 0 });
-    says("fleet-gather", () => Buffer.from("b2 2 10 3\nxyz"));
+    says("fleet-gather", () => Buffer.from("b2 2 10 3 0 0\nxyz"));
     await clock.advanceAsync(1_000, 250);
     expect(loop.counts.unreadable).toBe(2);
     const reported = events.filter(({ kind }) => kind === "fleetUnreadable");
     expect(reported).toEqual([{ kind: "fleetUnreadable", what: "report" }]);
-    for (const reply of ["b2 1 10 9\nxyz", "no report", "B2 1 10 0\n", "b2 1 10 0"]) {
+    for (const reply of ["b2 1 10 9 0 0\nxyz", "no report", "B2 1 10 0 0 0\n", "b2 1 10 0 0 0"]) {
       says("fleet-gather", () => Buffer.from(reply));
       await clock.advanceAsync(1_000, 250);
     }
@@ -234,11 +232,11 @@ describe("SharedLoop", () => {
     }
     expect(loop.current()?.services.get("orders")?.shares.size).toBe(20_000);
     says("fleet-lease", () => Buffer.from("10 9 b2 1"));
-    const nodes = Array.from({ length: 200 }, () => testReport());
-    const report = allTurns(encodeReport({ nodes, services: [] }, { now: () => 0 })).bytes;
+    const nodes = Array.from({ length: 200 }, (_, i) => testReport({ nodeId: `n${i}`, atMs: 0 }));
+    const report = fullRecord({ nodes }).bytes;
     // Each is shorter than a turn.
     const small = Array.from({ length: 20 }, (_, i) =>
-      Buffer.concat([Buffer.from(`c${i} 1 10 ${report.length}\n`), report]),
+      Buffer.concat([Buffer.from(`c${i} 1 10 ${report.length} 1 0\n`), report]),
     );
     says("fleet-gather", () => Buffer.concat(small));
     await clock.advanceAsync(1_000, 1_000);
@@ -256,14 +254,15 @@ describe("SharedLoop", () => {
 
   it("leaves out what is beyond the bounds of reports and snapshots, and counts it", async () => {
     const { clock, makers, loop, says } = createLoop();
-    const rowCount = 80_000;
-    loop.report(Array.from({ length: rowCount }, (_, i) => testReport({ nodeId: `n${i % 10}` })));
-    for (let turn = 0; turn < reportBytesMax / turnBytes + 10; turn += 1) {
+    const rowCount = recordRowsMax + 1_000;
+    const rowOf = (i: number) => ({ nodeId: `n${i >> 6}`, service: `s${i & 63}` });
+    loop.report(Array.from({ length: rowCount }, (_, i) => testReport(rowOf(i))));
+    for (let turn = 0; turn < rowCount / 200; turn += 1) {
       clock.runTurns();
       await settlePromises();
     }
     const leftOut = loop.counts.leftOut;
-    expect(leftOut).toBeGreaterThan(rowCount - reportBytesMax / 60);
+    expect(leftOut).toBeGreaterThanOrEqual(1_000);
     says("fleet-lease", lead);
     const shares = new Map(
       Array.from({ length: snapshotBytesMax / 12 }, (_, i) => [`n${i}`, { default: 1, high: 0 }]),

@@ -60,6 +60,30 @@ describe("createQuotaService()", () => {
     );
   });
 
+  /** A message of 1,000 new buckets took 40 ms, for which nothing else was served. */
+  it("looks at many buckets in turns of the event loop, and reads nothing else meanwhile", () => {
+    const { rig, quotaRegistry, stream, report } = open();
+    report(900);
+    expect(quotaRegistry.holderCount).toBeLessThan(100);
+    expect(stream.nextCount).toBe(0);
+    rig.clock.runTurns();
+    expect(quotaRegistry.holderCount).toBe(900);
+    expect(stream.nextCount).toBe(1);
+    // A message that fits into a turn needs no other one.
+    report(20);
+    expect(stream.nextCount).toBe(2);
+  });
+
+  it("forgets the rest of a message when its stream ends", () => {
+    const { rig, quotaRegistry, stream, report } = open();
+    report(900);
+    const { holderCount } = quotaRegistry;
+    stream.cancel();
+    rig.clock.runTurns();
+    expect(quotaRegistry.holderCount).toBeLessThanOrEqual(holderCount);
+    expect(stream.nextCount).toBe(0);
+  });
+
   it("reads nothing more of an Envoy that does not read, until it does", async () => {
     const { rig, stream, report } = open();
     stream.isReading = false;

@@ -9,8 +9,8 @@ describe("RedisLoop", () => {
     const connection = new FakeConnection();
     const store = redisLoop(connection);
     const gather = (count: number) => {
-      connection.answer = { kind: "reply", reply: Buffer.from("a 1 0 1\nx".repeat(count)) };
-      return store.gather();
+      connection.answer = { kind: "reply", reply: Buffer.from("a 1 0 1 0 0\nx".repeat(count)) };
+      return store.gather(new Map());
     };
     await expect(gather(gatheredMax)).resolves.toHaveLength(gatheredMax);
     await expect(gather(gatheredMax + 1)).rejects.toMatchObject({ code: "STORE_PROTOCOL" });
@@ -26,21 +26,34 @@ describe("RedisLoop", () => {
   };
 
   it("reads when reports were made, and their bytes, whatever these are", async () => {
-    const reports = await answering("a 7 30 3\n\nxyb 8 5 0\n").gather();
-    const told = reports.map(({ bytes, ...facts }) => ({ ...facts, text: bytes.toString() }));
+    const reports = await answering("a 7 30 3 0 0\n\nxyb 8 5 0 0 0\nc 9 5 1 8 2\nxyz").gather(
+      new Map(),
+    );
+    const told = reports.map(({ bytes, base, ...facts }) => ({
+      ...facts,
+      text: bytes.toString(),
+      base: base && { number: base.number, text: base.bytes.toString() },
+    }));
     expect(told).toEqual([
-      { replicaId: "a", number: 7, atMs: nowMs - 30, text: "\nxy" },
-      { replicaId: "b", number: 8, atMs: nowMs - 5, text: "" },
+      { replicaId: "a", number: 7, atMs: nowMs - 30, text: "\nxy", base: undefined },
+      { replicaId: "b", number: 8, atMs: nowMs - 5, text: "", base: undefined },
+      { replicaId: "c", number: 9, atMs: nowMs - 5, text: "x", base: { number: 8, text: "yz" } },
     ]);
-    expect(await answering(undefined).gather()).toEqual([]);
+    expect(await answering(undefined).gather(new Map())).toEqual([]);
   });
 
-  it.each(["a 7 30 3", "a 7 30 3\nxy", "g 7 30 1\nx", "a 7 30\nx", 3])(
-    "takes %j for no reports",
-    async (reply) => {
-      await expect(answering(reply).gather()).rejects.toMatchObject({ code: "STORE_PROTOCOL" });
-    },
-  );
+  it.each([
+    "a 7 30 3 0 0",
+    "a 7 30 3 0 0\nxy",
+    "g 7 30 1 0 0\nx",
+    "a 7 30 1\nx",
+    "a 7 30 1 1 1\nx",
+    3,
+  ])("takes %j for no reports", async (reply) => {
+    await expect(answering(reply).gather(new Map())).rejects.toMatchObject({
+      code: "STORE_PROTOCOL",
+    });
+  });
 
   it("reads a snapshot behind its line, or that there is none", async () => {
     const found = await answering("30 2 ab 5\nbytes\n").fetch();

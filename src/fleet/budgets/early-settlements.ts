@@ -1,0 +1,50 @@
+import type { Cancel, Clock } from "../../core/base/clock.js";
+import type { Settling } from "./repeated-operations.js";
+
+/** How long a settlement waits for its reservation, from when it was first sent. */
+export const earlyMsMax = 10_000;
+
+/** Between two tries, in milliseconds. */
+const earlyRetryMs = 1_000;
+
+/** Settlements that wait. Further ones are given up at once. */
+export const earlySettlementsMax = 10_000;
+
+/**
+ * Settlements of other replicas' calls that the store does not know yet. A replica that admits a
+ * call while the store is away reserves it later, and whoever sees its response may be quicker.
+ */
+export class EarlySettlements {
+  readonly #clock: Clock;
+  readonly #settle: (settling: Settling) => void;
+  #waiting: Settling[] = [];
+  #cancel: Cancel | undefined;
+
+  /** @param settle sends a settlement again */
+  constructor(clock: Clock, settle: (settling: Settling) => void) {
+    this.#clock = clock;
+    this.#settle = settle;
+  }
+
+  /** 0 to `earlySettlementsMax`. */
+  get count(): number {
+    return this.#waiting.length;
+  }
+
+  /** Whether it is sent again; false: it has waited for too long, or too many wait. */
+  add(settling: Settling): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    const { sentMs = nowMs } = settling;
+    if (nowMs - sentMs >= earlyMsMax || this.count >= earlySettlementsMax) return false;
+    this.#waiting.push(settling);
+    this.#cancel ??= this.#clock.schedule(earlyRetryMs, () => this.sendAll());
+    return true;
+  }
+
+  /** Sends all of them again, now. */
+  sendAll(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    for (const settling of this.#waiting.splice(0)) this.#settle(settling);
+  }
+}
