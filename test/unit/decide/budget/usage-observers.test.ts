@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { earlyMsMax } from "../../../../src/fleet/budgets/early-settlements.js";
 import { MemoryBudgets } from "../../../../src/store/coordination/memory-budgets.js";
 import type { AskingRequest } from "../../../support/admission.js";
 import { BudgetedRig, policyOf } from "../../../support/budgeted-rig.js";
@@ -198,7 +199,8 @@ describe("BodyObservers", () => {
     observer?.responded(new Map([[":status", "200"]]));
     observer?.body(body);
     observer?.end(true);
-    await rig?.turn();
+    // It is repeated for as long as the replica that asked may still reserve it.
+    for (let ms = 0; ms < earlyMsMax + 2_000; ms += 500) await rig?.advance(500);
     expect(await rig?.account("team", "a")).toEqual({ spent: 0, reserved: 0 });
     expect(rig?.counts("team").settlements.unknown).toBe(1);
   });

@@ -5,6 +5,7 @@ import {
   borrowedKeysMax,
   DemandTable,
   demandKeysMax,
+  keptKeysMax,
 } from "../../../../src/fleet/regions/demand-table.js";
 import { testCharge } from "../../../support/charges.js";
 import { testLimit } from "../../../support/policies.js";
@@ -56,8 +57,19 @@ describe("DemandTable", () => {
     const hottest = table.hottest(0);
     expect(hottest).toHaveLength(borrowedKeysMax);
     expect(hottest[0]?.charge.key).toBe("k700");
-    expect(table.keyCount).toBe(borrowedKeysMax);
+    expect(table.keyCount).toBe(keptKeysMax);
     expect(table.droppedKeyCount).toBe(10 + demandKeysMax - borrowedKeysMax);
+  });
+
+  it("borrows for all of too many keys in turn, where all have as much demand", () => {
+    const table = new DemandTable();
+    const keys = Array.from({ length: 3 * borrowedKeysMax }, (_, i) => `k${i}`);
+    const borrowed = new Set<string>();
+    for (let round = 0; round < 6; round += 1) {
+      for (const key of keys) table.note(demandOf(key), round);
+      for (const { charge } of table.hottest(round)) borrowed.add(charge.key);
+    }
+    expect(borrowed.size).toBe(keys.length);
   });
 
   it("forgets what others have when the limit changes", () => {
