@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { cacheBounds } from "../../src/app/base/cache-bounds.js";
 import { sha256 } from "../../src/app/base/sha256.js";
-import type { Cancel } from "../../src/core/base/clock.js";
+import type { Cancel, Clock } from "../../src/core/base/clock.js";
 import type { Peer } from "../../src/core/base/peer.js";
 import { noOverrides } from "../../src/core/limits/override-table.js";
 import { QuotaRegistry } from "../../src/decide/quota/quota-registry.js";
@@ -119,7 +119,14 @@ class QuotaReplica {
       configuredHigh: () => 0,
     });
     const counts = new ControlCounts();
-    const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock });
+    // A fake clock looks at all timers when it cancels one, and each stream has one.
+    const timeless: Clock = {
+      monotonicMs: () => clock.monotonicMs(),
+      epochUs: () => clock.epochUs(),
+      schedule: () => () => {},
+      scheduleTurn: (callback) => clock.scheduleTurn(callback),
+    };
+    const streams = new ControlStreams({ registry, owners: testOwners(), counts, clock: timeless });
     const onIgnored = (cause: string): void => {
       throw new Error(cause);
     };
