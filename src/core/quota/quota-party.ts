@@ -51,11 +51,15 @@ export function countMember(party: QuotaParty | undefined, weight: number, chang
   if (weight === party.oneWeight) party.oneCount += change;
   else {
     party.others ??= new Map();
-    party.others.set(weight, (party.others.get(weight) ?? 0) + change);
+    const count = (party.others.get(weight) ?? 0) + change;
+    // Envoys choose their weights: those that are gone are not kept.
+    if (count === 0) party.others.delete(weight);
+    else party.others.set(weight, count);
   }
   party.weight += weight * change;
   party.crowd = party.oneCount;
-  if (party.others !== undefined) party.crowd = Math.max(party.oneCount, ...party.others.values());
+  // No spread: arguments have a limit.
+  for (const count of party.others?.values() ?? []) party.crowd = Math.max(party.crowd, count);
   return partsWeight(party) - before;
 }
 

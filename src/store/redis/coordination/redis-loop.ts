@@ -191,9 +191,8 @@ return 1
 /**
  * Puts a replica's report where the leader finds it. KEYS: the newest reports, a hash by replica,
  * and the full ones, a hash of their numbers and bytes. ARGV: this replica, a number that grows
- * with each
- * of its reports, how long reports are kept in ms, the report, the number of the full one that it
- * differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
+ * with each of its reports, how long reports are kept in ms, the report, the number of the full one
+ * that it differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
  *
  * Of a full report, its head alone is among the newest ones, so that it is there once. A report
  * that arrives late may take the place of a later one: the leader knows by the number; and a full

@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { quotaCrowdsMax } from "../../../../src/core/quota/quota.js";
-import { createParty, largestCrowds } from "../../../../src/core/quota/quota-party.js";
+import {
+  countMember,
+  createParty,
+  largestCrowds,
+  partsWeight,
+} from "../../../../src/core/quota/quota-party.js";
 
 describe("largestCrowds()", () => {
   const partyOf = (identity: string, crowd: number) => ({ ...createParty(identity, 0), crowd });
@@ -12,5 +17,24 @@ describe("largestCrowds()", () => {
     expect(assigned[0]).toEqual({ identity: "ff", count: 20 });
     // Of equal ones every replica chooses the same.
     expect(assigned.at(-1)).toEqual({ identity: `${100 + quotaCrowdsMax - 2}`, count: 1 });
+  });
+});
+
+describe("countMember()", () => {
+  it("follows Envoys of several weights, and keeps nothing of those that are gone", () => {
+    const party = createParty("ff", 0);
+    expect(countMember(party, 2, 1)).toBe(2);
+    expect(countMember(party, 2, 1)).toBe(0);
+    for (let weight = 10; weight < 210; weight += 1) {
+      countMember(party, weight, 1);
+      countMember(party, weight, -1);
+    }
+    expect(party.others?.size).toBe(0);
+    countMember(party, 5, 1);
+    expect(party).toMatchObject({ crowd: 2, weight: 9 });
+    expect(partsWeight(party)).toBe(4.5);
+    countMember(party, 2, -1);
+    countMember(party, 2, -1);
+    expect(party).toMatchObject({ crowd: 1, weight: 5 });
   });
 });
