@@ -37,6 +37,10 @@ export async function prove(order: ProofOrder): Promise<string> {
   for (const group of groups) {
     rows.push(...(await measureParts(group, partsOf(group, measureMs), only)));
   }
+  if (rows.length === 0) {
+    const names = groups.flatMap((group) => Object.keys(partsOf(group, measureMs)));
+    throw new Error(`no part holds "${only}"; there are: ${names.join(", ")}`);
+  }
   const last = await readLastRelease();
   await draw(rows, isRecorded);
   if (isRecorded) {
