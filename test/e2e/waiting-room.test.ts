@@ -305,16 +305,27 @@ describe("a waiting room whose parts fail", () => {
 
   it("begins a new line when Redis has lost the old one", async () => {
     const { inside, waiting } = await occupied("loss", 1);
+    const everybody = [inside, ...waiting];
+    const old = everybody.map(ticketOf);
     await edge.redis.kill();
     await edge.redis.restart();
-    const everybody = [inside, ...waiting];
+    await waitFor("another line has begun", () => {
+      const running = edge.headgates.filter(({ process }) => process.isRunning);
+      return running.every(({ output }) => output.includes('"roomLineBegan","room":"loss"'));
+    });
     await waitFor(
-      "one of them is in, and the others wait",
+      "one of them is in, and the others wait, by tickets of that line",
       async () => {
         const shown = await Promise.all(everybody.map((visitor) => visitor.go()));
-        return shown.toSorted().join() === "in,waiting";
+        const isNew = everybody.every((visitor) => !old.includes(ticketOf(visitor)));
+        return isNew && shown.toSorted().join() === "in,waiting";
       },
       often,
     );
   });
+
+  /** The text of its only cookie. */
+  function ticketOf({ cookies }: Visitor): string | undefined {
+    return cookies.get("headgate-loss");
+  }
 });
