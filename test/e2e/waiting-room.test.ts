@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import type { HeadgateProcess } from "../support/headgate-process.js";
 import { navigation, RoomEdge, type Visitor } from "../support/room-edge.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -30,10 +31,10 @@ function lobby(words: string): string {
 }
 
 /** A room for each test; they share Envoy, Headgates and Redis. */
-let edge: RoomEdge;
+let edge: RoomEdge<HeadgateProcess>;
 
 beforeAll(async () => {
-  edge = await RoomEdge.start(stage, {
+  edge = await RoomEdge.startProcesses(stage, {
     rooms: {
       order: { room: oneAtATime },
       forms: { room: oneAtATime },
@@ -310,7 +311,7 @@ describe("a waiting room whose parts fail", () => {
     await edge.redis.kill();
     await edge.redis.restart();
     await waitFor("another line has begun", () => {
-      const running = edge.headgates.filter(({ process }) => process.isRunning);
+      const running = edge.headgates.filter(({ isRunning }) => isRunning);
       return running.every(({ output }) => output.includes('"roomLineBegan","room":"loss"'));
     });
     await waitFor(
