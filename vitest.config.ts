@@ -155,7 +155,7 @@ const projects = [
   }),
   projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 2 }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
-  ...waiting.map((kind) => projectOf(kind, { groupOrder: 4, maxWorkers: coreCount + 1 })),
+  ...waiting.map((kind) => projectOf(kind, { groupOrder: 4, maxWorkers: coreCount + 2 })),
 ];
 
 // A file that has not changed is translated once, for all kinds and for the next run.
