@@ -1,17 +1,12 @@
 import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
-import type {
-  NodeReport,
-  NodeShare,
-  ServiceShares,
-  ShareSnapshot,
-} from "../../src/core/feedback/feedback.js";
+import type { NodeShare, ServiceShares, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop, lapsedSnapshot } from "../../src/core/feedback/feedback-loop.js";
 import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { decideOf } from "../support/node-reports.js";
+import { type RecordFate, RecordLeader, ReplicaRecords } from "../support/replica-records.js";
 import {
   type NodeTraffic,
   type ReportWeather,
@@ -104,7 +99,10 @@ export class FleetRun {
   readonly #scenario: FleetScenario;
   readonly #random: FakeRandom;
   readonly #states: readonly ServiceState[];
-  #loop: FleetLoop | undefined;
+  readonly #records: readonly ReplicaRecords[];
+  /** Draws what becomes of records. */
+  readonly #fates: FakeRandom;
+  #leader: RecordLeader | undefined;
   #leaderFromMs = 0;
   #nextUpdateMs: number;
   #term = 0;
@@ -112,7 +110,6 @@ export class FleetRun {
   #snapshotMs = 0;
   /** Whether the leader found no snapshot that held. */
   #hasBegunAnew = false;
-  #pending: NodeReport[] = [];
 
   constructor(scenario: FleetScenario, seed: number) {
     this.#scenario = scenario;
@@ -132,6 +129,8 @@ export class FleetRun {
       firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
+    this.#records = Array.from({ length: replicaCount }, () => new ReplicaRecords());
+    this.#fates = new FakeRandom(seed);
     const services = this.#states.map(({ name }) => name);
     const parts = { nodeCount, replicaCount, services, configuredShare, weather, ownerCount };
     this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
@@ -155,7 +154,7 @@ export class FleetRun {
 
   /** The leader dies; after that long somebody else leads, who knows the last snapshot alone. */
   loseLeader(forMs: number): void {
-    this.#loop = undefined;
+    this.#leader = undefined;
     this.#leaderFromMs = this.fleet.nowMs + forMs;
   }
 
@@ -186,15 +185,23 @@ export class FleetRun {
 
   #tick(): void {
     for (const state of this.#states) this.#flow(state);
-    const reports = this.fleet.tick();
+    const told = this.fleet.tick();
     const { nowMs } = this.fleet;
-    if (this.#loop === undefined && nowMs >= this.#leaderFromMs) this.#lead();
-    if (this.#loop !== undefined) {
-      this.#jump(this.#loop);
-      this.#pending.push(...reports);
-      if (nowMs >= this.#nextUpdateMs) this.#update(this.#loop);
+    for (const [place, nodes] of told) this.#records[place]?.write(nodes, nowMs, this.#fate());
+    if (this.#leader === undefined && nowMs >= this.#leaderFromMs) this.#lead();
+    if (this.#leader !== undefined) {
+      this.#jump(this.#leader.loop);
+      if (nowMs >= this.#nextUpdateMs) this.#update(this.#leader);
     }
     for (const state of this.#states) this.#check(state);
+  }
+
+  /** Calls of the store fail as often as reports are lost; half of them were carried out. */
+  #fate(): RecordFate {
+    const { lostRatio } = this.#scenario.weather;
+    const draw = this.#fates.next();
+    if (draw >= lostRatio) return "written";
+    return draw < lostRatio / 2 ? "lost" : "unknown";
   }
 
   /** A new leader knows what the last one wrote, and nothing else. */
@@ -222,14 +229,15 @@ export class FleetRun {
     );
     const last = this.#snapshot;
     const from = isLapsed && last !== undefined ? lapsedSnapshot(last) : last;
-    this.#loop = new FleetLoop({
+    const { nowMs } = this.fleet;
+    const loop = new FleetLoop({
       term: this.#term,
       leaderId: `leader-${this.#term}`,
       services,
       ...(from === undefined ? {} : { from }),
-      nowMs: this.fleet.nowMs,
+      nowMs,
     });
-    this.#pending = [];
+    this.#leader = new RecordLeader(loop, nowMs);
   }
 
   /** Readings of `signal` that move as far as they like. */
@@ -241,12 +249,11 @@ export class FleetRun {
     }
   }
 
-  #update(loop: FleetLoop): void {
+  #update(leader: RecordLeader): void {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const snapshot = decideOf(loop, this.#pending, nowMs);
-    this.#pending = [];
+    const snapshot = leader.decide(this.#records, nowMs);
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;
     this.fleet.write(snapshot);
@@ -379,7 +386,7 @@ export class FleetRun {
     const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
     if (shared > bound) this.#violate(name, `Envoys enforce ${shared} of ${bound}`);
     const all = shared + atFirst + byDefault;
-    const known = this.#loop?.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
+    const known = this.#leader?.loop.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
     if (all > known) this.#violate(name, `Envoys enforce ${all}, and ${known} are accounted for`);
   }
 
