@@ -6,6 +6,7 @@ import {
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { decideOf } from "../support/node-reports.js";
 import { type RecordFate, RecordLeader, ReplicaRecords } from "../support/replica-records.js";
 import {
   type NodeTraffic,
@@ -22,6 +23,8 @@ export interface FleetScenario {
   readonly services: readonly SimulatedService[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** Whether replicas write records for the leader, of which some are lost, or it is told at once. */
+  readonly hasRecords: boolean;
   /** See `SimulatedFleetParts.ownerCount`. */
   readonly ownerCount?: number;
   /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
@@ -110,6 +113,7 @@ export class FleetRun {
   #snapshotMs = 0;
   /** Whether the leader found no snapshot that held. */
   #hasBegunAnew = false;
+  #pending: NodeReport[] = [];
 
   constructor(scenario: FleetScenario, seed: number) {
     this.#scenario = scenario;
@@ -185,9 +189,13 @@ export class FleetRun {
 
   #tick(): void {
     for (const state of this.#states) this.#flow(state);
+    const { hasRecords } = this.#scenario;
     const told = this.fleet.tick();
     const { nowMs } = this.fleet;
-    for (const [place, nodes] of told) this.#records[place]?.write(nodes, nowMs, this.#fate());
+    for (const [place, nodes] of told) {
+      if (hasRecords) this.#records[place]?.write(nodes, nowMs, this.#fate());
+      else this.#pending.push(...nodes);
+    }
     if (this.#leader === undefined && nowMs >= this.#leaderFromMs) this.#lead();
     if (this.#leader !== undefined) {
       this.#jump(this.#leader.loop);
@@ -238,6 +246,7 @@ export class FleetRun {
       nowMs,
     });
     this.#leader = new RecordLeader(loop, nowMs);
+    this.#pending = [];
   }
 
   /** Readings of `signal` that move as far as they like. */
@@ -253,7 +262,10 @@ export class FleetRun {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const snapshot = leader.decide(this.#records, nowMs);
+    const snapshot = this.#scenario.hasRecords
+      ? leader.decide(this.#records, nowMs)
+      : decideOf(leader.loop, this.#pending, nowMs);
+    this.#pending = [];
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;
     this.fleet.write(snapshot);
