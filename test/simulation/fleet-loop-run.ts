@@ -1,5 +1,10 @@
 import type { ConcurrencySettings } from "../../src/core/concurrency/concurrency-laws.js";
-import type { NodeShare, ServiceShares, ShareSnapshot } from "../../src/core/feedback/feedback.js";
+import type {
+  NodeReport,
+  NodeShare,
+  ServiceShares,
+  ShareSnapshot,
+} from "../../src/core/feedback/feedback.js";
 import { FleetLoop, lapsedSnapshot } from "../../src/core/feedback/feedback-loop.js";
 import {
   defaultLoopTimes,

@@ -1,52 +1,57 @@
-import { type IntervalHistogram, monitorEventLoopDelay, performance } from "node:perf_hooks";
+import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { Clock } from "../../core/base/clock.js";
 import type { MetricGroup, ReadMetric } from "./metrics.js";
 
 /** Time between two measurements of the delay, in milliseconds; each wakes the process. */
 const resolutionMs = 10;
 
-/** Least time over which the use of the loop is measured, in milliseconds. */
-const spanMs = 200;
+/** Least time over which the use of the CPU is measured, in milliseconds. */
+const spanMs = 500;
 
-/** The part of its time above which a loop is busy: measuring alone takes about 0.01. */
+/** The part of a core from which on a process is busy: measuring alone takes about 0.01. */
 const busyRatioMin = 0.03;
 
-/** How long a loop has been busy in no span before it is idle, in milliseconds. */
+/** How long a process has been busy in no span before it is idle, in milliseconds. */
 const idleAfterMs = 5_000;
 
 interface LoopActivityParts {
   readonly clock: Clock;
-  /** The part of the time since the last call in which the loop worked. Default: this process's. */
-  readonly takeUsedRatio?: () => number;
+  /** CPU time in milliseconds. Default: this process's. */
+  readonly usedMs?: () => number;
 }
 
 /**
- * Knows whether the event loop has had next to nothing to do, and measures its delay while it has.
- * Measuring takes a timer that wakes the process a hundred times a second, about 1 % of a core: so
+ * Knows whether this process has had next to nothing to do, and measures the event loop's delay
+ * while it has. Measuring takes a timer that wakes the process a hundred times a second, about 1 % of a core: so
  * nobody measures the delay of a loop that idles, and others may look less often, too.
  */
 export class LoopActivity {
   readonly #clock: Clock;
-  readonly #takeUsedRatio: () => number;
+  readonly #usedMs: () => number;
   readonly #delay = monitorEventLoopDelay({ resolution: resolutionMs });
   #spanStartMs: number;
+  #spanUsedMs: number;
   #busyMs: number;
   #isIdle = false;
 
-  constructor({ clock, takeUsedRatio = ownUsedRatio() }: LoopActivityParts) {
+  constructor({ clock, usedMs = ownUsedMs }: LoopActivityParts) {
     this.#clock = clock;
-    this.#takeUsedRatio = takeUsedRatio;
+    this.#usedMs = usedMs;
     this.#spanStartMs = clock.monotonicMs();
+    this.#spanUsedMs = usedMs();
     this.#busyMs = this.#spanStartMs;
     this.#delay.enable();
   }
 
-  /** Whether it has had nothing to do for some seconds, up to the last time that this was asked. */
+  /** Whether it has had next to nothing to do for some seconds. Is asked regularly. */
   isIdle(): boolean {
     const nowMs = this.#clock.monotonicMs();
-    if (nowMs - this.#spanStartMs < spanMs) return this.#isIdle;
+    const elapsedMs = nowMs - this.#spanStartMs;
+    if (elapsedMs < spanMs) return this.#isIdle;
+    const usedMs = this.#usedMs();
+    if (usedMs - this.#spanUsedMs >= busyRatioMin * elapsedMs) this.#busyMs = nowMs;
     this.#spanStartMs = nowMs;
-    if (this.#takeUsedRatio() >= busyRatioMin) this.#busyMs = nowMs;
+    this.#spanUsedMs = usedMs;
     const isIdle = nowMs - this.#busyMs >= idleAfterMs;
     if (isIdle !== this.#isIdle) {
       this.#isIdle = isIdle;
@@ -110,12 +115,7 @@ const delayGauges: readonly DelayGauge[] = [
 /** Names of gauges that this file has in place of the library's. */
 export const delayGaugeNames: readonly string[] = delayGauges.map(({ name }) => name);
 
-function ownUsedRatio(): () => number {
-  let before = performance.eventLoopUtilization();
-  return () => {
-    const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, before);
-    before = now;
-    return utilization;
-  };
+function ownUsedMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
