@@ -1,5 +1,6 @@
 import { defaultPriorityHeader } from "../core/admission/priority.js";
 import { Throttle } from "../core/admission/throttle.js";
+import { systemClock, systemRandom } from "../host/clock.js";
 import type { AdmissionOptions, ThrottleOptions } from "./admission.js";
 import type { CallCounts, CallParts } from "./call.js";
 import { CallPermits } from "./permits.js";
@@ -12,12 +13,12 @@ import {
   retrySettings,
   throttleSettings,
 } from "./settings.js";
-import { backgroundClock, callClock, callRandom } from "./system.js";
+import { callClock } from "./system.js";
 import { Timers } from "./timers.js";
 
 /** What the calls of an admission share. */
 export function callParts(options: AdmissionOptions): CallParts {
-  const { name, clock = callClock, random = callRandom, hedge, throttle, breaker } = options;
+  const { name, clock = callClock, random = systemRandom, hedge, throttle, breaker } = options;
   const deadline = deadlineSettings(options.deadline ?? {});
   const budget = options.retry ?? options.hedge;
   return {
@@ -25,7 +26,7 @@ export function callParts(options: AdmissionOptions): CallParts {
     clock,
     random,
     timers: new Timers(clock),
-    idleTimers: new Timers(options.clock ?? backgroundClock),
+    idleTimers: new Timers(options.clock ?? systemClock),
     permits: new CallPermits(options, clock),
     throttles: throttle && throttlesOf(throttle),
     breaker: breaker && createCallBreaker(breaker),

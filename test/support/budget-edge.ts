@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from "node:http";
 import { parseDocument } from "yaml";
-import { systemClock } from "../../src/app/base/clock.js";
 import { FakeModel, type ModelPace } from "../../src/demo/llm/llm-model.js";
+import { systemClock } from "../../src/host/clock.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";

@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
-import { parseDateMs, systemClock } from "../../app/base/clock.js";
+import { parseDateMs } from "../../app/base/clock.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
+import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 
 /** Longest that one answer may take. */

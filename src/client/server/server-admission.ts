@@ -22,7 +22,7 @@ import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { backgroundClock, callRandom } from "../system.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
 import { LoadReport } from "./load-report.js";
 import { PendingRequest, type PermitHost } from "./pending-request.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
@@ -80,13 +80,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   constructor(options: ServerAdmissionOptions) {
     checkServerOptions(options);
-    const {
-      name,
-      clock = backgroundClock,
-      random = callRandom,
-      deadline = {},
-      load = [],
-    } = options;
+    const { name, clock = systemClock, random = systemRandom, deadline = {}, load = [] } = options;
     this.name = name;
     this.#options = options;
     this.#clock = clock;
