@@ -151,6 +151,8 @@ class SlowFilesFirst extends BaseSequencer {
 
 const coreCount = Math.max(2, availableParallelism());
 
+const nativeModules = new URL("test/support/native-modules.mjs", import.meta.url).href;
+
 /** Each core has a file already: collecting garbage beside it, and often, only takes from others. */
 const computingArgv = ["--max-semi-space-size=32", "--single-threaded-gc"];
 
@@ -170,11 +172,11 @@ const projects = [
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 4, maxWorkers: coreCount + 2 })),
 ];
 
-// A file that has not changed is translated once, for all kinds and for the next run.
+// Node imports modules: what is exported costs nothing to read, and no process translates for all.
 export default defineConfig({
   test: {
     projects,
-    experimental: { fsModuleCache: true },
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: SlowFilesFirst },
   },
 });
@@ -204,9 +206,7 @@ function projectOf(
       // No module of ours has state, so files that share a process do not meet in it; to import
       // everything anew for each of them took most of the time.
       isolate: false,
-      // As Node imports them: a proxy around a module of CommonJS costs more than what it exports.
-      deps: { interopDefault: false },
-      execArgv: [...execArgv],
+      execArgv: [`--import=${nativeModules}`, ...execArgv],
       setupFiles: [...setupFiles],
       maxWorkers,
       sequence: { groupOrder },
