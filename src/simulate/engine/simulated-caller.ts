@@ -1,6 +1,5 @@
 import { retryDelayMs } from "../../core/calls/retry-delay.js";
 import type { ArrivalTimes } from "./arrival-times.js";
-import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import { DelayLine, type EventCalendar } from "./calendar.js";
 import { CallerConnections } from "./caller-connections.js";
 import { burstyMs, type DrawMs, exponentialMs, fixedMs } from "./distributions.js";
@@ -8,6 +7,11 @@ import { Hedging } from "./hedging.js";
 import type { CallerSettings, RequestSource } from "./request-source.js";
 import type { CallerRecord, OpenRequest } from "./run-record.js";
 import type { SeededRandom } from "./seeded-random.js";
+import {
+  type AttemptEnd,
+  SimulatedAttempt,
+  type SimulatedAttemptHost,
+} from "./simulated-attempt.js";
 import type { SimulatedFleet } from "./simulated-fleet.js";
 import type { SimulatedService } from "./simulated-service.js";
 
@@ -41,7 +45,7 @@ type FailedEnd = Exclude<AttemptEnd, { readonly kind: "served" }>;
 const unreachable: FailedEnd = { kind: "failed" };
 
 /** Sends requests, waits for their answers, and tries again. */
-export class SimulatedCaller implements AttemptHost {
+export class SimulatedCaller implements SimulatedAttemptHost {
   readonly #parts: CallerParts;
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
@@ -107,14 +111,14 @@ export class SimulatedCaller implements AttemptHost {
       return;
     }
     const asked = source.request(request.priority, request.key, envoy.index);
-    const attempt = new Attempt(this, { envoy, asked, request });
+    const attempt = new SimulatedAttempt(this, { envoy, asked, request });
     this.#hedging?.begins(attempt, () => {
       if (this.#takesAnother(request)) this.#attempt(request);
     });
     attempt.begin();
   }
 
-  ended(attempt: Attempt, end: AttemptEnd): void {
+  ended(attempt: SimulatedAttempt, end: AttemptEnd): void {
     const { settings, calendar } = this.#parts;
     const { request } = attempt;
     const isAnotherOnItsWay = this.#hedging?.ends(attempt) === true;
