@@ -48,7 +48,7 @@ type DecisionsParts = Pick<Foundation, "policies" | "opened" | "operator"> & {
 
 /** Opens decisions. */
 export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decisions {
-  const { config, clock, logger, metrics } = runtime;
+  const { config, clock, logger, metrics, loopActivity } = runtime;
   const { policies, opened, operator, fleet } = parts;
   const stack = new OpenStack();
   const counters = new DecisionCounters();
@@ -82,8 +82,10 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   });
   const onEvent = (event: PressureEvent): void => decider.noteEvent(event);
   const bytesMax = config.memoryBytesMax || containerBytesMax();
-  stack.keep({ close: watchLoop({ clock, pressure, onEvent }) });
-  stack.keep({ close: watchMemory({ clock, pressure, bytesMax }) });
+  const isIdle = (): boolean => loopActivity.isIdle();
+  stack.keep(loopActivity);
+  stack.keep({ close: watchLoop({ clock, pressure, onEvent, isIdle }) });
+  stack.keep({ close: watchMemory({ clock, pressure, bytesMax, isIdle }) });
   const decisions = { decider, counters, pressure, seen, shadow, refusalLog, lender };
   addMetrics(metrics, parts, decisions);
   return { ...decisions, close: () => stack.close() };
