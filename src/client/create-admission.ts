@@ -1,6 +1,6 @@
 import { systemClock } from "../host/clock.js";
 import type { Admission, AdmissionOptions, AdmissionSnapshot } from "./admission.js";
-import { Call, type CallParts } from "./call.js";
+import { type AdmissionCallParts, Call } from "./call.js";
 import { callParts } from "./call-parts.js";
 
 /**
@@ -25,7 +25,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-function snapshotOf({ breaker, budget, clock, counts, permits, throttles }: CallParts) {
+function snapshotOf({ breaker, budget, clock, counts, permits, throttles }: AdmissionCallParts) {
   const nowMs = clock.monotonicMs();
   const ratios = Object.values(throttles ?? {}).map((one) => one.rejectRatio(nowMs));
   return {

@@ -16,7 +16,7 @@ export class SourceFailure extends Error {
 }
 
 /** An answer of a server, and when it was given. */
-export interface ServerAnswer {
+export interface DoctorAnswer {
   readonly status: number;
   readonly text: string;
   /** The server's time of day in milliseconds since 1970, in the middle of its whole second. */
@@ -43,7 +43,7 @@ export function parseServerUrl(text: string): URL | undefined {
  *
  * @throws SourceFailure where no whole answer comes
  */
-export async function askServer(base: URL, path: string): Promise<ServerAnswer> {
+export async function askServer(base: URL, path: string): Promise<DoctorAnswer> {
   const url = new URL(base.pathname.replace(/\/$/, "") + path, base);
   const askedMs = systemClock.epochUs() / 1_000;
   try {

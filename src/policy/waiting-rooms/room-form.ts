@@ -171,9 +171,6 @@ const joinLimit = object(
   },
 );
 
-/** A rate limit per caller in front of joining. */
-export type RoomJoinLimit = NonNullable<typeof joinLimit.defaults>;
-
 const session = object(
   { title: "a session", docs: "How long a visitor who has entered stays in." },
   {

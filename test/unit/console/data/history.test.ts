@@ -116,7 +116,10 @@ describe("roomTimeline()", () => {
     const answer = create(GetHistoryResponseSchema, {
       replicas: [
         replica("a", { waiting: [400], waits: [2], expectedSeconds: [60], actualSeconds: [70] }),
-        replica("b", { waiting: [410], waits: [1], expectedSeconds: [30], actualSeconds: [20] }),
+        replica("b", {
+          ...{ waiting: [410], waits: [1], waitsInRange: [1] },
+          ...{ expectedSeconds: [30], actualSeconds: [20] },
+        }),
       ],
     });
     history.add(answer, 1_000_000_000);
@@ -133,6 +136,7 @@ describe("roomTimeline()", () => {
         estimateLow: 0,
         estimateHigh: 0,
         waits: 3,
+        waitsInRange: 1,
         expectedSeconds: 90,
         actualSeconds: 90,
       },
