@@ -46,6 +46,9 @@ const startMsMax = 10_000;
 /** For how long after its first request an Envoy is taken to ask for as much as the others. */
 const newcomerMsMax = 5_000;
 
+/** Envoys report once a second: those of a fleet that starts are heard of within so long. */
+const sameStartMsMax = 1_000;
+
 /** Requests at HIGH from which an Envoy has a share there, though the policy has no routes. */
 const highDemandMin = 0.5;
 
@@ -374,50 +377,47 @@ export class ServiceLoop {
    * one, and a thousand of them take nothing from the others.
    */
   #askers(): readonly FeedbackNode[] {
-    return [...this.#nodes.all].filter(({ askedMs }) => askedMs !== undefined);
+    const askers: FeedbackNode[] = [];
+    for (const node of this.#nodes.all) if (node.askedMs !== undefined) askers.push(node);
+    return askers;
   }
 
-  /** Its numbers are of a part of a second, or of callers of whom most are still on their way. */
-  #isNewcomer({ askedMs }: FeedbackNode, nowMs: number): boolean {
-    return nowMs - (askedMs ?? nowMs) < newcomerMsMax;
+  /**
+   * Those whose numbers are of a part of a second, or of callers of whom most are still on their
+   * way. Who came with the first of its identity is none: there is nobody to compare it with.
+   */
+  #newcomers(askers: readonly FeedbackNode[], nowMs: number): ReadonlySet<FeedbackNode> {
+    const firstMs = new Map<string | undefined, number>();
+    const late = askers.filter(({ owner, askedMs = nowMs }) => {
+      firstMs.set(owner, Math.min(askedMs, firstMs.get(owner) ?? askedMs));
+      return nowMs - askedMs < newcomerMsMax;
+    });
+    const isAfterOthers = ({ owner, askedMs = nowMs }: FeedbackNode): boolean =>
+      askedMs - (firstMs.get(owner) ?? askedMs) > sameStartMsMax;
+    return new Set(late.filter(isAfterOthers));
   }
 
   *#claims(nowMs: number): Generator<undefined, readonly Claim[]> {
     const askers = this.#askers();
     const isMany = askers.length > turnNodes;
     const reserved = this.#reserves(nowMs);
-    const newcomers = new Set(askers.filter((node) => this.#isNewcomer(node, nowMs)));
+    const newcomers = this.#newcomers(askers, nowMs);
     if (isMany) yield;
     const claims: Claim[] = [];
-    for (const node of askers) {
-      claims.push(this.#claim(node, reserved, nowMs));
+    // By places: an iterator that outlives a turn makes an object for each of them.
+    for (let i = 0; i < askers.length; i += 1) {
+      const node = askers[i];
+      if (node !== undefined) claims.push(this.#claim(node, reserved, nowMs));
       if (claims.length % claimsPerTurn === 0) yield;
     }
     if (newcomers.size === 0) return claims;
     if (isMany) yield;
-    const demandOf = this.#newcomerDemands(askers, nowMs);
+    const known = askers.filter((node) => !newcomers.has(node) && this.#nodes.isFresh(node, nowMs));
+    const demandOf = meanDemands(known);
     return claims.map((claim) => {
       if (!newcomers.has(claim.node)) return claim;
       return { ...claim, demand: Math.max(claim.demand, demandOf(claim.owner)) };
     });
-  }
-
-  /**
-   * Those of one identity are balanced, as a rule: who comes will be asked as much as those before
-   * it are in the mean.
-   */
-  #newcomerDemands(
-    askers: readonly FeedbackNode[],
-    nowMs: number,
-  ): (owner: string | undefined) => number {
-    const sums = new Tally<string | undefined>();
-    const counts = new Tally<string | undefined>();
-    for (const node of askers) {
-      if (this.#isNewcomer(node, nowMs) || !this.#nodes.isFresh(node, nowMs)) continue;
-      sums.add(node.owner, node.demand);
-      counts.add(node.owner, 1);
-    }
-    return (owner) => sums.get(owner) / Math.max(1, counts.get(owner));
   }
 
   #claim(node: FeedbackNode, unruly: ReadonlyMap<FeedbackNode, number>, nowMs: number): Claim {
@@ -484,6 +484,20 @@ export class ServiceLoop {
       ...(gradient === undefined ? {} : { gradient }),
     };
   }
+}
+
+/**
+ * Those of one identity are balanced, as a rule: who comes will be asked as much as those before
+ * it are in the mean.
+ */
+function meanDemands(known: readonly FeedbackNode[]): (owner: string | undefined) => number {
+  const sums = new Tally<string | undefined>();
+  const counts = new Tally<string | undefined>();
+  for (const { owner, demand } of known) {
+    sums.add(owner, demand);
+    counts.add(owner, 1);
+  }
+  return (owner) => sums.get(owner) / Math.max(1, counts.get(owner));
 }
 
 /** What all were granted; the same object where it says the same. */
