@@ -203,8 +203,8 @@ interface Tested {
  * most of the time, and needs a machine that is not busy: beside it only what has hours to simulate
  * runs, and then the checks, at a lower priority, in the time that it leaves. What starts servers
  * and waits for them is last, beside what is left of these: both have work for all cores until the
- * end. Where nothing is simulated the checks begin at once: the compiler has one core, and tests the
- * other.
+ * end. Where nothing is simulated the checks begin at once: the compiler has one core, and tests
+ * the other.
  */
 async function runInTurn({ paths, checks }: Plan): Promise<Tested> {
   const some = (kindsOfTurn: readonly string[]): Plan["paths"] =>
