@@ -1,6 +1,6 @@
 /**
- * Lets Node itself import the TypeScript of this repository: `node --import` this file. Vitest's own
- * runner reads every name of another module through a getter, and translates in its one process.
+ * Lets Node itself import the TypeScript of this repository: `node --import` this file. Vitest's
+ * own runner reads every name of another module through a getter, and translates in one process.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

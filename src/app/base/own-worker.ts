@@ -39,7 +39,8 @@ function bundlingLoader(url: string): string {
   // reads it: other threads bundle the same.
   return `
 const { renameSync, statSync } = require("node:fs");
-const file = require("node:path").resolve("node_modules/.cache/threads/${basename(url, ".ts")}.mjs");
+const { resolve } = require("node:path");
+const file = resolve("node_modules/.cache/threads/${basename(url, ".ts")}.mjs");
 const outfile = file + "." + process.pid + "." + require("node:worker_threads").threadId;
 const madeMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 if (madeMs < ${performance.timeOrigin}) {

@@ -10,8 +10,6 @@ const sameStartMsMax = 1_000;
 /**
  * Those whose numbers are of a part of a second, or of callers of whom most are still on their way.
  * Who came with the first of its identity is none: there is nobody to compare it with.
- *
- * @param askers those that have had a request
  */
 export function newcomersOf(
   askers: readonly FeedbackNode[],
@@ -28,8 +26,8 @@ export function newcomersOf(
 }
 
 /**
- * Those of one identity are balanced, as a rule: who comes will be asked as much as those before
- * it are in the mean.
+ * What a newcomer of an identity will be asked for: those of one identity are balanced, as a rule,
+ * so as much as those before it are in the mean.
  */
 export function meanDemands(known: readonly FeedbackNode[]): (owner: string | undefined) => number {
   const sums = new Tally<string | undefined>();
