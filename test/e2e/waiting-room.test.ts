@@ -180,7 +180,8 @@ describe.concurrent("a waiting room", () => {
       });
     }
     const visitors = Array.from({ length: 30 }, () => edge.visitor(stage, "event"));
-    for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
+    const shown = await Promise.all(visitors.map((visitor) => visitor.go()));
+    expect(new Set(shown)).toEqual(new Set(["preQueue"]));
     const early = await visitors[0]?.position();
     expect(early?.["position"]).toBeUndefined();
     expect(early?.["opensInSeconds"]).toBeGreaterThan(0);

@@ -140,10 +140,9 @@ export class BudgetEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
       HEADGATE_BUDGET_LEASE_MS: "2000",
       ...wish.env,
     };
-    const headgates: Headgate[] = [];
-    for (let count = 0; count < (wish.headgateCount ?? 1); count += 1) {
-      headgates.push(await startOne({ policy, env }));
-    }
+    const headgates = await Promise.all(
+      Array.from({ length: wish.headgateCount ?? 1 }, () => startOne({ policy, env })),
+    );
     const [first] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
     const [port, controlPort] = [first.grpcPort, first.portOf("control")];

@@ -342,7 +342,7 @@ type Call =
       readonly done: (exists: boolean | "failed") => void;
     };
 
-/** Others each time: tickets of a line that the store has lost must not be those of the next one. */
+/** Others each time: tickets of a line that the store has lost must not be of the next one. */
 function freshLine(random: Random): Pick<RoomBeat, "freshLineId" | "freshSecret"> {
   const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
   return {
