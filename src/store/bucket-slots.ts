@@ -8,7 +8,7 @@ import { batchChargesMax, type StoreRequest } from "./limit-store.js";
 /** Where one bucket lies, until the next `add`, `delete` or `sweep`. */
 export type Slot = TableSlot;
 
-/** A word of an entry: how long after `tUs` the bucket counts as empty, as `encodeSpan` writes it. */
+/** The word of an entry that says how long after `tUs` the bucket counts as empty. */
 const spanWord = 0;
 
 /** Doubles of an entry: the bucket. */
@@ -95,8 +95,8 @@ export class BucketSlots {
   }
 
   /**
-   * Replaces the bucket in a slot; from `drainedUs` on it is empty, or up to 1.05 s later if that is
-   * more than 35 minutes after `tUs`.
+   * Replaces the bucket in a slot; from `drainedUs` on it is empty, or up to 1.05 s later if that
+   * is more than 35 minutes after `tUs`.
    */
   write(slot: Slot, { level, tUs }: Bucket, drainedUs: number): void {
     this.#table.setDouble(slot, fields.level, level);
