@@ -21,6 +21,9 @@ export const inUseRatioMax = 0.5;
 /** Time between two looks, in milliseconds: one costs some microseconds. */
 const lookMs = 100;
 
+/** The same while the process idles. */
+const idleLookMs = 250;
+
 /** Least time between two rounds of the collector that we ask for, in milliseconds. */
 export const collectEveryMs = 5_000;
 
@@ -30,8 +33,8 @@ export const youngEveryMs = 5_000;
 /** Memory for young objects that an idle process keeps, in bytes. */
 export const youngHeldBytesMax = 4_194_304;
 
-/** Who makes less than this between two such looks is idle: V8 says so up to five times as much. */
-export const idleBytesMax = 1_048_576;
+/** Who makes less than this between two such looks is quiet: to V8, up to five times as much. */
+export const quietBytesMax = 1_048_576;
 
 interface MemoryWatchParts {
   readonly clock: Clock;
@@ -41,6 +44,8 @@ interface MemoryWatchParts {
   readonly bytesMax: number | undefined;
   /** Default: this process's own. */
   readonly memory?: ProcessMemory;
+  /** Whether the process has had next to nothing to do for a while. Default: it never has. */
+  readonly isIdle?: () => boolean;
 }
 
 /** The memory of a process. */
@@ -71,6 +76,7 @@ export interface ProcessMemory {
  */
 export function watchMemory(parts: MemoryWatchParts): Cancel {
   const { clock, pressure, bytesMax = Number.POSITIVE_INFINITY, memory = ownMemory } = parts;
+  const { isIdle = () => false } = parts;
   let heapRatio = 0;
   let collectedMs = Number.NEGATIVE_INFINITY;
   let cancel: Cancel;
@@ -82,7 +88,7 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
     return memory.inUseBytes() > inUseRatioMax * bytesMax ? "residentMemory" : undefined;
   };
   const look = (): void => {
-    cancel = clock.schedule(lookMs, look);
+    cancel = clock.schedule(isIdle() ? idleLookMs : lookMs, look);
     pressure.memoryFull = fullest();
     const nowMs = clock.monotonicMs();
     if (pressure.memoryFull === undefined || nowMs - collectedMs < collectEveryMs) return;
@@ -93,9 +99,9 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
     cancelYoung = clock.schedule(youngEveryMs, lookAtYoung);
     const { held, used } = memory.youngBytes();
     // Less than before: V8 has collected meanwhile, so much was made.
-    const isIdle = used >= youngBefore && used - youngBefore < idleBytesMax;
+    const isQuiet = used >= youngBefore && used - youngBefore < quietBytesMax;
     youngBefore = used;
-    if (!isIdle || held <= youngHeldBytesMax) return;
+    if (!isQuiet || held <= youngHeldBytesMax) return;
     memory.collectYoung();
     youngBefore = memory.youngBytes().used;
   };

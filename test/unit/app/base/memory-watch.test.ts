@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import {
   collectEveryMs,
   heapRatioMax,
-  idleBytesMax,
   inUseRatioMax,
   ownMemory,
   type ProcessMemory,
+  quietBytesMax,
   residentRatioMax,
   watchMemory,
   youngEveryMs,
@@ -75,6 +75,21 @@ function startWatch(bytesMax?: number) {
 }
 
 describe("watchMemory()", () => {
+  it("looks four times a second while the process idles", () => {
+    const clock = new FakeClock();
+    const memory = new TestMemory();
+    const pressure: { memoryFull: MemoryCause | undefined } = { memoryFull: undefined };
+    const parts = { clock, pressure, bytesMax: 1_000, memory, isIdle: () => true };
+    const cancel = watchMemory(parts);
+    memory.bytes = 1_000;
+    memory.inUse = 1_000;
+    clock.advance(249);
+    expect(pressure.memoryFull).toBeUndefined();
+    clock.advance(1);
+    expect(pressure.memoryFull).toBe("residentMemory");
+    cancel();
+  });
+
   it("counts of the heap what lived through the collector's last round, and no garbage", () => {
     const { clock, memory, pressure, cancel } = startWatch();
     memory.ratio = 1;
@@ -156,9 +171,9 @@ describe("watchMemory()", () => {
     const large = youngHeldBytesMax + 1;
     // It has made too much, and then so much that V8 has collected.
     expect(stepAfter(large, 10_000_000)).toBe(0);
-    expect(stepAfter(large, 10_000_000 + idleBytesMax)).toBe(0);
-    expect(stepAfter(large, 9_999_999 + idleBytesMax)).toBe(0);
-    expect(stepAfter(large, 9_999_998 + 2 * idleBytesMax)).toBe(1);
+    expect(stepAfter(large, 10_000_000 + quietBytesMax)).toBe(0);
+    expect(stepAfter(large, 9_999_999 + quietBytesMax)).toBe(0);
+    expect(stepAfter(large, 9_999_998 + 2 * quietBytesMax)).toBe(1);
     expect(stepAfter(youngHeldBytesMax, 1)).toBe(1);
     expect(stepAfter(large, 2)).toBe(2);
   });

@@ -5,7 +5,7 @@ import { DigestTable } from "../../../../src/core/collections/digest-table.js";
 import type { Digest } from "../../../../src/core/collections/keyed-hash.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
-/** Few homes in two parts, so that entries lie in each other's way, also beyond a page's end. */
+/** Few homes in two parts: entries lie in each other's way, over pages and behind the end. */
 const digests: fc.Arbitrary<Digest> = fc.record({
   a: fc.constantFrom(0, 255),
   b: fc.constantFrom(0, 1, 0x7fffffff, -1, -2),
