@@ -4,8 +4,8 @@ import { performance } from "node:perf_hooks";
 /** What a turn of the event loop took, in milliseconds. */
 export interface TurnMs {
   /**
-   * CPU of the thread that has the event loop: how long nothing else has its turn, where the machine
-   * has nothing else to do.
+   * CPU of the thread that has the event loop: how long nothing else has its turn, where the
+   * machine has nothing else to do.
    */
   readonly main: number;
   /** CPU of all threads: those of the garbage collector work beside the loop. */

@@ -72,7 +72,7 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
     }
   });
 
-  it("keeps the bucket of a key that is charged again up to a half and a second longer", async () => {
+  it("keeps a key that is charged again up to half as long again, and a second", async () => {
     await shared.control.flushall();
     await takeOne(shared.opened.store, [hourly()], soon());
     const charge = hourly({ cost: 4 });

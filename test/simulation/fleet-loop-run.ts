@@ -28,7 +28,7 @@ export interface FleetScenario {
   readonly services: readonly SimulatedService[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
-  /** Whether replicas write records for the leader, of which some are lost, or it is told at once. */
+  /** Whether replicas write records for the leader, some of them lost, or it is told at once. */
   readonly hasRecords: boolean;
   /** See `SimulatedFleetParts.ownerCount`. */
   readonly ownerCount?: number;

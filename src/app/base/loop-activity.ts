@@ -6,7 +6,7 @@ import type { MetricGroup, ReadMetric } from "./metrics.js";
 const resolutionMs = 10;
 
 /** Least time over which the use of the CPU is measured, in milliseconds. */
-const spanMs = 500;
+const spanMs = 200;
 
 /** The part of a core from which on a process is busy: measuring alone takes about 0.01. */
 const busyRatioMin = 0.03;
@@ -22,8 +22,9 @@ interface LoopActivityParts {
 
 /**
  * Knows whether this process has had next to nothing to do, and measures the event loop's delay
- * while it has. Measuring takes a timer that wakes the process a hundred times a second, about 1 % of a core: so
- * nobody measures the delay of a loop that idles, and others may look less often, too.
+ * while it has. Measuring takes a timer that wakes the process a hundred times a second, about 1 %
+ * of a core: so nobody measures the delay of a loop that idles, and others may look less often,
+ * too. Whoever looks as seldom as once in `spanMs` knows at its next look that there is work.
  */
 export class LoopActivity {
   readonly #clock: Clock;
@@ -111,9 +112,6 @@ const delayGauges: readonly DelayGauge[] = [
     }),
   ),
 ];
-
-/** Names of gauges that this file has in place of the library's. */
-export const delayGaugeNames: readonly string[] = delayGauges.map(({ name }) => name);
 
 function ownUsedMs(): number {
   const { user, system } = process.cpuUsage();

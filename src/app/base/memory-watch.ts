@@ -22,7 +22,7 @@ export const inUseRatioMax = 0.5;
 const lookMs = 100;
 
 /** The same while the process idles. */
-const idleLookMs = 500;
+const idleLookMs = 250;
 
 /** Least time between two rounds of the collector that we ask for, in milliseconds. */
 export const collectEveryMs = 5_000;

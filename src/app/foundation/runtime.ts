@@ -1,7 +1,7 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
 import { createRefusedReport, type SharedPort } from "../base/address-bound.js";
-import { systemClock, systemRandom } from "../base/clock.js";
 import { bugTrace } from "../base/failure.js";
 import { type Logger, silentLogger } from "../base/logger.js";
 import { LoopActivity } from "../base/loop-activity.js";

@@ -27,7 +27,7 @@ export const shareClaimsMax = 10_000;
  * @param claims at most `shareClaimsMax`
  */
 export function fairShares(limit: number, claims: readonly ShareClaim[]): readonly number[] {
-  const columns = new ShareColumns(claims.length);
+  const columns = new ClaimColumns(claims.length);
   claims.forEach(({ demand, floor, weight }, i) => {
     columns.demands[i] = demand;
     columns.floors[i] = floor;
@@ -37,7 +37,7 @@ export function fairShares(limit: number, claims: readonly ShareClaim[]): readon
 }
 
 /** Claims in columns, without an object for each; nobody asks for anything at first. */
-export class ShareColumns {
+export class ClaimColumns {
   readonly demands: Float64Array;
   readonly floors: Float64Array;
   readonly weights: Float64Array;
@@ -52,7 +52,7 @@ export class ShareColumns {
 /** As `fairShares`; the demands and floors are other ones afterwards. */
 export function fairColumns(
   limit: number,
-  { demands, floors, weights }: ShareColumns,
+  { demands, floors, weights }: ClaimColumns,
 ): readonly number[] {
   let floorSum = 0;
   for (let i = 0; i < floors.length; i += 1) floorSum += at(floors, i);

@@ -1,4 +1,4 @@
-import { fairColumns, fairShares, ShareColumns } from "./fair-share.js";
+import { ClaimColumns, fairColumns, fairShares } from "./fair-share.js";
 import type { NodeShare } from "./feedback.js";
 
 /** What one Envoy could use of a service's limit. */
@@ -128,14 +128,14 @@ function* partyTargets<Claim extends NodeClaim>(
     Math.floor(highRatioMax * bound),
     claims.reduce((sum, { highDemand = 0 }) => sum + Math.ceil(highDemand), 0),
   );
-  const highClaims = new ShareColumns(claims.length);
+  const highClaims = new ClaimColumns(claims.length);
   claims.forEach((claim, i) => {
     highClaims.demands[i] = highNeed(claim);
     highClaims.floors[i] = claim.reserved === undefined ? least - 1 : 0;
   });
   const highs = fairColumns(Math.max(0, Math.min(bound - aside, highMost)), highClaims);
   if (isMany) yield;
-  const totalClaims = new ShareColumns(claims.length);
+  const totalClaims = new ClaimColumns(claims.length);
   claims.forEach((claim, i) => {
     const floor = Math.max(least, 1 + (highs[i] ?? 0), claim.reserved ?? 0);
     totalClaims.demands[i] = Math.max(floor, claim.reserved ?? need(claim));
@@ -176,7 +176,7 @@ function extraShares(
   { claims, totals }: { readonly claims: readonly NodeClaim[]; readonly totals: readonly number[] },
 ): readonly number[] {
   if (left <= 0) return [];
-  const extraClaims = new ShareColumns(claims.length);
+  const extraClaims = new ClaimColumns(claims.length);
   claims.forEach(({ reserved }, i) => {
     extraClaims.demands[i] = reserved === undefined ? left : 0;
     extraClaims.weights[i] = totals[i] ?? 1;

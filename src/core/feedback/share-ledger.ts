@@ -1,5 +1,5 @@
 import { assert } from "../base/errors.js";
-import { fairColumns, ShareColumns } from "./fair-share.js";
+import { ClaimColumns, fairColumns } from "./fair-share.js";
 import type { LoopTimes } from "./feedback-settings.js";
 
 interface ShareLedgerParts {
@@ -308,7 +308,7 @@ function wantedShares({ wants, bound }: GrantOrder): Float64Array {
 
 function grow(wants: readonly ShareWant[], wanted: Float64Array, room: number): void {
   if (!(room > 0)) return;
-  const claims = new ShareColumns(wants.length);
+  const claims = new ClaimColumns(wants.length);
   wants.forEach(({ entry }, i) => {
     claims.demands[i] = Math.max(0, (wanted[i] ?? 0) - entry.share);
   });

@@ -20,6 +20,7 @@ import {
 import { lostAfterSeconds, type RoomRules } from "../../core/waiting-room/room-rules.js";
 import {
   lineWordsMax,
+  type RoomBeat,
   type RoomHead,
   type RoomStore,
   type RoomTurn,
@@ -65,8 +66,6 @@ const beatTimeoutMs = 1_000;
 /** A room's line over the store: what visitors do, and the leader's step where it leads. */
 export class StoreRoomLine implements RoomLine {
   readonly #options: RoomLineOptions;
-  readonly #freshLineId: number;
-  readonly #freshSecret: Buffer;
   #rules: RoomRules;
   #head: RoomHead | undefined;
   #published: PublishedRoom | undefined;
@@ -82,12 +81,8 @@ export class StoreRoomLine implements RoomLine {
   #beat: Promise<void> | undefined;
 
   constructor(rules: RoomRules, options: RoomLineOptions) {
-    const { random } = options;
     this.#rules = rules;
     this.#options = options;
-    this.#freshLineId = Math.floor(random.next() * 2 ** 32);
-    const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
-    this.#freshSecret = Buffer.from(ids.join(""), "hex");
   }
 
   get status(): RoomStatus | undefined {
@@ -175,10 +170,10 @@ export class StoreRoomLine implements RoomLine {
   }
 
   async #hear(leaseMs: number): Promise<RoomHead | undefined> {
-    const { store, clock, replicaId } = this.#options;
+    const { store, clock, random, replicaId } = this.#options;
     const sentMs = clock.monotonicMs();
-    const fresh = { freshLineId: this.#freshLineId, freshSecret: this.#freshSecret };
-    const beat = { room: this.#rules.name, replicaId, leaseMs, ...fresh, waits: this.#waits };
+    const room = this.#rules.name;
+    const beat = { room, replicaId, leaseMs, ...freshLine(random), waits: this.#waits };
     this.#waits = { endedCount: 0, heldCount: 0 };
     try {
       const head = await store.beat(beat, sentMs + beatTimeoutMs);
@@ -346,6 +341,15 @@ type Call =
       readonly key: SessionKey;
       readonly done: (exists: boolean | "failed") => void;
     };
+
+/** Others each time: tickets of a line that the store has lost must not be of the next one. */
+function freshLine(random: Random): Pick<RoomBeat, "freshLineId" | "freshSecret"> {
+  const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
+  return {
+    freshLineId: Math.floor(random.next() * 2 ** 32),
+    freshSecret: Buffer.from(ids.join(""), "hex"),
+  };
+}
 
 function joinAnswer(answer: RoomTurnAnswer, index: number): JoinAnswer {
   if (index >= answer.joinedCount) return { kind: "full" };

@@ -33,7 +33,7 @@ describe("LoopActivity", () => {
     const { loop, activity, askFor } = start();
     askFor(6_000);
     loop.usedRatio = 0.1;
-    expect(askFor(520)).toBe(false);
+    expect(askFor(220)).toBe(false);
     loop.usedRatio = 0.001;
     expect(askFor(4_700)).toBe(false);
     expect(askFor(500)).toBe(true);

@@ -61,7 +61,7 @@ function startWatch(bytesMax?: number) {
 }
 
 describe("watchMemory()", () => {
-  it("looks twice a second while the process idles", () => {
+  it("looks four times a second while the process idles", () => {
     const clock = new FakeClock();
     const memory = new TestMemory();
     const pressure: { memoryFull: MemoryCause | undefined } = { memoryFull: undefined };
@@ -69,7 +69,7 @@ describe("watchMemory()", () => {
     const cancel = watchMemory(parts);
     memory.bytes = 1_000;
     memory.inUse = 1_000;
-    clock.advance(499);
+    clock.advance(249);
     expect(pressure.memoryFull).toBeUndefined();
     clock.advance(1);
     expect(pressure.memoryFull).toBe("residentMemory");
