@@ -66,6 +66,8 @@ const beatTimeoutMs = 1_000;
 /** A room's line over the store: what visitors do, and the leader's step where it leads. */
 export class StoreRoomLine implements RoomLine {
   readonly #options: RoomLineOptions;
+  /** Of the line that this replica begins where there is none. */
+  #fresh: FreshLine;
   #rules: RoomRules;
   #head: RoomHead | undefined;
   #published: PublishedRoom | undefined;
@@ -83,6 +85,7 @@ export class StoreRoomLine implements RoomLine {
   constructor(rules: RoomRules, options: RoomLineOptions) {
     this.#rules = rules;
     this.#options = options;
+    this.#fresh = freshLine(options.random);
   }
 
   get status(): RoomStatus | undefined {
@@ -170,10 +173,10 @@ export class StoreRoomLine implements RoomLine {
   }
 
   async #hear(leaseMs: number): Promise<RoomHead | undefined> {
-    const { store, clock, random, replicaId } = this.#options;
+    const { store, clock, replicaId } = this.#options;
     const sentMs = clock.monotonicMs();
     const room = this.#rules.name;
-    const beat = { room, replicaId, leaseMs, ...freshLine(random), waits: this.#waits };
+    const beat = { room, replicaId, leaseMs, ...this.#fresh, waits: this.#waits };
     this.#waits = { endedCount: 0, heldCount: 0 };
     try {
       const head = await store.beat(beat, sentMs + beatTimeoutMs);
@@ -191,6 +194,8 @@ export class StoreRoomLine implements RoomLine {
     const before = this.#head;
     this.#head = head;
     this.#published = head.published && decodePublishedRoom(head.published.bytes.toString());
+    // Tickets of a line that the store has lost must not be those of the next one.
+    if (head.lineId === this.#fresh.freshLineId) this.#fresh = freshLine(this.#options.random);
     const wasLeader = (before?.term ?? 0) > 0;
     if (before !== undefined && before.lineId !== head.lineId)
       this.#tell({ kind: "lineBegan", room });
@@ -342,13 +347,12 @@ type Call =
       readonly done: (exists: boolean | "failed") => void;
     };
 
-/** Others each time: tickets of a line that the store has lost must not be of the next one. */
-function freshLine(random: Random): Pick<RoomBeat, "freshLineId" | "freshSecret"> {
+type FreshLine = Pick<RoomBeat, "freshLineId" | "freshSecret">;
+
+function freshLine(random: Random): FreshLine {
+  const freshLineId = Math.floor(random.next() * 2 ** 32);
   const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
-  return {
-    freshLineId: Math.floor(random.next() * 2 ** 32),
-    freshSecret: Buffer.from(ids.join(""), "hex"),
-  };
+  return { freshLineId, freshSecret: Buffer.from(ids.join(""), "hex") };
 }
 
 function joinAnswer(answer: RoomTurnAnswer, index: number): JoinAnswer {
