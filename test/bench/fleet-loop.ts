@@ -1,15 +1,14 @@
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
-import { eachRow, type ReadReport, readReport } from "../../src/fleet/loop/report-reader.js";
-import { ReportScale } from "../../src/fleet/loop/report-scale.js";
-import { ReportWriter } from "../../src/fleet/loop/report-writer.js";
 import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
 import { lawOf } from "../simulation/law-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { RecordedReplica } from "../support/recorded-replica.js";
 import { layOut } from "./report.js";
+import { medianAndMost, TurnClock } from "./turn-clock.js";
 
 /** What the loop of a fleet costs, told each second: CPU, bytes, and the longest turn. */
 export interface FleetLoopCost {
@@ -24,8 +23,10 @@ export interface FleetLoopCost {
   /** Of all replicas together. */
   readonly reportBytes: number;
   readonly snapshotBytes: number;
-  /** The longest turn of a second, in CPU of this thread: the median and the largest of all. */
+  /** The longest turn of a second by \`TurnClock\`: the median and the largest of all. */
   readonly turnMs: readonly [number, number];
+  /** The same in CPU of all threads, those of the collector among them. */
+  readonly turnCpuMs: readonly [number, number];
 }
 
 const replicaCount = 3;
@@ -40,21 +41,28 @@ const swingMax = 0.2;
 /** Small fleets for each big one. */
 const smallPerBig = 500;
 
-/** Does what is done in turns, and notes the CPU of all of them and of the longest one. */
-class Turns {
-  usedUs = 0;
-  longestUs = 0;
+/** Of this thread, in which all fleets are measured. */
+const turnClock = new TurnClock();
 
-  run<T>(turns: Generator<undefined, T>): T {
+/** Does what is done in turns, and notes the CPU of all of them, and the longest one. */
+class Turns {
+  /** Of all threads. */
+  usedMs = 0;
+  longestMs = 0;
+  /** The longest in CPU of all threads. */
+  longestCpuMs = 0;
+
+  readonly run = <T>(turns: Generator<undefined, T>): T => {
     for (;;) {
-      const before = process.cpuUsage();
+      const before = turnClock.read();
       const turn = turns.next();
-      const { user, system } = process.cpuUsage(before);
-      this.usedUs += user + system;
-      this.longestUs = Math.max(this.longestUs, user + system);
+      const { ms, cpuMs } = turnClock.since(before);
+      this.usedMs += cpuMs;
+      this.longestMs = Math.max(this.longestMs, ms);
+      this.longestCpuMs = Math.max(this.longestCpuMs, cpuMs);
       if (turn.done === true) return turn.value;
     }
-  }
+  };
 }
 
 /** Measures a fleet that is never the same for two seconds, over three replicas. */
@@ -71,20 +79,24 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
   }));
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
   const names = services.map(({ service }) => service);
-  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
+  const replicas = Array.from(
+    { length: replicaCount },
+    (_, i) => new RecordedReplica(`replica-${i}`),
+  );
+  // The same objects each second: else the collector's work for the bench would count as the loop's.
+  const reports = replicas.map((): OpenReport[] => []);
   let snapshot: ShareSnapshot | undefined;
   const seconds: SecondCost[] = [];
   for (let second = 1; second <= warmUpCount + measuredCount; second += 1) {
     const nowMs = second * 1_000;
-    const reports = Array.from({ length: replicaCount }, (_, replica) =>
-      reportsOf({ replica, nodeCount, names, nowMs, snapshot, random }),
-    );
+    for (const [replica, kept] of reports.entries()) {
+      fillReports(kept, { replica, nodeCount, names, nowMs, snapshot, random });
+    }
     const [next, cost] = measureSecond(loop, { replicas, reports, nowMs });
     snapshot = next;
     if (second > warmUpCount) seconds.push(cost);
   }
   const of = (read: (cost: SecondCost) => number): number => mean(seconds.map(read));
-  const longest = seconds.map(({ turnMs }) => turnMs).toSorted((one, other) => one - other);
   return {
     nodeCount,
     serviceCount,
@@ -93,7 +105,8 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
     replicaMs: of(({ replicaMs }) => replicaMs),
     reportBytes: of(({ reportBytes }) => reportBytes),
     snapshotBytes: of(({ snapshotBytes }) => snapshotBytes),
-    turnMs: [longest[Math.floor(longest.length / 2)] ?? 0, longest.at(-1) ?? 0],
+    turnMs: medianAndMost(seconds.map(({ turnMs }) => turnMs)),
+    turnCpuMs: medianAndMost(seconds.map(({ turnCpuMs }) => turnCpuMs)),
   };
 }
 
@@ -101,6 +114,7 @@ interface SecondCost extends Pick<FleetLoopCost, "leaderMs" | "arithmeticMs" | "
   readonly reportBytes: number;
   readonly snapshotBytes: number;
   readonly turnMs: number;
+  readonly turnCpuMs: number;
 }
 
 /** What replicas tell, what the leader makes of it, and what they read of that. */
@@ -114,25 +128,26 @@ function measureSecond(
   const deciding = new Turns();
   const writing = new Turns();
   const reading = new Turns();
-  const told = replicas.map((replica, i) => replica.tell(telling, reports[i] ?? [], nowMs));
+  const told = replicas.map((replica, i) => replica.tell(reports[i] ?? [], nowMs, telling.run));
   for (const [i, replica] of replicas.entries()) {
-    const read = replica.read(gathering, told[i] ?? Buffer.alloc(0), nowMs);
-    taking.run(takeAll(loop, read, nowMs));
+    const read = replica.read(told[i] ?? Buffer.alloc(0), nowMs, gathering.run);
+    taking.run(replica.take(loop, read, nowMs));
   }
   const snapshot = deciding.run(loop.update(nowMs));
   const { bytes } = writing.run(encodeSnapshot({ snapshot, verdicts: new Map() }));
   reading.run(decodeSnapshot(bytes, snapshot));
   const all = [telling, gathering, taking, deciding, writing, reading];
-  const arithmeticMs = (taking.usedUs + deciding.usedUs) / 1_000;
+  const arithmeticMs = taking.usedMs + deciding.usedMs;
   return [
     snapshot,
     {
-      leaderMs: arithmeticMs + (gathering.usedUs + writing.usedUs) / 1_000,
+      leaderMs: arithmeticMs + gathering.usedMs + writing.usedMs,
       arithmeticMs,
-      replicaMs: (telling.usedUs / replicaCount + reading.usedUs) / 1_000,
+      replicaMs: telling.usedMs / replicaCount + reading.usedMs,
       reportBytes: told.reduce((sum, one) => sum + one.length, 0),
       snapshotBytes: bytes.length,
-      turnMs: Math.max(...all.map(({ longestUs }) => longestUs)) / 1_000,
+      turnMs: Math.max(...all.map(({ longestMs }) => longestMs)),
+      turnCpuMs: Math.max(...all.map(({ longestCpuMs }) => longestCpuMs)),
     },
   ];
 }
@@ -159,7 +174,10 @@ export function measureReportBytes(nodeCount: number, serviceCount: number): Rep
 
 function weigh(nodeCount: number, serviceCount: number, swing: number): readonly [number, number] {
   const random = new FakeRandom(1);
-  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
+  const replicas = Array.from(
+    { length: replicaCount },
+    (_, i) => new RecordedReplica(`replica-${i}`),
+  );
   const turns = new Turns();
   const bytes: number[] = [];
   for (let second = 1; second <= weighedSeconds; second += 1) {
@@ -179,7 +197,7 @@ function weigh(nodeCount: number, serviceCount: number, swing: number): readonly
           });
         }
       }
-      sum += one.tell(turns, nodes, nowMs).length;
+      sum += one.tell(nodes, nowMs, turns.run).length;
     }
     bytes.push(sum);
   }
@@ -191,42 +209,9 @@ function nodeIdOf(i: number): string {
 }
 
 interface BenchSecond {
-  readonly replicas: readonly BenchReplica[];
+  readonly replicas: readonly RecordedReplica[];
   readonly reports: readonly (readonly NodeReport[])[];
   readonly nowMs: number;
-}
-
-/** A replica that writes what its Envoys do, and what the leader knows of it. */
-class BenchReplica {
-  readonly #writer = new ReportWriter();
-  #number = 0;
-  #base: ReadReport | undefined;
-
-  tell(turns: Turns, nodes: readonly NodeReport[], nowMs: number): Buffer {
-    this.#number += 1;
-    const terms = { number: this.#number, now: () => nowMs };
-    const { bytes } = turns.run(this.#writer.encode({ nodes, services: [] }, terms));
-    this.#writer.confirm();
-    return bytes;
-  }
-
-  read(turns: Turns, bytes: Buffer, atMs: number): ReadReport {
-    const read = turns.run(readReport({ bytes, atMs }, this.#base));
-    if (read === undefined) throw new Error("a record that cannot be read");
-    if (read.baseNumber === 0) this.#base = read;
-    return read;
-  }
-}
-
-const scale = new ReportScale();
-
-/** In turns, as \`LeaderTerm\` does. */
-function* takeAll(loop: FleetLoop, read: ReadReport, nowMs: number): Generator<undefined, void> {
-  yield* eachRow(read, scale, (report) => loop.take(report, nowMs));
-  for (const samples of read.samples) loop.takeSamples(samples);
-  const { atMs, table } = read;
-  const source = table.nodeIds[0] ?? "";
-  for (const one of read.remainders) loop.takeRemainder({ ...one, source, atMs });
 }
 
 /** Fleets of which the cost is told: Envoys, and services of each. */
@@ -345,33 +330,40 @@ interface ReportOrder {
   readonly random: FakeRandom;
 }
 
+type OpenReport = Omit<{ -readonly [field in keyof NodeReport]: NodeReport[field] }, "latency"> & {
+  readonly latency: { count: number; sumMs: number };
+};
+
 /** What a replica is told by its third of the Envoys. */
-function reportsOf(order: ReportOrder): readonly NodeReport[] {
+function fillReports(kept: OpenReport[], order: ReportOrder): void {
   const { replica, nodeCount, names, nowMs, snapshot, random } = order;
-  const reports: NodeReport[] = [];
+  let at = 0;
   for (let i = replica; i < nodeCount; i += replicaCount) {
-    const nodeId = nodeIdOf(i);
     const atMs = nowMs - random.next() * 500;
     for (const service of names) {
-      const share = snapshot?.services.get(service)?.shares.get(nodeId);
+      const report = kept[at] ?? blankReport(nodeIdOf(i), service);
+      kept[at] = report;
+      at += 1;
+      const share = snapshot?.services.get(service)?.shares.get(report.nodeId);
       const held = share === undefined ? 0 : share.default + share.high;
       const inFlight = Math.floor(held * random.next());
-      const overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
-      reports.push({
-        nodeId,
-        owner: undefined,
-        service,
-        atMs,
-        inFlight,
-        rps: inFlight * 20,
-        latency: { count: inFlight * 20, sumMs: inFlight * 20 * (50 + 20 * random.next()) },
-        errorCount: 0,
-        dropCount: overflowCount,
-        overflowCount,
-        held,
-        heldAtMs: nowMs,
-      });
+      report.atMs = atMs;
+      report.inFlight = inFlight;
+      report.rps = inFlight * 20;
+      report.latency.count = inFlight * 20;
+      report.latency.sumMs = inFlight * 20 * (50 + 20 * random.next());
+      report.overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
+      report.dropCount = report.overflowCount;
+      report.held = held;
+      report.heldAtMs = nowMs;
     }
   }
-  return reports;
+}
+
+function blankReport(nodeId: string, service: string): OpenReport {
+  return {
+    ...{ nodeId, owner: undefined, service, atMs: 0.5, inFlight: 0, rps: 0.5 },
+    ...{ latency: { count: 0, sumMs: 0.5 }, errorCount: 0, dropCount: 0, overflowCount: 0 },
+    ...{ held: 0, heldAtMs: 0.5 },
+  };
 }

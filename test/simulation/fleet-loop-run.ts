@@ -10,8 +10,10 @@ import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
+import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { decideOf } from "../support/node-reports.js";
+import { RecordedReplica } from "../support/recorded-replica.js";
 import {
   type NodeTraffic,
   type ReportWeather,
@@ -35,6 +37,8 @@ export interface FleetScenario {
   readonly leaderDeathsPerSecond: number;
   /** Envoys by their part of the traffic; undefined: all the same. */
   readonly trafficRatio?: (place: number, nowMs: number) => number;
+  /** Reports travel as records, of which so many are lost, as a part of all. Default: as they are. */
+  readonly lostRecordRatio?: number;
 }
 
 /** An upstream with servers of its own, and what is asked of it. */
@@ -113,6 +117,7 @@ export class FleetRun {
   /** Whether the leader found no snapshot that held. */
   #hasBegunAnew = false;
   #pending: NodeReport[] = [];
+  readonly #replica = new RecordedReplica("all");
 
   constructor(scenario: FleetScenario, seed: number) {
     this.#scenario = scenario;
@@ -245,6 +250,8 @@ export class FleetRun {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
+    const { lostRecordRatio } = this.#scenario;
+    if (lostRecordRatio !== undefined) this.#record(loop, lostRecordRatio);
     const snapshot = decideOf(loop, this.#pending, nowMs);
     this.#pending = [];
     this.#snapshot = snapshot;
@@ -262,6 +269,28 @@ export class FleetRun {
       ]);
       state.firstShares = new Map(first);
       state.bounds = [...kept, { atMs: nowMs, bound }];
+    }
+  }
+
+  /** What is pending, as the leader reads it in records: one of each row in each. */
+  #record(loop: FleetLoop, lostRatio: number): void {
+    const { nowMs } = this.fleet;
+    let left = this.#pending.sort((one, other) => one.atMs - other.atMs);
+    this.#pending = [];
+    while (left.length > 0) {
+      const nodes = new Map<string, NodeReport>();
+      const later: NodeReport[] = [];
+      for (const report of left) {
+        const row = `${report.nodeId} ${report.service}`;
+        if (nodes.has(row)) later.push(report);
+        else nodes.set(row, report);
+      }
+      left = later;
+      const bytes = this.#replica.tell([...nodes.values()], nowMs);
+      const isLost = this.#random.next() < lostRatio;
+      // A full one stays in the store until there is another one, and is found with the next.
+      const read = this.#replica.read(bytes, nowMs);
+      if (!isLost) allTurns(this.#replica.take(loop, read, nowMs));
     }
   }
 
