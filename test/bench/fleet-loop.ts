@@ -362,8 +362,17 @@ function fillReports(kept: OpenReport[], order: ReportOrder): void {
 
 function blankReport(nodeId: string, service: string): OpenReport {
   return {
-    ...{ nodeId, owner: undefined, service, atMs: 0.5, inFlight: 0, rps: 0.5 },
-    ...{ latency: { count: 0, sumMs: 0.5 }, errorCount: 0, dropCount: 0, overflowCount: 0 },
-    ...{ held: 0, heldAtMs: 0.5 },
+    nodeId,
+    owner: undefined,
+    service,
+    atMs: 0.5,
+    inFlight: 0,
+    rps: 0.5,
+    latency: { count: 0, sumMs: 0.5 },
+    errorCount: 0,
+    dropCount: 0,
+    overflowCount: 0,
+    held: 0,
+    heldAtMs: 0.5,
   };
 }
