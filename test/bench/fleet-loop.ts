@@ -1,14 +1,17 @@
 import type { NodeReport, ShareSnapshot } from "../../src/core/feedback/feedback.js";
 import { FleetLoop } from "../../src/core/feedback/feedback-loop.js";
+import { eachRow, type ReadReport, readReport } from "../../src/fleet/loop/report-reader.js";
+import { ReportScale } from "../../src/fleet/loop/report-scale.js";
+import { ReportWriter } from "../../src/fleet/loop/report-writer.js";
 import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
+import { blankReport, type OpenReport } from "../../src/rpc/nodes/open-report.js";
 import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
 import { lawOf } from "../simulation/law-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { RecordedReplica } from "../support/recorded-replica.js";
 import { layOut } from "./report.js";
-import { medianAndMost, TurnClock } from "./turn-clock.js";
+import { type LongestTurns, longer, longestTurns, TurnMeter, type TurnMs } from "./turn-meter.js";
 
 /** What the loop of a fleet costs, told each second: CPU, bytes, and the longest turn. */
 export interface FleetLoopCost {
@@ -23,10 +26,7 @@ export interface FleetLoopCost {
   /** Of all replicas together. */
   readonly reportBytes: number;
   readonly snapshotBytes: number;
-  /** The longest turn of a second by \`TurnClock\`: the median and the largest of all. */
-  readonly turnMs: readonly [number, number];
-  /** The same in CPU of all threads, those of the collector among them. */
-  readonly turnCpuMs: readonly [number, number];
+  readonly turns: LongestTurns;
 }
 
 const replicaCount = 3;
@@ -41,28 +41,14 @@ const swingMax = 0.2;
 /** Small fleets for each big one. */
 const smallPerBig = 500;
 
-/** Of this thread, in which all fleets are measured. */
-const turnClock = new TurnClock();
-
-/** Does what is done in turns, and notes the CPU of all of them, and the longest one. */
-class Turns {
-  /** Of all threads. */
-  usedMs = 0;
-  longestMs = 0;
-  /** The longest in CPU of all threads. */
-  longestCpuMs = 0;
-
-  readonly run = <T>(turns: Generator<undefined, T>): T => {
+/** Does what is done in turns, each measured. */
+class Turns extends TurnMeter {
+  drain<T>(turns: Generator<undefined, T>): T {
     for (;;) {
-      const before = turnClock.read();
-      const turn = turns.next();
-      const { ms, cpuMs } = turnClock.since(before);
-      this.usedMs += cpuMs;
-      this.longestMs = Math.max(this.longestMs, ms);
-      this.longestCpuMs = Math.max(this.longestCpuMs, cpuMs);
+      const turn = this.run(() => turns.next());
       if (turn.done === true) return turn.value;
     }
-  };
+  }
 }
 
 /** Measures a fleet that is never the same for two seconds, over three replicas. */
@@ -79,11 +65,9 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
   }));
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
   const names = services.map(({ service }) => service);
-  const replicas = Array.from(
-    { length: replicaCount },
-    (_, i) => new RecordedReplica(`replica-${i}`),
-  );
-  // The same objects each second: else the collector's work for the bench would count as the loop's.
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
+  // The same objects each second, as in \`NodeRegistry\`: the collector's work for others is not the
+  // loop's.
   const reports = replicas.map((): OpenReport[] => []);
   let snapshot: ShareSnapshot | undefined;
   const seconds: SecondCost[] = [];
@@ -105,16 +89,14 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
     replicaMs: of(({ replicaMs }) => replicaMs),
     reportBytes: of(({ reportBytes }) => reportBytes),
     snapshotBytes: of(({ snapshotBytes }) => snapshotBytes),
-    turnMs: medianAndMost(seconds.map(({ turnMs }) => turnMs)),
-    turnCpuMs: medianAndMost(seconds.map(({ turnCpuMs }) => turnCpuMs)),
+    turns: longestTurns(seconds.map(({ longest }) => longest)),
   };
 }
 
 interface SecondCost extends Pick<FleetLoopCost, "leaderMs" | "arithmeticMs" | "replicaMs"> {
   readonly reportBytes: number;
   readonly snapshotBytes: number;
-  readonly turnMs: number;
-  readonly turnCpuMs: number;
+  readonly longest: TurnMs;
 }
 
 /** What replicas tell, what the leader makes of it, and what they read of that. */
@@ -128,26 +110,25 @@ function measureSecond(
   const deciding = new Turns();
   const writing = new Turns();
   const reading = new Turns();
-  const told = replicas.map((replica, i) => replica.tell(reports[i] ?? [], nowMs, telling.run));
+  const told = replicas.map((replica, i) => replica.tell(telling, reports[i] ?? [], nowMs));
   for (const [i, replica] of replicas.entries()) {
-    const read = replica.read(told[i] ?? Buffer.alloc(0), nowMs, gathering.run);
-    taking.run(replica.take(loop, read, nowMs));
+    const read = replica.read(gathering, told[i] ?? Buffer.alloc(0), nowMs);
+    taking.drain(takeAll(loop, read, nowMs));
   }
-  const snapshot = deciding.run(loop.update(nowMs));
-  const { bytes } = writing.run(encodeSnapshot({ snapshot, verdicts: new Map() }));
-  reading.run(decodeSnapshot(bytes, snapshot));
+  const snapshot = deciding.drain(loop.update(nowMs));
+  const { bytes } = writing.drain(encodeSnapshot({ snapshot, verdicts: new Map() }));
+  reading.drain(decodeSnapshot(bytes, snapshot));
   const all = [telling, gathering, taking, deciding, writing, reading];
-  const arithmeticMs = taking.usedMs + deciding.usedMs;
+  const arithmeticMs = (taking.usedUs + deciding.usedUs) / 1_000;
   return [
     snapshot,
     {
-      leaderMs: arithmeticMs + gathering.usedMs + writing.usedMs,
+      leaderMs: arithmeticMs + (gathering.usedUs + writing.usedUs) / 1_000,
       arithmeticMs,
-      replicaMs: telling.usedMs / replicaCount + reading.usedMs,
+      replicaMs: (telling.usedUs / replicaCount + reading.usedUs) / 1_000,
       reportBytes: told.reduce((sum, one) => sum + one.length, 0),
       snapshotBytes: bytes.length,
-      turnMs: Math.max(...all.map(({ longestMs }) => longestMs)),
-      turnCpuMs: Math.max(...all.map(({ longestCpuMs }) => longestCpuMs)),
+      longest: all.map((turns) => turns.takeLongest()).reduce(longer),
     },
   ];
 }
@@ -174,10 +155,7 @@ export function measureReportBytes(nodeCount: number, serviceCount: number): Rep
 
 function weigh(nodeCount: number, serviceCount: number, swing: number): readonly [number, number] {
   const random = new FakeRandom(1);
-  const replicas = Array.from(
-    { length: replicaCount },
-    (_, i) => new RecordedReplica(`replica-${i}`),
-  );
+  const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
   const turns = new Turns();
   const bytes: number[] = [];
   for (let second = 1; second <= weighedSeconds; second += 1) {
@@ -197,7 +175,7 @@ function weigh(nodeCount: number, serviceCount: number, swing: number): readonly
           });
         }
       }
-      sum += one.tell(nodes, nowMs, turns.run).length;
+      sum += one.tell(turns, nodes, nowMs).length;
     }
     bytes.push(sum);
   }
@@ -209,9 +187,42 @@ function nodeIdOf(i: number): string {
 }
 
 interface BenchSecond {
-  readonly replicas: readonly RecordedReplica[];
+  readonly replicas: readonly BenchReplica[];
   readonly reports: readonly (readonly NodeReport[])[];
   readonly nowMs: number;
+}
+
+/** A replica that writes what its Envoys do, and what the leader knows of it. */
+class BenchReplica {
+  readonly #writer = new ReportWriter();
+  #number = 0;
+  #base: ReadReport | undefined;
+
+  tell(turns: Turns, nodes: readonly NodeReport[], nowMs: number): Buffer {
+    this.#number += 1;
+    const terms = { number: this.#number, now: () => nowMs };
+    const { bytes } = turns.drain(this.#writer.encode({ nodes, services: [] }, terms));
+    this.#writer.confirm();
+    return bytes;
+  }
+
+  read(turns: Turns, bytes: Buffer, atMs: number): ReadReport {
+    const read = turns.drain(readReport({ bytes, atMs }, this.#base));
+    if (read === undefined) throw new Error("a record that cannot be read");
+    if (read.baseNumber === 0) this.#base = read;
+    return read;
+  }
+}
+
+const scale = new ReportScale();
+
+/** In turns, as \`LeaderTerm\` does. */
+function* takeAll(loop: FleetLoop, read: ReadReport, nowMs: number): Generator<undefined, void> {
+  yield* eachRow(read, scale, (report) => loop.take(report, nowMs));
+  for (const samples of read.samples) loop.takeSamples(samples);
+  const { atMs, table } = read;
+  const source = table.nodeIds[0] ?? "";
+  for (const one of read.remainders) loop.takeRemainder({ ...one, source, atMs });
 }
 
 /** Fleets of which the cost is told: Envoys, and services of each. */
@@ -236,10 +247,13 @@ export function tellFleetLoopCosts(fleets: readonly (readonly [number, number])[
     "MB/s to the store",
     "MB/s from it",
     "longest turn, ms (median, most)",
+    "of all threads",
   ];
   const rows = fleets.map(([nodeCount, serviceCount]) => {
     const cost = measureFleetLoop(nodeCount, serviceCount);
-    const { leaderMs, arithmeticMs, replicaMs, reportBytes, snapshotBytes, turnMs } = cost;
+    const { leaderMs, arithmeticMs, replicaMs, reportBytes, snapshotBytes, turns } = cost;
+    const longest = (of: "main" | "all"): string =>
+      [turns.median[of], turns.most[of]].map((ms) => ms.toFixed(1)).join(", ");
     const us = (ms: number, count: number): string => ((1_000 * ms) / count).toFixed(2);
     const rowCount = nodeCount * serviceCount;
     const mb = (bytes: number): string => (bytes / 1e6).toFixed(2);
@@ -252,7 +266,8 @@ export function tellFleetLoopCosts(fleets: readonly (readonly [number, number])[
       us(replicaMs, rowCount / replicaCount),
       mb(reportBytes + snapshotBytes),
       mb(reportBytes + (replicaCount - 1) * snapshotBytes),
-      turnMs.map((ms) => ms.toFixed(1)).join(", "),
+      longest("main"),
+      longest("all"),
     ];
   });
   return layOut([head, ...rows]);
@@ -330,10 +345,6 @@ interface ReportOrder {
   readonly random: FakeRandom;
 }
 
-type OpenReport = Omit<{ -readonly [field in keyof NodeReport]: NodeReport[field] }, "latency"> & {
-  readonly latency: { count: number; sumMs: number };
-};
-
 /** What a replica is told by its third of the Envoys. */
 function fillReports(kept: OpenReport[], order: ReportOrder): void {
   const { replica, nodeCount, names, nowMs, snapshot, random } = order;
@@ -341,38 +352,22 @@ function fillReports(kept: OpenReport[], order: ReportOrder): void {
   for (let i = replica; i < nodeCount; i += replicaCount) {
     const atMs = nowMs - random.next() * 500;
     for (const service of names) {
-      const report = kept[at] ?? blankReport(nodeIdOf(i), service);
+      const report = kept[at] ?? blankReport(service);
       kept[at] = report;
       at += 1;
+      if (report.nodeId === "") report.nodeId = nodeIdOf(i);
       const share = snapshot?.services.get(service)?.shares.get(report.nodeId);
       const held = share === undefined ? 0 : share.default + share.high;
       const inFlight = Math.floor(held * random.next());
       report.atMs = atMs;
       report.inFlight = inFlight;
       report.rps = inFlight * 20;
-      report.latency.count = inFlight * 20;
-      report.latency.sumMs = inFlight * 20 * (50 + 20 * random.next());
       report.overflowCount = random.next() < 0.3 ? Math.floor(random.next() * 50) : 0;
       report.dropCount = report.overflowCount;
+      report.latency.count = inFlight * 20;
+      report.latency.sumMs = inFlight * 20 * (50 + 20 * random.next());
       report.held = held;
       report.heldAtMs = nowMs;
     }
   }
-}
-
-function blankReport(nodeId: string, service: string): OpenReport {
-  return {
-    nodeId,
-    owner: undefined,
-    service,
-    atMs: 0.5,
-    inFlight: 0,
-    rps: 0.5,
-    latency: { count: 0, sumMs: 0.5 },
-    errorCount: 0,
-    dropCount: 0,
-    overflowCount: 0,
-    held: 0,
-    heldAtMs: 0.5,
-  };
 }

@@ -21,7 +21,7 @@ import { FakeRandom } from "../support/fake-random.js";
 import { usageMessage } from "../support/quota-client.js";
 import { tenantQuota } from "../support/quota-rig.js";
 import { noSwitches } from "../support/switches.js";
-import { medianAndMost, TurnClock } from "./turn-clock.js";
+import { type LongestTurns, longestTurns, TurnMeter, type TurnMs } from "./turn-meter.js";
 
 /** A fleet of Envoys on one replica. Each shares each of its pools with others. */
 export interface QuotaFleet {
@@ -41,10 +41,8 @@ export interface QuotaPathCost extends QuotaFleet {
   readonly cpuUsPerReport: number;
   /** Of all that follows too, for each report: rounds, charges, claims, with the embedded store. */
   readonly cpuUsPerReportOverall: number;
-  /** The longest callback of a second by `TurnClock`: the median and the largest of all. */
-  readonly turnMs: readonly [number, number];
-  /** The same in CPU of all threads, those of the collector among them. */
-  readonly turnCpuMs: readonly [number, number];
+  /** The longest callbacks. */
+  readonly turns: LongestTurns;
   /** What V8 holds, for each bucket. */
   readonly bytesPerBucket: number;
 }
@@ -63,9 +61,7 @@ const ticksPerSecond = 10;
 
 /** A clock that notes how long each callback takes. */
 class NotingClock extends FakeClock {
-  readonly #turnClock = new TurnClock();
-  #longestMs = 0;
-  #longestCpuMs = 0;
+  readonly #meter = new TurnMeter();
 
   override schedule(delayMs: number, callback: () => void): Cancel {
     return super.schedule(delayMs, () => this.note(callback));
@@ -76,19 +72,12 @@ class NotingClock extends FakeClock {
   }
 
   note(callback: () => void): void {
-    const before = this.#turnClock.read();
-    callback();
-    const { ms, cpuMs } = this.#turnClock.since(before);
-    this.#longestMs = Math.max(this.#longestMs, ms);
-    this.#longestCpuMs = Math.max(this.#longestCpuMs, cpuMs);
+    this.#meter.run(callback);
   }
 
-  /** The longest since it was asked for last, by `TurnClock` and in CPU of all threads. */
-  takeLongestMs(): readonly [number, number] {
-    const longest = [this.#longestMs, this.#longestCpuMs] as const;
-    this.#longestMs = 0;
-    this.#longestCpuMs = 0;
-    return longest;
+  /** The longest since it was asked for last. */
+  takeLongest(): TurnMs {
+    return this.#meter.takeLongest();
   }
 }
 
@@ -237,11 +226,11 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
     await replica.tick();
   }
   if (replica.registry.holderCount !== bucketCount) throw new Error("not all buckets are held");
-  const longest: (readonly [number, number])[] = [];
+  const longest: TurnMs[] = [];
   const used = { reportsUs: 0, reportCount: 0 };
   let since = process.cpuUsage();
   for (let tick = 0; tick < (warmUpSeconds + measuredSeconds) * ticksPerSecond; tick += 1) {
-    if (tick % ticksPerSecond === 0) longest.push(clock.takeLongestMs());
+    if (tick % ticksPerSecond === 0) longest.push(clock.takeLongest());
     if (tick === warmUpSeconds * ticksPerSecond) {
       Object.assign(used, { reportsUs: 0, reportCount: 0 });
       since = process.cpuUsage();
@@ -263,8 +252,7 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
     cpuUsPerNewBucket: (2 * newBucketUs) / bucketCount,
     cpuUsPerReport: used.reportsUs / used.reportCount,
     cpuUsPerReportOverall: overallUs / used.reportCount,
-    turnMs: medianAndMost(longest.map(([ms]) => ms)),
-    turnCpuMs: medianAndMost(longest.map(([, cpuMs]) => cpuMs)),
+    turns: longestTurns(longest),
     bytesPerBucket: bytes / bucketCount,
   };
 }

@@ -10,10 +10,9 @@ import {
   defaultLoopTimes,
   type ServiceLoopSettings,
 } from "../../src/core/feedback/feedback-settings.js";
-import { allTurns } from "../support/all-turns.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { decideOf } from "../support/node-reports.js";
-import { RecordedReplica } from "../support/recorded-replica.js";
+import { type RecordFate, RecordLeader, ReplicaRecords } from "../support/replica-records.js";
 import {
   type NodeTraffic,
   type ReportWeather,
@@ -29,6 +28,8 @@ export interface FleetScenario {
   readonly services: readonly SimulatedService[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** Whether replicas write records for the leader, some of them lost, or it is told at once. */
+  readonly hasRecords: boolean;
   /** See `SimulatedFleetParts.ownerCount`. */
   readonly ownerCount?: number;
   /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
@@ -37,8 +38,6 @@ export interface FleetScenario {
   readonly leaderDeathsPerSecond: number;
   /** Envoys by their part of the traffic; undefined: all the same. */
   readonly trafficRatio?: (place: number, nowMs: number) => number;
-  /** Reports travel as records, of which so many are lost, as a part of all. Default: as they are. */
-  readonly lostRecordRatio?: number;
 }
 
 /** An upstream with servers of its own, and what is asked of it. */
@@ -108,7 +107,10 @@ export class FleetRun {
   readonly #scenario: FleetScenario;
   readonly #random: FakeRandom;
   readonly #states: readonly ServiceState[];
-  #loop: FleetLoop | undefined;
+  readonly #records: readonly ReplicaRecords[];
+  /** Draws what becomes of records. */
+  readonly #fates: FakeRandom;
+  #leader: RecordLeader | undefined;
   #leaderFromMs = 0;
   #nextUpdateMs: number;
   #term = 0;
@@ -117,7 +119,6 @@ export class FleetRun {
   /** Whether the leader found no snapshot that held. */
   #hasBegunAnew = false;
   #pending: NodeReport[] = [];
-  readonly #replica = new RecordedReplica("all");
 
   constructor(scenario: FleetScenario, seed: number) {
     this.#scenario = scenario;
@@ -137,6 +138,8 @@ export class FleetRun {
       firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
+    this.#records = Array.from({ length: replicaCount }, () => new ReplicaRecords());
+    this.#fates = new FakeRandom(seed);
     const services = this.#states.map(({ name }) => name);
     const parts = { nodeCount, replicaCount, services, configuredShare, weather, ownerCount };
     this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
@@ -160,7 +163,7 @@ export class FleetRun {
 
   /** The leader dies; after that long somebody else leads, who knows the last snapshot alone. */
   loseLeader(forMs: number): void {
-    this.#loop = undefined;
+    this.#leader = undefined;
     this.#leaderFromMs = this.fleet.nowMs + forMs;
   }
 
@@ -191,15 +194,27 @@ export class FleetRun {
 
   #tick(): void {
     for (const state of this.#states) this.#flow(state);
-    const reports = this.fleet.tick();
+    const { hasRecords } = this.#scenario;
+    const told = this.fleet.tick();
     const { nowMs } = this.fleet;
-    if (this.#loop === undefined && nowMs >= this.#leaderFromMs) this.#lead();
-    if (this.#loop !== undefined) {
-      this.#jump(this.#loop);
-      this.#pending.push(...reports);
-      if (nowMs >= this.#nextUpdateMs) this.#update(this.#loop);
+    for (const [place, nodes] of told) {
+      if (hasRecords) this.#records[place]?.write(nodes, nowMs, this.#fate());
+      else this.#pending.push(...nodes);
+    }
+    if (this.#leader === undefined && nowMs >= this.#leaderFromMs) this.#lead();
+    if (this.#leader !== undefined) {
+      this.#jump(this.#leader.loop);
+      if (nowMs >= this.#nextUpdateMs) this.#update(this.#leader);
     }
     for (const state of this.#states) this.#check(state);
+  }
+
+  /** Calls of the store fail as often as reports are lost; half of them were carried out. */
+  #fate(): RecordFate {
+    const { lostRatio } = this.#scenario.weather;
+    const draw = this.#fates.next();
+    if (draw >= lostRatio) return "written";
+    return draw < lostRatio / 2 ? "lost" : "unknown";
   }
 
   /** A new leader knows what the last one wrote, and nothing else. */
@@ -227,13 +242,15 @@ export class FleetRun {
     );
     const last = this.#snapshot;
     const from = isLapsed && last !== undefined ? lapsedSnapshot(last) : last;
-    this.#loop = new FleetLoop({
+    const { nowMs } = this.fleet;
+    const loop = new FleetLoop({
       term: this.#term,
       leaderId: `leader-${this.#term}`,
       services,
       ...(from === undefined ? {} : { from }),
-      nowMs: this.fleet.nowMs,
+      nowMs,
     });
+    this.#leader = new RecordLeader(loop, nowMs);
     this.#pending = [];
   }
 
@@ -246,13 +263,13 @@ export class FleetRun {
     }
   }
 
-  #update(loop: FleetLoop): void {
+  #update(leader: RecordLeader): void {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const { lostRecordRatio } = this.#scenario;
-    if (lostRecordRatio !== undefined) this.#record(loop, lostRecordRatio);
-    const snapshot = decideOf(loop, this.#pending, nowMs);
+    const snapshot = this.#scenario.hasRecords
+      ? leader.decide(this.#records, nowMs)
+      : decideOf(leader.loop, this.#pending, nowMs);
     this.#pending = [];
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;
@@ -269,28 +286,6 @@ export class FleetRun {
       ]);
       state.firstShares = new Map(first);
       state.bounds = [...kept, { atMs: nowMs, bound }];
-    }
-  }
-
-  /** What is pending, as the leader reads it in records: one of each row in each. */
-  #record(loop: FleetLoop, lostRatio: number): void {
-    const { nowMs } = this.fleet;
-    let left = this.#pending.sort((one, other) => one.atMs - other.atMs);
-    this.#pending = [];
-    while (left.length > 0) {
-      const nodes = new Map<string, NodeReport>();
-      const later: NodeReport[] = [];
-      for (const report of left) {
-        const row = `${report.nodeId} ${report.service}`;
-        if (nodes.has(row)) later.push(report);
-        else nodes.set(row, report);
-      }
-      left = later;
-      const bytes = this.#replica.tell([...nodes.values()], nowMs);
-      const isLost = this.#random.next() < lostRatio;
-      // A full one stays in the store until there is another one, and is found with the next.
-      const read = this.#replica.read(bytes, nowMs);
-      if (!isLost) allTurns(this.#replica.take(loop, read, nowMs));
     }
   }
 
@@ -408,7 +403,7 @@ export class FleetRun {
     const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
     if (shared > bound) this.#violate(name, `Envoys enforce ${shared} of ${bound}`);
     const all = shared + atFirst + byDefault;
-    const known = this.#loop?.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
+    const known = this.#leader?.loop.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
     if (all > known) this.#violate(name, `Envoys enforce ${all}, and ${known} are accounted for`);
   }
 

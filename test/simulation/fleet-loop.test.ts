@@ -27,14 +27,6 @@ describe("FleetLoop, in small fleets where everything goes wrong", () => {
     }));
 });
 
-describe("FleetLoop, in small fleets whose reports travel as records", () => {
-  it("gives no more than there is, seed by seed", () =>
-    runSeeds(seedsFrom(1, 100), (seed) => {
-      const fleet = { ...smallFleet(seed), lostRecordRatio: 0.1 };
-      expect(runFleet(fleet, { seed, seconds: 90 })).toBe("");
-    }));
-});
-
 describe("FleetLoop, in small fleets of several identities", () => {
   it("gives no more than there is, seed by seed", () =>
     runSeeds(seedsFrom(1, 100), (seed) => {

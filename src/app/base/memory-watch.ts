@@ -21,6 +21,9 @@ export const inUseRatioMax = 0.5;
 /** Time between two looks, in milliseconds: one costs some microseconds. */
 const lookMs = 100;
 
+/** The same while the process idles. */
+const idleLookMs = 250;
+
 /** Least time between two rounds of the collector that we ask for, in milliseconds. */
 export const collectEveryMs = 5_000;
 
@@ -32,6 +35,8 @@ interface MemoryWatchParts {
   readonly bytesMax: number | undefined;
   /** Default: this process's own. */
   readonly memory?: ProcessMemory;
+  /** Whether the process has had next to nothing to do for a while. Default: it never has. */
+  readonly isIdle?: () => boolean;
 }
 
 /** The memory of a process. */
@@ -57,6 +62,7 @@ export interface ProcessMemory {
  */
 export function watchMemory(parts: MemoryWatchParts): Cancel {
   const { clock, pressure, bytesMax = Number.POSITIVE_INFINITY, memory = ownMemory } = parts;
+  const { isIdle = () => false } = parts;
   let heapRatio = 0;
   let collectedMs = Number.NEGATIVE_INFINITY;
   let cancel: Cancel;
@@ -66,7 +72,7 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
     return memory.inUseBytes() > inUseRatioMax * bytesMax ? "residentMemory" : undefined;
   };
   const look = (): void => {
-    cancel = clock.schedule(lookMs, look);
+    cancel = clock.schedule(isIdle() ? idleLookMs : lookMs, look);
     pressure.memoryFull = fullest();
     const nowMs = clock.monotonicMs();
     if (pressure.memoryFull === undefined || nowMs - collectedMs < collectEveryMs) return;

@@ -3,9 +3,8 @@ import { refuseIdleWarning } from "../limits/rate-limit.js";
 import { Block } from "../text/block.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import type { BudgetDraft } from "./budget-draft.js";
-import { budget, type ReadBudget } from "./budget-form.js";
+import { type BudgetPeriod, budget, type ReadBudget } from "./budget-form.js";
 import { type BudgetList, budgetsMax } from "./budget-list.js";
-import type { BudgetPeriod } from "./budget-policy.js";
 import { prices } from "./price-form.js";
 
 /** Reads `budgets` into the list; what is wrong is reported. */

@@ -31,7 +31,7 @@ const quantilesMax = 2;
  */
 export class PlainFamily {
   readonly #quantiles = Array.from({ length: quantilesMax }, () => ({ at: 0, value: 0 }));
-  readonly #summary = { count: 0, sum: 0, quantiles: [] as { at: number; value: number }[] };
+  readonly #summary: OpenSummary = { count: 0, sum: 0, quantiles: [] };
   readonly #metric: OpenMetric = {
     labels: [],
     gauge: undefined,
@@ -140,6 +140,12 @@ export class PlainFamily {
     }
     return true;
   }
+}
+
+interface OpenSummary {
+  count: number;
+  sum: number;
+  readonly quantiles: { at: number; value: number }[];
 }
 
 type OpenMetric = { -readonly [field in keyof RawMetric]: RawMetric[field] };

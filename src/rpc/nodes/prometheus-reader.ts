@@ -44,6 +44,8 @@ export const metricTags = {
 
 /** Fields of its parts. */
 const valueTag = fieldTag(1, Bit64);
+
+/** Fields of a summary, and of a histogram. */
 export const totalTags = {
   count: fieldTag(1, Varint),
   sum: fieldTag(2, Bit64),

@@ -61,6 +61,21 @@ function startWatch(bytesMax?: number) {
 }
 
 describe("watchMemory()", () => {
+  it("looks four times a second while the process idles", () => {
+    const clock = new FakeClock();
+    const memory = new TestMemory();
+    const pressure: { memoryFull: MemoryCause | undefined } = { memoryFull: undefined };
+    const parts = { clock, pressure, bytesMax: 1_000, memory, isIdle: () => true };
+    const cancel = watchMemory(parts);
+    memory.bytes = 1_000;
+    memory.inUse = 1_000;
+    clock.advance(249);
+    expect(pressure.memoryFull).toBeUndefined();
+    clock.advance(1);
+    expect(pressure.memoryFull).toBe("residentMemory");
+    cancel();
+  });
+
   it("counts of the heap what lived through the collector's last round, and no garbage", () => {
     const { clock, memory, pressure, cancel } = startWatch();
     memory.ratio = 1;
