@@ -175,8 +175,8 @@ function bestOf(limit: number, span: GoodputSpan): BestStatic {
 }
 
 /**
- * All runs of a world together are judged. What counts is allowed its chance: three standard deviations of a Poisson count whose mean is the
- * most that may be.
+ * What all runs of a world together miss. What counts is allowed its chance: three standard
+ * deviations of a Poisson count whose mean is the most that may be.
  */
 function missingOf(
   one: MatrixWorld,
