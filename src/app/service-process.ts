@@ -1,5 +1,5 @@
+import { systemClock, systemRandom } from "../host/clock.js";
 import { type App, startApp } from "./app.js";
-import { systemClock, systemRandom } from "./base/clock.js";
 import { bugTrace, exitCodes, StartFailure } from "./base/failure.js";
 import type { Logger, ProcessLogger } from "./base/logger.js";
 import { ownMemory } from "./base/memory-watch.js";

@@ -1,23 +1,24 @@
 import { defaultPriorityHeader } from "../core/admission/priority.js";
 import { Throttle } from "../core/admission/throttle.js";
+import { systemClock, systemRandom } from "../host/clock.js";
 import type { AdmissionOptions, ThrottleOptions } from "./admission.js";
-import type { CallCounts, CallParts } from "./call.js";
+import type { AdmissionCallParts, CallCounts } from "./call.js";
 import { CallPermits } from "./permits.js";
 import {
+  checkedHeaderName,
   createBudget,
   createCallBreaker,
   createHedgeDelay,
   deadlineSettings,
-  headerName,
   retrySettings,
   throttleSettings,
 } from "./settings.js";
-import { backgroundClock, callClock, callRandom } from "./system.js";
+import { callClock } from "./system.js";
 import { Timers } from "./timers.js";
 
 /** What the calls of an admission share. */
-export function callParts(options: AdmissionOptions): CallParts {
-  const { name, clock = callClock, random = callRandom, hedge, throttle, breaker } = options;
+export function callParts(options: AdmissionOptions): AdmissionCallParts {
+  const { name, clock = callClock, random = systemRandom, hedge, throttle, breaker } = options;
   const deadline = deadlineSettings(options.deadline ?? {});
   const budget = options.retry ?? options.hedge;
   return {
@@ -25,7 +26,7 @@ export function callParts(options: AdmissionOptions): CallParts {
     clock,
     random,
     timers: new Timers(clock),
-    idleTimers: new Timers(options.clock ?? backgroundClock),
+    idleTimers: new Timers(options.clock ?? systemClock),
     permits: new CallPermits(options, clock),
     throttles: throttle && throttlesOf(throttle),
     breaker: breaker && createCallBreaker(breaker),
@@ -34,7 +35,10 @@ export function callParts(options: AdmissionOptions): CallParts {
     hedge: hedge && createHedgeDelay(hedge),
     deadline,
     timeoutMs: deadline.timeoutMs,
-    priorityHeader: headerName("priorityHeader", options.priorityHeader ?? defaultPriorityHeader),
+    priorityHeader: checkedHeaderName(
+      "priorityHeader",
+      options.priorityHeader ?? defaultPriorityHeader,
+    ),
     counts: noCounts(),
   };
 }
@@ -59,7 +63,7 @@ function noCounts(): CallCounts {
 }
 
 /** One for each class, as a service refuses the lower ones first. */
-function throttlesOf(options: ThrottleOptions): CallParts["throttles"] {
+function throttlesOf(options: ThrottleOptions): AdmissionCallParts["throttles"] {
   const settings = throttleSettings(options);
   const create = (): Throttle => new Throttle(settings);
   return { critical: create(), high: create(), normal: create(), low: create() };

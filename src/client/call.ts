@@ -44,7 +44,7 @@ export interface CallCounts {
 }
 
 /** What the calls of one admission share; a part that is undefined is not there. */
-export interface CallParts {
+export interface AdmissionCallParts {
   readonly name: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -82,7 +82,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   readonly timers: Timers;
   readonly idleTimers: Timers;
   endMs = Number.POSITIVE_INFINITY;
-  readonly #parts: CallParts;
+  readonly #parts: AdmissionCallParts;
   readonly #request: CallRequest<T>;
   readonly #priority: Priority;
   readonly #classify: Classify<T>;
@@ -104,7 +104,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   #held: CallAttempt | undefined;
   #onAbort: (() => void) | undefined;
 
-  constructor(parts: CallParts, request: CallRequest<T>) {
+  constructor(parts: AdmissionCallParts, request: CallRequest<T>) {
     this.#parts = parts;
     this.#request = request;
     this.clock = parts.clock;

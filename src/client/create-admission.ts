@@ -1,7 +1,7 @@
+import { systemClock } from "../host/clock.js";
 import type { Admission, AdmissionOptions, AdmissionSnapshot } from "./admission.js";
-import { Call, type CallParts } from "./call.js";
+import { type AdmissionCallParts, Call } from "./call.js";
 import { callParts } from "./call-parts.js";
-import { backgroundClock } from "./system.js";
 
 /**
  * Admission of the calls to one service: each call goes through its deadline, the circuit breaker,
@@ -16,7 +16,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const parts = callParts(options);
   return {
     name: parts.name,
-    clock: options.clock ?? backgroundClock,
+    clock: options.clock ?? systemClock,
     run: (work, callOptions = {}) =>
       new Promise((resolve, reject) => {
         new Call(parts, { work, options: callOptions, resolve, reject }).begin();
@@ -25,7 +25,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-function snapshotOf({ breaker, budget, clock, counts, permits, throttles }: CallParts) {
+function snapshotOf({ breaker, budget, clock, counts, permits, throttles }: AdmissionCallParts) {
   const nowMs = clock.monotonicMs();
   const ratios = Object.values(throttles ?? {}).map((one) => one.rejectRatio(nowMs));
   return {

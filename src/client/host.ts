@@ -1,10 +1,6 @@
 import type { Clock } from "../core/base/clock.js";
-import {
-  type HostLoad,
-  type HostLoadOptions,
-  createHostLoad as readHost,
-} from "../host/host-load.js";
-import { backgroundClock } from "./system.js";
+import { systemClock } from "../host/clock.js";
+import { type HostLoad, type HostLoadOptions, openHostLoad } from "../host/host-load.js";
 
 export type { HostReadings } from "../core/admission/host-reading.js";
 export type { HostLoad } from "../host/host-load.js";
@@ -19,9 +15,6 @@ export interface HostOptions extends Pick<HostLoadOptions, "everyMs" | "full" | 
  * Reads the CPU, memory and pressure of this process's cgroup or host, and the delay of its event
  * loop, until `close`: a source of load for `headgate/server`, and for whatever else sheds load.
  */
-export function createHostLoad({
-  clock = backgroundClock,
-  ...options
-}: HostOptions = {}): HostLoad {
-  return readHost({ clock, ...options });
+export function createHostLoad({ clock = systemClock, ...options }: HostOptions = {}): HostLoad {
+  return openHostLoad({ clock, ...options });
 }

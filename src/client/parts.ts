@@ -2,9 +2,10 @@ import { Throttle } from "../core/admission/throttle.js";
 import type { Clock, Random } from "../core/base/clock.js";
 import type { OutcomeKind } from "../core/calls/attempt-outcome.js";
 import type { CallBreakerState } from "../core/calls/call-breaker.js";
+import { systemRandom } from "../host/clock.js";
 import type { BreakerOptions, RetryOptions, ThrottleOptions } from "./admission.js";
 import { createBudget, createCallBreaker, throttleSettings } from "./settings.js";
-import { callClock, callRandom } from "./system.js";
+import { callClock } from "./system.js";
 
 /** What a part takes for tests. */
 interface TestOptions {
@@ -30,7 +31,7 @@ export interface ClientThrottle {
 export function createThrottle(
   options: ThrottleOptions & TestOptions & { readonly random?: Random } = {},
 ): ClientThrottle {
-  const { clock = callClock, random = callRandom } = options;
+  const { clock = callClock, random = systemRandom } = options;
   const throttle = new Throttle(throttleSettings(options));
   return {
     rejects: () => {

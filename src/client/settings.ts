@@ -109,7 +109,7 @@ export function deadlineSettings(
       bounds: { remainingMsMin: timeMs(0), marginMs: timeMs(0) },
     },
   );
-  const name = header === undefined ? undefined : headerName("deadline.header", header);
+  const name = header === undefined ? undefined : checkedHeaderName("deadline.header", header);
   return { ...checked, timeoutMs, header: name };
 }
 
@@ -118,7 +118,7 @@ export function deadlineSettings(
  *
  * Source: RFC 9110, section 5.6.2 (token).
  */
-export function headerName(option: string, name: string): string {
+export function checkedHeaderName(option: string, name: string): string {
   if (/^[!#$%&'*+.^_`|~0-9a-z-]{1,256}$/.test(name)) return name;
   throw new RangeError(`${option} must be the name of a header, in lower case`);
 }

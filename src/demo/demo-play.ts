@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type App, startApp } from "../app/app.js";
-import { systemClock } from "../app/base/clock.js";
 import { exitCodes, StartFailure } from "../app/base/failure.js";
 import { listen } from "../app/base/listen.js";
 import type { LogEvent, Logger } from "../app/base/logger.js";
@@ -15,6 +14,7 @@ import { loadConfig } from "../app/config/config.js";
 import { assert, errorRows, isServiceError } from "../core/base/errors.js";
 import { httpStatuses } from "../core/base/http-status.js";
 import { many } from "../core/base/many.js";
+import { systemClock } from "../host/clock.js";
 import { envoyTool } from "../programs/install.js";
 import { findProgram, lookUp, thisMachine } from "../programs/provision.js";
 import {

@@ -59,7 +59,7 @@ const runQueueMemoryMs = 5_000;
 const firstMs = 100;
 
 /** Reads the host until `close`. */
-export function createHostLoad(options: HostLoadOptions): HostLoad {
+export function openHostLoad(options: HostLoadOptions): HostLoad {
   const { clock, everyMs = 1_000, full = defaultFull, onRead = () => {} } = options;
   const { reader = new HostReader(options.root), eventLoop = watchEventLoop() } = options;
   const runQueue = new DecayedMean(runQueueMemoryMs);

@@ -2,8 +2,8 @@ import { accessSync, constants, rmSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { systemClock } from "../app/base/clock.js";
 import { isInstalledPackage, ownFile } from "../app/base/own-file.js";
+import { systemClock } from "../host/clock.js";
 import { type Install, InstallError, runProgram, type Tool, toolPath } from "./install.js";
 import { withLock } from "./lock.mjs";
 import {

@@ -3,11 +3,8 @@ import { PriceIndex } from "../core/budgets/price.js";
 import { type Glob, globMatches, parseGlob } from "../core/collections/glob.js";
 import { epochWindows, type Windows, windowAt } from "../core/limits/window.js";
 import { calendarWindows } from "../decide/rate-limit/calendar.js";
-import {
-  type AccountPart,
-  type BudgetPolicy,
-  isBudgeted,
-} from "../policy/budgets/budget-policy.js";
+import type { AccountPart } from "../policy/budgets/budget-form.js";
+import { type BudgetPolicy, isBudgeted } from "../policy/budgets/budget-policy.js";
 import type { Policy } from "../policy/policy.js";
 import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { LoggedRequest, WantedFacts } from "../simulate/logged-request.js";

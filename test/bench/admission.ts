@@ -1,8 +1,8 @@
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { defaultShedThresholds } from "../../src/core/admission/priority.js";
 import { Admission } from "../../src/decide/admission/admission.js";
 import type { AdmissionCall, AdmissionRequest } from "../../src/decide/admission/admission-call.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import type { AdmissionPolicy } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
 import { servicesPolicy, testService } from "../support/admission.js";

@@ -1,6 +1,6 @@
-import { systemClock } from "../../src/app/base/clock.js";
 import type { ReservedEntry } from "../../src/core/budgets/account.js";
 import { reservationId } from "../../src/core/budgets/reservation-id.js";
+import { systemClock } from "../../src/host/clock.js";
 import type { BudgetOperation } from "../../src/store/coordination/budget-store.js";
 import { RedisBudgets } from "../../src/store/redis/coordination/redis-budgets.js";
 import { testAccount, testEntry } from "../support/budgets.js";

@@ -1,4 +1,3 @@
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { Admission } from "../../src/decide/admission/admission.js";
@@ -9,6 +8,7 @@ import type {
 import { Budgets } from "../../src/decide/budget/budgets.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { StoreBudgetLedger } from "../../src/fleet/budgets/store-budget-ledger.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import type { BudgetStore } from "../../src/store/coordination/budget-store.js";
 import { MemoryBudgets } from "../../src/store/coordination/memory-budgets.js";
 import type { LimitStore } from "../../src/store/limit-store.js";

@@ -1,5 +1,4 @@
 import { cacheBounds } from "../../src/app/base/cache-bounds.js";
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { sha256 } from "../../src/app/base/sha256.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
 import type { Verdict } from "../../src/core/limits/verdict.js";
@@ -7,6 +6,7 @@ import { DecisionSampler } from "../../src/decide/inspect/decision-sampler.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import { Decider, type DeciderParts } from "../../src/decide/rate-limit/decider.js";
 import { Pressure } from "../../src/decide/rate-limit/pressure.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import { parsePolicy } from "../../src/policy/parse.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { RespCounts } from "../../src/rpc/resp/resp-counts.js";

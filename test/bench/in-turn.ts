@@ -1,4 +1,4 @@
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { type CallShape, decideMany } from "./calls.js";
 import {

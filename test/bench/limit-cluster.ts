@@ -1,4 +1,4 @@
-import { systemClock } from "../../src/app/base/clock.js";
+import { systemClock } from "../../src/host/clock.js";
 import type { UnaryHandler } from "../../src/wire/grpc/service.js";
 import { openClusterStore } from "../support/cluster-store.js";
 import { RedisCluster } from "../support/redis-cluster.js";

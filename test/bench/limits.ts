@@ -1,4 +1,4 @@
-import { systemClock } from "../../src/app/base/clock.js";
+import { systemClock } from "../../src/host/clock.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import { RedisServer } from "../support/redis-server.js";
 import { openTestStore } from "../support/redis-store.js";

@@ -1,9 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { overrideToJson } from "../../src/fleet/records/override-record.js";
 import { OverrideRegistry } from "../../src/fleet/records/override-registry.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import { MemoryRecords } from "../../src/store/coordination/memory-records.js";
 import { type RecordChange, recordsMax } from "../../src/store/coordination/record-store.js";
 

@@ -21,6 +21,7 @@ import { FakeRandom } from "../support/fake-random.js";
 import { usageMessage } from "../support/quota-client.js";
 import { tenantQuota } from "../support/quota-rig.js";
 import { noSwitches } from "../support/switches.js";
+import { type LongestTurns, longestTurns, TurnMeter, type TurnMs } from "./turn-meter.js";
 
 /** A fleet of Envoys on one replica. Each shares each of its pools with others. */
 export interface QuotaFleet {
@@ -40,8 +41,8 @@ export interface QuotaPathCost extends QuotaFleet {
   readonly cpuUsPerReport: number;
   /** Of all that follows too, for each report: rounds, charges, claims, with the embedded store. */
   readonly cpuUsPerReportOverall: number;
-  /** The longest callback of a second in milliseconds of CPU: the median and the largest of all. */
-  readonly turnMs: readonly [number, number];
+  /** The longest callbacks. */
+  readonly turns: LongestTurns;
   /** What V8 holds, for each bucket. */
   readonly bytesPerBucket: number;
 }
@@ -60,7 +61,7 @@ const ticksPerSecond = 10;
 
 /** A clock that notes how long each callback takes. */
 class NotingClock extends FakeClock {
-  #longestMs = 0;
+  readonly #meter = new TurnMeter();
 
   override schedule(delayMs: number, callback: () => void): Cancel {
     return super.schedule(delayMs, () => this.note(callback));
@@ -71,16 +72,12 @@ class NotingClock extends FakeClock {
   }
 
   note(callback: () => void): void {
-    const before = process.cpuUsage();
-    callback();
-    this.#longestMs = Math.max(this.#longestMs, usedUs(before) / 1_000);
+    this.#meter.run(callback);
   }
 
   /** The longest since it was asked for last. */
-  takeLongestMs(): number {
-    const longestMs = this.#longestMs;
-    this.#longestMs = 0;
-    return longestMs;
+  takeLongest(): TurnMs {
+    return this.#meter.takeLongest();
   }
 }
 
@@ -229,15 +226,15 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
     await replica.tick();
   }
   if (replica.registry.holderCount !== bucketCount) throw new Error("not all buckets are held");
-  const longestMs: number[] = [];
+  const longest: TurnMs[] = [];
   const used = { reportsUs: 0, reportCount: 0 };
   let since = process.cpuUsage();
   for (let tick = 0; tick < (warmUpSeconds + measuredSeconds) * ticksPerSecond; tick += 1) {
-    if (tick % ticksPerSecond === 0) longestMs.push(clock.takeLongestMs());
+    if (tick % ticksPerSecond === 0) longest.push(clock.takeLongest());
     if (tick === warmUpSeconds * ticksPerSecond) {
       Object.assign(used, { reportsUs: 0, reportCount: 0 });
       since = process.cpuUsage();
-      longestMs.length = 0;
+      longest.length = 0;
     }
     const beforeReports = process.cpuUsage();
     for (let i = tick % every; i < envoyCount; i += every) {
@@ -250,13 +247,12 @@ export async function measureQuotaPath(fleet: QuotaFleet): Promise<QuotaPathCost
   }
   const overallUs = usedUs(since);
   const bytes = heldBytes() - before;
-  longestMs.sort((one, other) => one - other);
   return {
     ...fleet,
     cpuUsPerNewBucket: (2 * newBucketUs) / bucketCount,
     cpuUsPerReport: used.reportsUs / used.reportCount,
     cpuUsPerReportOverall: overallUs / used.reportCount,
-    turnMs: [longestMs[Math.floor(longestMs.length / 2)] ?? 0, longestMs.at(-1) ?? 0],
+    turns: longestTurns(longest),
     bytesPerBucket: bytes / bucketCount,
   };
 }

@@ -1,5 +1,5 @@
-import { systemClock } from "../../src/app/base/clock.js";
 import type { Charge } from "../../src/core/limits/bucket.js";
+import { systemClock } from "../../src/host/clock.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import type { StoreScript } from "../../src/store/redis/scripts/connection.js";
 import { encodeBatch } from "../../src/store/redis/scripts/pack.js";

@@ -1,8 +1,8 @@
 import type { Redis } from "ioredis";
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { regionalCharge } from "../../src/core/limits/lending.js";
 import { borrowedKeysMax } from "../../src/fleet/regions/demand-table.js";
 import { Lender } from "../../src/fleet/regions/lender.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import type { StoreRequest } from "../../src/store/limit-store.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import type { UnaryHandler } from "../../src/wire/grpc/service.js";

@@ -1,4 +1,4 @@
-import { systemClock } from "../../src/app/base/clock.js";
+import { systemClock } from "../../src/host/clock.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { processCpuUs } from "./process-cpu.js";
 

@@ -1,7 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import { unknownPeer } from "../../src/core/base/peer.js";
 import { encodeTicket, type Ticket, type TicketKey } from "../../src/core/waiting-room/ticket.js";
 import { Admission } from "../../src/decide/admission/admission.js";
@@ -15,6 +14,7 @@ import {
   ProcessingRequestSchema,
   ProcessingResponseSchema,
 } from "../../src/gen/envoy/service/ext_proc/v3/external_processor_pb.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import type { RoomPolicy } from "../../src/policy/waiting-rooms/room-policy.js";
 import { createExternalProcessorService } from "../../src/rpc/ext-proc/ext-proc.js";
 import { ExtProcCodec } from "../../src/rpc/ext-proc/ext-proc-codec.js";

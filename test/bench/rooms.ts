@@ -1,4 +1,4 @@
-import { systemClock } from "../../src/app/base/clock.js";
+import { systemClock } from "../../src/host/clock.js";
 import {
   lineWordsMax,
   numbersMax,

@@ -1,7 +1,7 @@
-import { systemClock, systemRandom } from "../../src/app/base/clock.js";
 import type { Override } from "../../src/core/limits/override.js";
 import { OverrideTable } from "../../src/core/limits/override-table.js";
 import { DecisionSampler } from "../../src/decide/inspect/decision-sampler.js";
+import { systemClock, systemRandom } from "../../src/host/clock.js";
 import { MemoryLimitStore } from "../../src/store/memory.js";
 import type { UnaryHandler } from "../../src/wire/grpc/service.js";
 import { decideMany } from "./calls.js";

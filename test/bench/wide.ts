@@ -4,6 +4,7 @@ import { type FleetLoopCost, measureFleetLoop, measureReportBytes } from "./flee
 import type { ProofParts, ProofRow } from "./proof.js";
 import { measureQuotaFleet, type QuotaFleet, type QuotaPathCost } from "./quota-path.js";
 import { regionRows } from "./region-rows.js";
+import { formatTurns } from "./turn-meter.js";
 
 /** Until a control port has no new baselines. */
 const controlWarmUpMs = 15_000;
@@ -71,7 +72,7 @@ function reportRows(envoyCount: number): readonly ProofRow[] {
 }
 
 function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {
-  const { serviceCount, leaderMs, replicaMs, turnMs, reportBytes } = cost;
+  const { serviceCount, leaderMs, replicaMs, turns, reportBytes } = cost;
   const fleet = `loop, 10,000 Envoys x ${serviceCount} services`;
   const row = { group: "wide" } as const;
   return [
@@ -87,10 +88,10 @@ function loopFleetRows(cost: FleetLoopCost): readonly ProofRow[] {
     {
       ...row,
       name: `${fleet}, longest turn`,
-      value: turnMs[0],
+      value: turns.median.main,
       unit: "ms",
       target: { most: 5 },
-      note: `CPU of all threads, median of seconds; the longest of all ${turnMs[1].toFixed(1)} ms`,
+      note: formatTurns(turns),
     },
     {
       ...row,
@@ -171,10 +172,10 @@ function quotaFleetRows(cost: QuotaPathCost): readonly ProofRow[] {
     {
       ...row,
       name: `${fleet}, longest turn`,
-      value: cost.turnMs[0],
+      value: cost.turns.median.main,
       unit: "ms",
       target: { most: 5 },
-      note: `CPU of all threads; the longest of all ${cost.turnMs[1].toFixed(1)} ms`,
+      note: formatTurns(cost.turns),
     },
     heldRow(fleet, cost),
   ];

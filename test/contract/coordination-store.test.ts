@@ -1,7 +1,7 @@
 import { afterEach, describe } from "vitest";
-import { systemRandom } from "../../src/app/base/clock.js";
 import { QuotaLeases } from "../../src/fleet/claims/quota-leases.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
+import { systemRandom } from "../../src/host/clock.js";
 import type {
   CoordinationStore,
   SharedCoordination,

@@ -1,9 +1,9 @@
 import { MessageChannel } from "node:worker_threads";
-import { createHostLoad } from "../../src/host/host-load.js";
+import { openHostLoad } from "../../src/host/host-load.js";
 import { realClock } from "../support/real-clock.js";
 
 /** Prints the readings of its own host, a line each, until it is killed. */
-createHostLoad({
+openHostLoad({
   clock: realClock,
   everyMs: 200,
   onRead: (readings) => process.stdout.write(`${JSON.stringify(readings)}\n`),

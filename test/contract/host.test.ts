@@ -1,7 +1,7 @@
 import { availableParallelism } from "node:os";
 import { describe, expect, it } from "vitest";
 import type { HostReadings } from "../../src/core/admission/host-reading.js";
-import { createHostLoad, type HostLoad } from "../../src/host/host-load.js";
+import { type HostLoad, openHostLoad } from "../../src/host/host-load.js";
 import { HostReader } from "../../src/host/host-reader.js";
 import { bundledProgram } from "../support/bundled-program.js";
 import { burnCpu, makeCgroup, startInCgroup } from "../support/cgroup.js";
@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.js";
 const stage = useStage("test");
 
 function openLoad(): HostLoad {
-  const load = createHostLoad({ clock: realClock, everyMs: 200 });
+  const load = openHostLoad({ clock: realClock, everyMs: 200 });
   stage.atEnd(() => load.close());
   return load;
 }

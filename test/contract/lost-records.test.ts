@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/base/clock.js";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { ServiceError } from "../../src/core/base/errors.js";
 import {
@@ -8,6 +7,7 @@ import {
   ReplicatedRecords,
 } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
+import { systemRandom } from "../../src/host/clock.js";
 import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
 import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";
 import { type AdminApp, adminClients, startAdminApp } from "../support/admin.js";

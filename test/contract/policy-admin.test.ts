@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/base/clock.js";
 import { type LogEvent, silentLogger } from "../../src/app/base/logger.js";
 import { policyVersion } from "../../src/app/config/policy-files.js";
 import { GateAdmin } from "../../src/app/operator/gate-admin.js";
@@ -23,6 +22,7 @@ import type { JsonObject } from "../../src/core/base/json.js";
 import { GateRegistry } from "../../src/fleet/records/gate-registry.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
+import { systemRandom } from "../../src/host/clock.js";
 import type { PolicyChangeOutcome } from "../../src/rpc/admin/admin-parts.js";
 import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
 import { memoryRecords } from "../support/memory-records.js";

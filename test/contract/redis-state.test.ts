@@ -72,6 +72,18 @@ describe.each(enginesFor.expiry)("RedisLimitStore's state on %s", (engine) => {
     }
   });
 
+  it("keeps a key that is charged again up to half as long again, and a second", async () => {
+    await shared.control.flushall();
+    await takeOne(shared.opened.store, [hourly()], soon());
+    const charge = hourly({ cost: 4 });
+    const { results, nowUs } = await takeOne(shared.opened.store, [charge], soon());
+    const bucket = results[0]?.bucket ?? empty;
+    const fullMs = (bucketTimeToFullUs(charge, bucket, nowUs) ?? 0) / 1_000;
+    const keptMs = (await expiryMs()) - nowUs / 1_000;
+    expect(keptMs).toBeGreaterThan(1.49 * fullMs);
+    expect(keptMs).toBeLessThanOrEqual(1.5 * fullMs + 1_000);
+  });
+
   it("never forgets a bucket before it has drained, however often it is charged", async () => {
     const expiries = new Set<number>();
     // A hit drains in 30 s, so 40 of them need some twenty expiries at first and ever fewer later.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/base/clock.js";
 import { ShadowLedger } from "../../src/fleet/claims/shadow-ledger.js";
+import { systemRandom } from "../../src/host/clock.js";
 import { ledgerKeptSeconds } from "../../src/store/coordination/ledger-store.js";
 import { RedisLedger } from "../../src/store/redis/coordination/redis-ledger.js";
 import { realClock } from "../support/real-clock.js";

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { systemRandom } from "../../src/app/base/clock.js";
 import { ReplicatedRecords } from "../../src/fleet/records/replicated-records.js";
 import type { SharedRecords } from "../../src/fleet/records/shared-records.js";
+import { systemRandom } from "../../src/host/clock.js";
 import { goneRecordsMax, type RecordChange } from "../../src/store/coordination/record-store.js";
 import { RedisRecords } from "../../src/store/redis/coordination/redis-records.js";
 import type { StoreConnection } from "../../src/store/redis/scripts/connection.js";

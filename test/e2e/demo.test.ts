@@ -198,7 +198,7 @@ describe.concurrent("headgate demo with Envoy", () => {
 
   it("leaves no Envoy behind when the process that started it crashes", async () => {
     const source = pathToFileURL(resolve("src"));
-    const [module, clock] = [`${source}/demo/demo-envoy.ts`, `${source}/app/base/clock.ts`];
+    const [module, clock] = [`${source}/demo/demo-envoy.ts`, `${source}/host/clock.ts`];
     const config = await readFile("envoy/demo/edge/envoy.yaml", "utf8");
     const ports = { envoy: await freePort(), upstream: 1, headgate: 1 };
     const script = `

@@ -191,6 +191,7 @@ describe("a generated admission control filter", () => {
     });
     const send = client(envoy);
     const traffic = Traffic.start(stage, { callersCount: 2, call: () => statusOf(send()) });
+    traffic.pauseBetweenCalls(5);
     await waitFor("it has seen success", () => traffic.count("200") > 20);
     expect(await envoy.stat(rejected)).toBe(0);
     upstream.answer = () => ({ status: 500 });

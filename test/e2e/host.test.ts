@@ -2,8 +2,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { burnCpu, makeCgroup, mountCgroup } from "../support/cgroup.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
 import { containerTree, cpuStatText, writeHostTree } from "../support/host-trees.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
@@ -21,12 +21,12 @@ spec:
 `;
 
 /** A Headgate that sees a host below a folder of the test's. */
-function startSidecar(root: string): Promise<HeadgateProcess> {
+function startSidecar(root: string): Promise<HostedHeadgate> {
   const env = { HEADGATE_HOST_ROOT: root, BACKEND_TYPE: "memory", HEADGATE_DRAIN_DELAY_MS: "0" };
-  return HeadgateProcess.start(stage, { policy, env });
+  return HostedHeadgate.start(stage, { policy, env });
 }
 
-async function waitForLimit(headgate: HeadgateProcess, service: string, max: number) {
+async function waitForLimit(headgate: HostedHeadgate, service: string, max: number) {
   await waitFor(`${service} has ${max}`, async () => {
     return (await headgate.metric("headgate_admission_inflight_max", { service })) === max;
   });
@@ -70,12 +70,12 @@ describe("headgate serve, as a sidecar", () => {
     const burner = burnCpu(stage, cgroup);
     await waitForLimit(headgate, "by-cpu", 10);
     const line = '"event":"capacityDecreased"';
-    await waitFor("the log has it", () => headgate.process.output.includes(line));
+    await waitFor("the log has it", () => headgate.output.includes(line));
     await burner.kill();
     await waitForLimit(headgate, "by-cpu", 1_000);
     // A cgroup has no run queue: that is said once, and the bound for it holds.
-    expect(headgate.process.output).toContain('"code":"SIGNAL_EMPTY"');
+    expect(headgate.output).toContain('"code":"SIGNAL_EMPTY"');
     await waitForLimit(headgate, "by-queue", 10);
-    expect(await headgate.terminate()).toMatchObject({ code: 0 });
+    expect(await headgate.terminate()).toBe(true);
   });
 });

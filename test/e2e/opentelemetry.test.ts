@@ -7,7 +7,7 @@ import { RlsClient } from "../support/rls-client.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
 
 const policy = `domain: edge
 descriptors:
@@ -31,7 +31,8 @@ function lastOutcomes(collector: OtlpCollector, name: string): ReadonlyMap<unkno
   return new Map(points.map(({ labels, value }) => [labels["outcome"], value]));
 }
 
-describe("a service with an OpenTelemetry collector", () => {
+// One waits for ten seconds until it may give up, and the others for less.
+describe.concurrent("a service with an OpenTelemetry collector", () => {
   it("sends metrics and log lines while it runs, and the last ones when it stops", async () => {
     const collector = await startOtlpCollector(stage);
     const env = {
@@ -136,7 +137,7 @@ describe("a service with an OpenTelemetry collector", () => {
   });
 });
 
-describe("a service that traces", () => {
+describe.concurrent("a service that traces", () => {
   it("shows Prometheus, in OpenMetrics, the trace of a decision in a latency bucket", async () => {
     const traces = await startOtlpServer(stage);
     const env = {

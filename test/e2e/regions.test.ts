@@ -3,7 +3,7 @@ import { captureCli } from "../support/cli.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { startClient } from "../support/fault-rig.js";
 import { edgePolicy } from "../support/gateway.js";
-import { HeadgateProcess } from "../support/headgate-process.js";
+import { HostedHeadgate } from "../support/hosted-headgate.js";
 import { redisEnv, startRedis } from "../support/redis.js";
 import type { RedisServer } from "../support/redis-server.js";
 import { outcomeOf } from "../support/rls-client.js";
@@ -32,7 +32,7 @@ interface Region {
   readonly name: string;
   readonly redis: RedisServer;
   readonly link: TcpFaultProxy;
-  readonly replicas: readonly HeadgateProcess[];
+  readonly replicas: readonly HostedHeadgate[];
 }
 
 let us: Region;
@@ -67,7 +67,7 @@ async function openRegion(
     HEADGATE_REGION_STORES: list.join("\n"),
     HEADGATE_ADMIN_OPEN: "true",
   };
-  const start = (): Promise<HeadgateProcess> => HeadgateProcess.start(stage, { policy, env });
+  const start = (): Promise<HostedHeadgate> => HostedHeadgate.start(stage, { policy, env });
   return { ...own, replicas: await Promise.all([start(), start()]) };
 }
 
@@ -81,8 +81,8 @@ class Demand {
       const client = startClient(stage, replica);
       const call = async () =>
         outcomeOf(await client.ask({ descriptors: [[`account=${account}`]] }));
-      const traffic = Traffic.start(stage, { callersCount: 2, call });
-      traffic.pauseBetweenCalls(5);
+      const traffic = Traffic.start(stage, { callersCount: 4, call });
+      traffic.pauseBetweenCalls(20);
       return traffic;
     });
   }

@@ -82,6 +82,7 @@ describe("a policy changed under traffic", () => {
         callersCount: 4,
         call: () => statusOf(gateway.send({ visitor: "many" })),
       });
+      traffic.pauseBetweenCalls(5);
       for (let count = 0; count < 3; count += 1) await gateway.send({ account: "kept" });
       expect(await remaining(gateway)).toBe(1);
 

@@ -36,7 +36,9 @@ const shortAges = { GRPC_MAX_CONNECTION_AGE: "300ms", GRPC_MAX_CONNECTION_AGE_GR
 /** Callers that never meet their limit; they stop with the stage. */
 function busyCallers(stage: Stage, { send }: Pick<Gateway, "send">, callersCount: number): Traffic {
   const call = (): Promise<string> => statusOf(send({ account: "busy" }));
-  return Traffic.start(stage, { callersCount, call });
+  const traffic = Traffic.start(stage, { callersCount, call });
+  traffic.pauseBetweenCalls(5);
+  return traffic;
 }
 
 /** Connections that reached their age, and those that took their place, of two Headgates. */

@@ -84,6 +84,7 @@ describe("Envoy with a certificate", () => {
       callersCount: 4,
       call: () => statusOf(gateway.send({ account: "busy" })),
     });
+    traffic.pauseBetweenCalls(5);
     const loadedCount = (): Promise<number> =>
       headgate.metric("headgate_tls_certificate_loads_total", { result: "loaded" });
     for (let count = 2; count <= 4; count += 1) {

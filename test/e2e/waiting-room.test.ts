@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import type { HeadgateProcess } from "../support/headgate-process.js";
 import { navigation, RoomEdge, type Visitor } from "../support/room-edge.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
@@ -30,10 +31,10 @@ function lobby(words: string): string {
 }
 
 /** A room for each test; they share Envoy, Headgates and Redis. */
-let edge: RoomEdge;
+let edge: RoomEdge<HeadgateProcess>;
 
 beforeAll(async () => {
-  edge = await RoomEdge.start(stage, {
+  edge = await RoomEdge.startProcesses(stage, {
     rooms: {
       order: { room: oneAtATime },
       forms: { room: oneAtATime },
@@ -179,7 +180,8 @@ describe.concurrent("a waiting room", () => {
       });
     }
     const visitors = Array.from({ length: 30 }, () => edge.visitor(stage, "event"));
-    for (const visitor of visitors) expect(await visitor.go()).toBe("preQueue");
+    const shown = await Promise.all(visitors.map((visitor) => visitor.go()));
+    expect(new Set(shown)).toEqual(new Set(["preQueue"]));
     const early = await visitors[0]?.position();
     expect(early?.["position"]).toBeUndefined();
     expect(early?.["opensInSeconds"]).toBeGreaterThan(0);
@@ -305,16 +307,27 @@ describe("a waiting room whose parts fail", () => {
 
   it("begins a new line when Redis has lost the old one", async () => {
     const { inside, waiting } = await occupied("loss", 1);
+    const everybody = [inside, ...waiting];
+    const old = everybody.map(ticketOf);
     await edge.redis.kill();
     await edge.redis.restart();
-    const everybody = [inside, ...waiting];
+    await waitFor("another line has begun", () => {
+      const running = edge.headgates.filter(({ isRunning }) => isRunning);
+      return running.every(({ output }) => output.includes('"roomLineBegan","room":"loss"'));
+    });
     await waitFor(
-      "one of them is in, and the others wait",
+      "one of them is in, and the others wait, by tickets of that line",
       async () => {
         const shown = await Promise.all(everybody.map((visitor) => visitor.go()));
-        return shown.toSorted().join() === "in,waiting";
+        const isNew = everybody.every((visitor) => !old.includes(ticketOf(visitor)));
+        return isNew && shown.toSorted().join() === "in,waiting";
       },
       often,
     );
   });
+
+  /** The text of its only cookie. */
+  function ticketOf({ cookies }: Visitor): string | undefined {
+    return cookies.get("headgate-loss");
+  }
 });

@@ -3,7 +3,7 @@ import { BudgetEdge, type ModelCall } from "../support/budget-edge.js";
 import { useStage } from "../support/stage.js";
 import { waitFor } from "../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
 
 const budgets = "- {name: tokens, per: [{header: x-team}], amount: 1_000_000 tokens, period: day}";
 const team = { "x-team": "web" };
@@ -29,7 +29,8 @@ async function costOf(edge: BudgetEdge): Promise<number> {
   return Number(input) + Number(output);
 }
 
-describe("budgets while something dies", () => {
+// Each waits for streams and leases most of the time, at an edge of its own.
+describe.concurrent("budgets while something dies", () => {
   it("streams every byte while the replica that is shown responses has stopped", async () => {
     const edge = await BudgetEdge.startProcesses(stage, {
       budgets,

@@ -59,7 +59,9 @@ function ask(account: string): Promise<RlsAnswer> {
 /** Callers of an account. */
 function startLoad(account: string, callersCount: number): Traffic {
   const call = async (): Promise<string> => outcomeOf(await ask(account));
-  return Traffic.start(stage, { callersCount, call, withheldMs });
+  const load = Traffic.start(stage, { callersCount, call, withheldMs });
+  load.pauseBetweenCalls(5);
+  return load;
 }
 
 /** The most that one key may be admitted over so long a time. */

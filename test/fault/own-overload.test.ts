@@ -195,6 +195,7 @@ describe("a rolling restart behind an Envoy on a starved CPU", { timeout: restar
     const { headgates, envoy } = gateway;
     const endStarving = starve(headgates);
     const traffic = Traffic.start(stage, { callersCount: 4, call: () => send() });
+    traffic.pauseBetweenCalls(5);
     const healthyCount = (): Promise<number> => envoy.stat("cluster.headgate.membership_healthy");
     for (let rollOut = 0; rollOut < rollOutCount; rollOut += 1) {
       for (const headgate of headgates) {

@@ -12,6 +12,7 @@ import {
 } from "../../src/core/feedback/feedback-settings.js";
 import { FakeRandom } from "../support/fake-random.js";
 import { decideOf } from "../support/node-reports.js";
+import { type RecordFate, RecordLeader, ReplicaRecords } from "../support/replica-records.js";
 import {
   type NodeTraffic,
   type ReportWeather,
@@ -27,6 +28,8 @@ export interface FleetScenario {
   readonly services: readonly SimulatedService[];
   readonly configuredShare: number;
   readonly weather: ReportWeather;
+  /** Whether replicas write records for the leader, some of them lost, or it is told at once. */
+  readonly hasRecords: boolean;
   /** See `SimulatedFleetParts.ownerCount`. */
   readonly ownerCount?: number;
   /** Mishaps of single Envoys a second, over the fleet; see `mishaps`. */
@@ -104,7 +107,10 @@ export class FleetRun {
   readonly #scenario: FleetScenario;
   readonly #random: FakeRandom;
   readonly #states: readonly ServiceState[];
-  #loop: FleetLoop | undefined;
+  readonly #records: readonly ReplicaRecords[];
+  /** Draws what becomes of records. */
+  readonly #fates: FakeRandom;
+  #leader: RecordLeader | undefined;
   #leaderFromMs = 0;
   #nextUpdateMs: number;
   #term = 0;
@@ -132,6 +138,8 @@ export class FleetRun {
       firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
+    this.#records = Array.from({ length: replicaCount }, () => new ReplicaRecords());
+    this.#fates = new FakeRandom(seed);
     const services = this.#states.map(({ name }) => name);
     const parts = { nodeCount, replicaCount, services, configuredShare, weather, ownerCount };
     this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
@@ -155,7 +163,7 @@ export class FleetRun {
 
   /** The leader dies; after that long somebody else leads, who knows the last snapshot alone. */
   loseLeader(forMs: number): void {
-    this.#loop = undefined;
+    this.#leader = undefined;
     this.#leaderFromMs = this.fleet.nowMs + forMs;
   }
 
@@ -186,15 +194,27 @@ export class FleetRun {
 
   #tick(): void {
     for (const state of this.#states) this.#flow(state);
-    const reports = this.fleet.tick();
+    const { hasRecords } = this.#scenario;
+    const told = this.fleet.tick();
     const { nowMs } = this.fleet;
-    if (this.#loop === undefined && nowMs >= this.#leaderFromMs) this.#lead();
-    if (this.#loop !== undefined) {
-      this.#jump(this.#loop);
-      this.#pending.push(...reports);
-      if (nowMs >= this.#nextUpdateMs) this.#update(this.#loop);
+    for (const [place, nodes] of told) {
+      if (hasRecords) this.#records[place]?.write(nodes, nowMs, this.#fate());
+      else this.#pending.push(...nodes);
+    }
+    if (this.#leader === undefined && nowMs >= this.#leaderFromMs) this.#lead();
+    if (this.#leader !== undefined) {
+      this.#jump(this.#leader.loop);
+      if (nowMs >= this.#nextUpdateMs) this.#update(this.#leader);
     }
     for (const state of this.#states) this.#check(state);
+  }
+
+  /** Calls of the store fail as often as reports are lost; half of them were carried out. */
+  #fate(): RecordFate {
+    const { lostRatio } = this.#scenario.weather;
+    const draw = this.#fates.next();
+    if (draw >= lostRatio) return "written";
+    return draw < lostRatio / 2 ? "lost" : "unknown";
   }
 
   /** A new leader knows what the last one wrote, and nothing else. */
@@ -222,13 +242,15 @@ export class FleetRun {
     );
     const last = this.#snapshot;
     const from = isLapsed && last !== undefined ? lapsedSnapshot(last) : last;
-    this.#loop = new FleetLoop({
+    const { nowMs } = this.fleet;
+    const loop = new FleetLoop({
       term: this.#term,
       leaderId: `leader-${this.#term}`,
       services,
       ...(from === undefined ? {} : { from }),
-      nowMs: this.fleet.nowMs,
+      nowMs,
     });
+    this.#leader = new RecordLeader(loop, nowMs);
     this.#pending = [];
   }
 
@@ -241,11 +263,13 @@ export class FleetRun {
     }
   }
 
-  #update(loop: FleetLoop): void {
+  #update(leader: RecordLeader): void {
     const { nowMs } = this.fleet;
     this.#nextUpdateMs = nowMs + 1_000;
     const before = this.#snapshot;
-    const snapshot = decideOf(loop, this.#pending, nowMs);
+    const snapshot = this.#scenario.hasRecords
+      ? leader.decide(this.#records, nowMs)
+      : decideOf(leader.loop, this.#pending, nowMs);
     this.#pending = [];
     this.#snapshot = snapshot;
     this.#snapshotMs = nowMs;
@@ -369,6 +393,8 @@ export class FleetRun {
       else if (this.fleet.hasShare(envoy, name) && !joinedMs.has(envoy)) joinedMs.set(envoy, nowMs);
       const sinceMs = joinedMs.get(envoy);
       if (sinceMs === undefined || envoy.layer === undefined) continue;
+      // One that has started again may be told once more by who does not know of its first share.
+      if (nowMs < envoy.layerUntilMs && !envoy.layer.shares.has(name)) continue;
       const enforced = this.fleet.enforced(envoy, name);
       // What it begins with it gets at once: that is less than the default by which it went before.
       const first = nowMs - sinceMs < memoryMs ? (firstShares.get(envoy.id) ?? 0) : 0;
@@ -379,7 +405,7 @@ export class FleetRun {
     const bound = bounds.reduce((most, one) => Math.max(most, one.bound), 0);
     if (shared > bound) this.#violate(name, `Envoys enforce ${shared} of ${bound}`);
     const all = shared + atFirst + byDefault;
-    const known = this.#loop?.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
+    const known = this.#leader?.loop.mayHold(name, nowMs) ?? Number.POSITIVE_INFINITY;
     if (all > known) this.#violate(name, `Envoys enforce ${all}, and ${known} are accounted for`);
   }
 

@@ -45,6 +45,7 @@ export function smallFleet(seed: number): FleetScenario {
       service(lawOf("gradient", { initial: 20, max: 100 }), 10),
     ],
     weather: seed % 4 === 0 ? fairReports : foulReports,
+    hasRecords: seed % 4 === 1,
     mishapsPerSecond: 0.3,
     leaderDeathsPerSecond: 0.01,
   };
@@ -67,6 +68,7 @@ export function bigFleet(serviceCount = 50): FleetScenario {
       serviceMs: pick(i, [20, 50, 120]),
     })),
     weather: foulReports,
+    hasRecords: true,
     mishapsPerSecond: 0.5,
     leaderDeathsPerSecond: 0,
   };
@@ -80,6 +82,7 @@ export function oneService(change: Partial<FleetScenario> = {}): FleetScenario {
     configuredShare: 1_024,
     services: [service(lawOf("gradient"), 60)],
     weather: foulReports,
+    hasRecords: false,
     mishapsPerSecond: 0,
     leaderDeathsPerSecond: 0,
     ...change,

@@ -159,7 +159,7 @@ export class QueueFleetRun {
       this.#ended.set(envoy, { before: counts, endedCount: 0 });
       traffic.rps = counts.reduce((sum, count) => sum + count, 0);
     }
-    this.#pending.push(...this.#fleet.tick());
+    for (const nodes of this.#fleet.tick().values()) this.#pending.push(...nodes);
     const { nowMs } = this.#fleet;
     if (nowMs < this.#nextUpdateMs) return;
     this.#nextUpdateMs += 1_000;

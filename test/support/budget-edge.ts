@@ -1,7 +1,7 @@
 import { Agent, type ClientRequest, type IncomingHttpHeaders, request } from "node:http";
 import { parseDocument } from "yaml";
-import { systemClock } from "../../src/app/base/clock.js";
 import { FakeModel, type ModelPace } from "../../src/demo/llm/llm-model.js";
+import { systemClock } from "../../src/host/clock.js";
 import { type AdminClients, adminClients } from "./admin.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
@@ -140,10 +140,9 @@ export class BudgetEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
       HEADGATE_BUDGET_LEASE_MS: "2000",
       ...wish.env,
     };
-    const headgates: Headgate[] = [];
-    for (let count = 0; count < (wish.headgateCount ?? 1); count += 1) {
-      headgates.push(await startOne({ policy, env }));
-    }
+    const headgates = await Promise.all(
+      Array.from({ length: wish.headgateCount ?? 1 }, () => startOne({ policy, env })),
+    );
     const [first] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
     const [port, controlPort] = [first.grpcPort, first.portOf("control")];

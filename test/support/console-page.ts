@@ -2,13 +2,10 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { z } from "zod";
-import { axeFindings, axePath, type Theme, wide } from "./site.js";
+import { axeFindings, axePath, isPictured, type Theme, wide } from "./site.js";
 import { waitFor } from "./wait.js";
 
 const screenshots = fileURLToPath(new URL("../../test-output/console/", import.meta.url));
-
-/** Whether pages are kept as pictures, for people who look. */
-const isPictured = process.env["HEADGATE_PICTURES"] === "1";
 
 /** Runs in a page: what follows the size of the window is drawn in the first of two frames. */
 const paintedScript = `new Promise((resolve) =>

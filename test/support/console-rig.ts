@@ -5,7 +5,8 @@ import type { Browser } from "playwright-core";
 import { ConsolePage } from "./console-page.js";
 import { joinedTo } from "./envoy-control.js";
 import { freePort } from "./free-port.js";
-import { type Gateway, type GatewayOptions, startGateway } from "./gateway.js";
+import { type Gateway, type GatewayOptions, startGateway, startHostedGateway } from "./gateway.js";
+import type { HeadgateProcess, RunningHeadgate } from "./headgate-process.js";
 import { HttpClient } from "./http-client.js";
 import { redisEnv, startRedis } from "./redis.js";
 import type { RedisServer } from "./redis-server.js";
@@ -72,9 +73,9 @@ spec:
 }
 
 /** Two Headgates over a Redis, an Envoy in front of a service, and a browser. */
-export interface ConsoleRig {
+export interface ConsoleRig<Headgate extends RunningHeadgate = RunningHeadgate> {
   readonly redis: RedisServer;
-  readonly gateway: Gateway;
+  readonly gateway: Gateway<Headgate>;
   readonly browser: Browser;
   /** Where each Headgate serves the console. */
   readonly origins: readonly string[];
@@ -95,10 +96,20 @@ export interface ConsoleRigOptions {
 }
 
 /** Starts all of it; it ends with the stage. */
-export async function startConsoleRig(
+export function startConsoleRig(stage: Stage, options?: ConsoleRigOptions): Promise<ConsoleRig> {
+  return startRig(stage, options, startHostedGateway);
+}
+
+/** As `startConsoleRig`, with Headgates that can be killed. */
+export function startMortalConsoleRig(stage: Stage): Promise<ConsoleRig<HeadgateProcess>> {
+  return startRig(stage, {}, startGateway);
+}
+
+async function startRig<Headgate extends RunningHeadgate>(
   stage: Stage,
   { policy = consolePolicy(3), env = {}, envoy = {}, browser: shared }: ConsoleRigOptions = {},
-): Promise<ConsoleRig> {
+  startRow: (stage: Stage, options: GatewayOptions) => Promise<Gateway<Headgate>>,
+): Promise<ConsoleRig<Headgate>> {
   const http = new HttpClient();
   stage.atEnd(() => http.close());
   const [redis, browser] = await Promise.all([startRedis(stage), shared ?? startBrowser(stage)]);
@@ -122,7 +133,7 @@ export async function startConsoleRig(
     ...env,
   });
   const [first = 0, second = 0] = ports;
-  const gateway = await startGateway(stage, {
+  const gateway = await startRow(stage, {
     policy,
     headgateEnvs: [
       { ...envOf(first), HEADGATE_CONTROL_ADDR: `127.0.0.1:${control}` },

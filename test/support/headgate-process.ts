@@ -52,6 +52,9 @@ export abstract class RunningHeadgate implements HeadgatePlace {
   /** The process that it runs in. */
   abstract get pid(): number;
 
+  /** Whether it was started, and has not ended. */
+  abstract get isRunning(): boolean;
+
   /** Asks its HTTP port. */
   get(path: string): Promise<HttpAnswer> {
     return this.#http.send({ port: this.httpPort, path });
@@ -178,6 +181,10 @@ export class HeadgateProcess extends RunningHeadgate {
 
   get pid(): number {
     return this.process.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.process.isRunning;
   }
 
   /** Memory that it holds, in bytes, as it says itself. */

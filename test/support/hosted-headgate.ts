@@ -147,6 +147,10 @@ export class HostedHeadgate extends RunningHeadgate {
     return host.pid;
   }
 
+  get isRunning(): boolean {
+    return this.#isOpen;
+  }
+
   /** Starts it, or starts it again on the same ports; resolves when they are open. */
   async restart(): Promise<void> {
     const { exitCode, message } = await this.#tryStart();

@@ -3,7 +3,13 @@ import { join } from "node:path";
 import type { PolicyText } from "../../src/policy/parse.js";
 import type { Envoy } from "./envoy.js";
 import { indented, startGeneratedEnvoy } from "./generated-envoy.js";
-import { HeadgateProcess, storeBudgetMs } from "./headgate-process.js";
+import {
+  type HeadgateOptions,
+  HeadgateProcess,
+  type RunningHeadgate,
+  storeBudgetMs,
+} from "./headgate-process.js";
+import { HostedHeadgate } from "./hosted-headgate.js";
 import { type HttpAnswer, HttpClient } from "./http-client.js";
 import { RedisServer } from "./redis-server.js";
 import { type ScriptedUpstream, startScriptedUpstream } from "./scripted-upstream.js";
@@ -40,16 +46,16 @@ interface GuardedService extends RoomWish {
 const headgateCount = 2;
 
 /** Rooms in front of their services: an Envoy, its two Headgates, and their Redis. */
-export class RoomEdge {
+export class RoomEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
   readonly envoy: Envoy;
-  readonly headgates: readonly HeadgateProcess[];
+  readonly headgates: readonly Headgate[];
   readonly redis: RedisServer;
   readonly #services: Map<string, GuardedService>;
   readonly #policyFolder: string;
 
   private constructor(parts: {
     readonly envoy: Envoy;
-    readonly headgates: readonly HeadgateProcess[];
+    readonly headgates: readonly Headgate[];
     readonly redis: RedisServer;
     readonly services: Map<string, GuardedService>;
     readonly policyFolder: string;
@@ -62,7 +68,20 @@ export class RoomEdge {
   }
 
   /** Starts one of which each part is ready; it ends with the stage. */
-  static async start(stage: Stage, { rooms, env, pages = [] }: RoomEdgeWish): Promise<RoomEdge> {
+  static start(stage: Stage, wish: RoomEdgeWish): Promise<RoomEdge> {
+    return RoomEdge.#start(stage, wish, (options) => HostedHeadgate.start(stage, options));
+  }
+
+  /** As `start`, with Headgates that can be killed. */
+  static startProcesses(stage: Stage, wish: RoomEdgeWish): Promise<RoomEdge<HeadgateProcess>> {
+    return RoomEdge.#start(stage, wish, (options) => HeadgateProcess.start(stage, options));
+  }
+
+  static async #start<Headgate extends RunningHeadgate>(
+    stage: Stage,
+    { rooms, env, pages = [] }: RoomEdgeWish,
+    startOne: (options: HeadgateOptions) => Promise<Headgate>,
+  ): Promise<RoomEdge<Headgate>> {
     const services = new Map<string, GuardedService>();
     const names = Object.keys(rooms);
     for (const [name, wish] of Object.entries(rooms)) {
@@ -80,7 +99,7 @@ export class RoomEdge {
       env: { REDIS_URL: `127.0.0.1:${redis.port}`, ...env },
     };
     const headgates = await Promise.all(
-      Array.from({ length: headgateCount }, () => HeadgateProcess.start(stage, options)),
+      Array.from({ length: headgateCount }, () => startOne(options)),
     );
     const [first, ...others] = headgates;
     if (first === undefined) throw new Error("an edge needs a Headgate");
@@ -110,7 +129,7 @@ export class RoomEdge {
   /** Changes a room, and waits until all Headgates have read it. */
   async change(name: string, room: string): Promise<void> {
     this.#services.set(name, { ...this.#serviceOf(name), room });
-    const loads = (headgate: HeadgateProcess): Promise<number> =>
+    const loads = (headgate: Headgate): Promise<number> =>
       headgate.metric("headgate_policy_loads_total", { result: "loaded" });
     const before = await Promise.all(this.headgates.map(loads));
     await this.write(policyFile, policyText(this.#services));
@@ -126,7 +145,7 @@ export class RoomEdge {
 
   /** Waits until each Headgate that runs knows how all rooms stand. */
   async known(): Promise<void> {
-    for (const headgate of this.headgates.filter(({ process }) => process.isRunning)) {
+    for (const headgate of this.headgates.filter(({ isRunning }) => isRunning)) {
       await waitFor("the rooms have leaders", async () => {
         const count = await headgate.metric("headgate_waiting_room_store_reachable");
         return count === this.#services.size;
@@ -253,7 +272,7 @@ function policyText(services: Services): string {
 }
 
 /** Each Headgate as an endpoint of the cluster, of which a policy has one. */
-function withEndpoints(text: string, port: number, others: readonly HeadgateProcess[]): string {
+function withEndpoints(text: string, port: number, others: readonly RunningHeadgate[]): string {
   const found = new RegExp(`\\n( *)- endpoint:(?:\\n.*){3}\\n *port_value: ${port}\\n`).exec(
     text,
   )?.[0];

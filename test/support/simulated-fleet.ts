@@ -105,7 +105,7 @@ export class SimulatedFleet {
   readonly #parts: SimulatedFleetParts;
   readonly #delays: FleetDelays;
   readonly #replicas: Replica[];
-  readonly #late: { readonly atMs: number; readonly report: NodeReport }[] = [];
+  #late: LateReport[] = [];
   #messages: Message[] = [];
   #snapshots: readonly { readonly snapshot: ShareSnapshot; readonly writtenMs: number }[] = [];
   /** What each snapshot says to each Envoy: they look at it at every tick. */
@@ -238,26 +238,33 @@ export class SimulatedFleet {
     this.#snapshots = [...kept, { snapshot, writtenMs: this.#nowMs }];
   }
 
-  /** Lives on for one tick. @returns reports that reach the leader in it, in any order */
-  tick(): readonly NodeReport[] {
+  /**
+   * Lives on for one tick. @returns for each replica that tells of its Envoys in it, their reports,
+   * one for an Envoy and service
+   */
+  tick(): ReadonlyMap<number, readonly NodeReport[]> {
     this.#nowMs += tickMs;
     const due = this.#messages.filter(({ atMs }) => atMs <= this.#nowMs);
     this.#messages = this.#messages.filter(({ atMs }) => atMs > this.#nowMs);
     for (const { deliver } of due.sort((one, other) => one.atMs - other.atMs)) deliver();
     for (const replica of this.#replicas) this.#read(replica);
     for (const envoy of this.envoys) this.#push(envoy);
-    const reports: NodeReport[] = [];
-    this.#replicas.forEach((replica, i) => {
+    const told = new Map<number, readonly NodeReport[]>();
+    this.#replicas.forEach((replica, place) => {
       if (replica.nextReportMs > this.#nowMs) return;
       replica.nextReportMs += this.#delays.reportEveryMs;
-      for (const report of this.#reportsOf(i)) this.#send(report, reports);
+      const reports = this.#takeLate(place);
+      for (const report of this.#reportsOf(place)) this.#send(place, report, reports);
+      told.set(place, newestOf(reports));
     });
-    const late = this.#late.splice(0);
-    for (const one of late) {
-      if (one.atMs <= this.#nowMs) reports.push(one.report);
-      else this.#late.push(one);
-    }
-    return reports;
+    return told;
+  }
+
+  #takeLate(place: number): NodeReport[] {
+    const isDue = (one: LateReport): boolean => one.place === place && one.atMs <= this.#nowMs;
+    const due = this.#late.filter(isDue).map(({ report }) => report);
+    if (due.length > 0) this.#late = this.#late.filter((one) => !isDue(one));
+    return due;
   }
 
   #anyReplica(): number {
@@ -350,18 +357,41 @@ export class SimulatedFleet {
     }
   }
 
-  #send(report: NodeReport, to: NodeReport[]): void {
+  #send(place: number, report: NodeReport, to: NodeReport[]): void {
     const { random, weather } = this.#parts;
     const { lostRatio, lateRatio, lateMsMax, doubledRatio } = weather;
     const draw = random.next();
     if (draw < lostRatio) return;
+    const late = (): LateReport => ({
+      place,
+      atMs: this.#nowMs + random.next() * lateMsMax,
+      report,
+    });
     const isLate = draw < lostRatio + lateRatio;
-    if (isLate) this.#late.push({ atMs: this.#nowMs + random.next() * lateMsMax, report });
+    if (isLate) this.#late.push(late());
     else to.push(report);
-    if (random.next() < doubledRatio) {
-      this.#late.push({ atMs: this.#nowMs + random.next() * lateMsMax, report });
-    }
+    if (random.next() < doubledRatio) this.#late.push(late());
   }
+}
+
+/** A report that reaches its replica later. */
+interface LateReport {
+  readonly place: number;
+  readonly atMs: number;
+  readonly report: NodeReport;
+}
+
+/** One report for an Envoy and service: its newest numbers, and what it holds by the last one. */
+function newestOf(reports: readonly NodeReport[]): readonly NodeReport[] {
+  const newest = new Map<string, NodeReport>();
+  for (const report of reports) {
+    const key = `${report.nodeId} ${report.service}`;
+    const known = newest.get(key);
+    const { atMs, held, heldAtMs } = report;
+    const isNews = known === undefined || known.atMs < atMs;
+    newest.set(key, isNews ? report : { ...known, held, heldAtMs });
+  }
+  return [...newest.values()];
 }
 
 function layerOf(nodeId: string, { term, version, services }: ShareSnapshot): NodeLayer {

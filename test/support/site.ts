@@ -31,6 +31,9 @@ export const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.
 /** Where the site has it: what a browser asks for again is translated already. */
 const axeUrl = "/axe.min.js";
 
+/** Whether pages are kept as pictures, for people who look. */
+export const isPictured = process.env["HEADGATE_PICTURES"] === "1";
+
 /** The generator is installed first where it is not there. */
 const buildMsMax = 280_000;
 

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
-import { systemClock } from "../../src/app/base/clock.js";
+import { systemClock } from "../../src/host/clock.js";
 import { listenOnLoopback } from "./loopback-server.js";
 import type { Stage } from "./stage.js";
 

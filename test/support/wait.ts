@@ -4,7 +4,10 @@ export interface WaitOptions {
   readonly withinMs?: number;
   /** Time that does not count, in milliseconds since anywhen. Default: none. */
   readonly withheldMs?: () => number;
-  /** Time between two looks. Default 10 ms. */
+  /**
+   * Time between two looks. Default: 10 ms at first, then a twentieth of the wait, to 100 ms; and
+   * twice what a look takes, since a page of metrics costs more than what is waited for.
+   */
   readonly everyMs?: number;
 }
 
@@ -17,12 +20,14 @@ export interface WaitOptions {
 export async function waitFor<T>(
   what: string,
   look: () => T | Promise<T>,
-  { withinMs = 20_000, withheldMs = () => 0, everyMs = 10 }: WaitOptions = {},
+  { withinMs = 20_000, withheldMs = () => 0, everyMs }: WaitOptions = {},
 ): Promise<Exclude<T, undefined | false>> {
   const ownMs = (): number => performance.now() - withheldMs();
   const endMs = ownMs() + withinMs;
+  const startMs = performance.now();
   let lastError: unknown;
   for (;;) {
+    const lookMs = performance.now();
     try {
       const found = await look();
       if (found !== undefined && found !== false) return found as Exclude<T, undefined | false>;
@@ -32,7 +37,9 @@ export async function waitFor<T>(
     if (ownMs() >= endMs) {
       throw new Error(`not within ${withinMs} ms: ${what}`, { cause: lastError });
     }
-    await new Promise((resolve) => setTimeout(resolve, everyMs));
+    const nowMs = performance.now();
+    const usualMs = Math.min(100, Math.max(10, (nowMs - startMs) / 20, 2 * (nowMs - lookMs)));
+    await new Promise((resolve) => setTimeout(resolve, everyMs ?? usualMs));
   }
 }
 

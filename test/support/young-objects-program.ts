@@ -3,9 +3,9 @@
  * after the call itself, or after a policy was parsed in its thread, which does it.
  */
 import { getHeapSpaceStatistics } from "node:v8";
-import { systemClock } from "../../src/app/base/clock.js";
 import { keepNewObjectsYoung } from "../../src/app/base/v8-flags.js";
 import { parsePolicyInWorker } from "../../src/app/policy/policy-parsing.js";
+import { systemClock } from "../../src/host/clock.js";
 
 interface Made {
   readonly i: number;

@@ -49,12 +49,11 @@ export function checkOneMeaning(sources: readonly Source[]): Violation[] {
     if (!path.startsWith("src/") || path.includes(".d.")) return [];
     // Each of these is imported by itself: all interceptors may have the same name.
     if (matchesAny(libraryEntries, path)) return [];
-    // The library names things for other programs, which know nothing of this one.
-    const program = path.startsWith("src/client/") ? "library" : "service";
     return exports.flatMap(({ name, line }) => {
-      const home = homes.get(`${program} ${name}`) ?? path;
-      homes.set(`${program} ${name}`, home);
-      if (home === path) return [];
+      const home = homes.get(name) ?? path;
+      homes.set(name, home);
+      // Other programs know the library's by this name.
+      if (home === path || name === "Admission") return [];
       return [
         { path, line, message: `${name} is exported by ${home} as well; rename one of them` },
       ];

@@ -131,7 +131,8 @@ export const importRows: readonly ImportRow[] = [
   {
     from: "src/cli/**",
     may: [
-      "src/{cli,core,policy,generate,decide,simulate,recommend,doctor,app,demo,programs,gen}/**",
+      "src/{cli,core,policy,generate,decide,simulate,recommend,doctor}/**",
+      "src/{app,host,demo,programs,gen}/**",
       anyBuiltin,
       "npm:commander",
       "npm:@bufbuild/protobuf",
@@ -155,6 +156,7 @@ export const importRows: readonly ImportRow[] = [
       "src/gen/headgate/**",
       "src/core/base/{http-status,timestamp}.ts",
       "src/core/budgets/amount-text.ts",
+      "src/core/collections/{history-columns,line-diff}.ts",
       "src/core/limits/{descriptor-text,key}.ts",
       "src/policy/parse.ts",
       "src/policy/waiting-rooms/page-file.ts",
@@ -174,6 +176,7 @@ export const importRows: readonly ImportRow[] = [
     may: [
       "src/host/**",
       "src/core/**",
+      "node:crypto",
       "node:fs",
       "node:fs/promises",
       "node:os",
@@ -197,8 +200,8 @@ export const importRows: readonly ImportRow[] = [
   },
   // These run before anything is compiled, most of them before anything is installed.
   { from: "tools/**", may: ["tools/**", "src/programs/lock.mjs", anyBuiltin, "npm:esbuild"] },
-  { from: "src/programs/**", may: ["src/{programs,app,core}/**", anyBuiltin] },
-  { from: "src/demo/**", may: ["src/{demo,programs,app,client,core}/**", anyBuiltin] },
+  { from: "src/programs/**", may: ["src/{programs,app,host,core}/**", anyBuiltin] },
+  { from: "src/demo/**", may: ["src/{demo,programs,app,client,host,core}/**", anyBuiltin] },
   { from: "test/**", may: ["src/**", "test/**", "tools/**", anyBuiltin, anyPackage] },
 ];
 
@@ -283,8 +286,7 @@ export const tokenRows: readonly TokenRow[] = [
     tokens: ["Date", "performance", "node:perf_hooks", "process.hrtime", "process.uptime"],
     allowed: [
       "src/app/**",
-      "src/host/event-loop-delay.ts",
-      "src/client/system.ts",
+      "src/host/{clock,event-loop-delay}.ts",
       "src/console/state/browser.ts",
       "src/programs/lock.mjs",
       "tools/*.mjs",
@@ -297,6 +299,7 @@ export const tokenRows: readonly TokenRow[] = [
     tokens: ["setTimeout", "setInterval", "node:timers", "node:timers/promises"],
     allowed: [
       "src/app/**",
+      "src/host/clock.ts",
       "src/client/system.ts",
       "src/console/state/browser.ts",
       "src/programs/lock.mjs",
@@ -309,7 +312,7 @@ export const tokenRows: readonly TokenRow[] = [
   },
   {
     tokens: ["setImmediate"],
-    allowed: ["src/app/**", "src/client/system.ts", "test/**"],
+    allowed: ["src/app/**", "src/host/clock.ts", "test/**"],
     instead: "use Clock.scheduleTurn",
   },
   {
@@ -319,7 +322,7 @@ export const tokenRows: readonly TokenRow[] = [
   },
   {
     tokens: ["Math.random", "crypto.randomUUID", "crypto.getRandomValues"],
-    allowed: ["src/app/**", "src/client/system.ts", "src/console/state/browser.ts"],
+    allowed: ["src/app/**", "src/host/clock.ts", "src/console/state/browser.ts"],
     instead: "take a Random (src/core/base/clock.ts); a test makes one from a seed that it prints",
   },
   {

@@ -3,10 +3,15 @@ import { Explainer } from "../../decide/inspect/explain.js";
 import { BudgetExplainer } from "../../decide/inspect/explain-budgets.js";
 import { inspectionMsMax, KeyInspector } from "../../decide/inspect/key-inspector.js";
 import type { RoomControls } from "../../decide/waiting-room/room-view.js";
+import { doctorProblemRows } from "../../doctor/doctor-problems.js";
+import { diagnoseOwn, type OwnView } from "../../doctor/own-checks.js";
 import { ReplicaQuestions } from "../../fleet/claims/replica-questions.js";
+import { isDriven } from "../../generate/envoy/http/layered-runtime.js";
 import type { PolicyText } from "../../policy/parse.js";
-import type { FleetView } from "../../rpc/admin/admin-parts.js";
+import type { ServicePolicy } from "../../policy/services/service-policy.js";
+import type { AdminFinding, FleetView, ServiceState } from "../../rpc/admin/admin-parts.js";
 import type { AdminServiceParts, ReadCandidate } from "../../rpc/admin/service-parts.js";
+import type { Node } from "../../rpc/nodes/node-registry.js";
 import type { OpenAdmission } from "../admission/admission.js";
 import type { OpenBudgets } from "../admission/budgets.js";
 import { OpenStack } from "../base/open-stack.js";
@@ -28,8 +33,8 @@ import { GateAdmin } from "../operator/gate-admin.js";
 import { PolicyAdmin } from "../operator/policy-admin.js";
 import { PolicyTrialThreads } from "../operator/policy-trials.js";
 import { switchesOf } from "../options/decision-options.js";
+import type { PolicyStatus } from "../policy/active-policy.js";
 import { isTlsSpoken } from "./admin-connections.js";
-import { findingsOf } from "./admin-findings.js";
 import { createFleetView, levelsOf } from "./admin-fleet.js";
 import { type AdminPort, type AdminPortParts, openAdminPort } from "./admin-port.js";
 import { History } from "./history.js";
@@ -265,4 +270,57 @@ async function readCandidate(
     case "failed":
       return { kind: "failed", message: parsing.message };
   }
+}
+
+/** What the checks of this replica need. */
+interface AdminFindingsParts {
+  readonly version: string;
+  readonly policyStatus: () => PolicyStatus;
+  /** Whether the store is unreachable. */
+  readonly isStoreOut: () => boolean;
+  readonly nodes: () => Iterable<Node>;
+  readonly services: () => readonly ServicePolicy[];
+  readonly states: () => readonly Pick<ServiceState, "name" | "overflowPerSecond">[];
+}
+
+/** The findings of `headgate doctor` about this replica that need no Envoy. */
+function findingsOf(parts: AdminFindingsParts): readonly AdminFinding[] {
+  return diagnoseOwn(viewOf(parts)).map((look) => {
+    const { title, remedy } = doctorProblemRows[look.id];
+    const { kind, id, seen } = look;
+    if (look.kind !== "finding") return { kind, id, severity: undefined, seen, title, remedy };
+    const { severity, todo = remedy } = look;
+    return { kind, id, severity, seen, title, remedy: todo };
+  });
+}
+
+function viewOf(parts: AdminFindingsParts): OwnView {
+  const { version: policyVersion, lastProblem, controlPlane } = parts.policyStatus();
+  const isStoreOut = parts.isStoreOut();
+  const isCutOff = controlPlane?.isConnected === false;
+  const isWell = !isStoreOut && !isCutOff && lastProblem === undefined;
+  const waiting = policyVersion === undefined ? "waiting for a policy" : undefined;
+  const driven = new Set(
+    parts
+      .services()
+      .filter(isDriven)
+      .map(({ name }) => name),
+  );
+  return {
+    headgate: {
+      status: waiting ?? (isWell ? "ready" : "degraded"),
+      storeState: isStoreOut ? "unavailable" : "ok",
+      policyVersion,
+      lastReloadProblem: lastProblem !== undefined,
+      version: parts.version,
+      totals: new Map(),
+      decisionMsP99: undefined,
+    },
+    envoys: [...parts.nodes()].map(({ id, identity, refusal }) => {
+      return { name: id, version: identity.version || undefined, refusal };
+    }),
+    services: parts.states().map(({ name, overflowPerSecond }) => {
+      return { name, overflowPerSecond, isDriven: driven.has(name) };
+    }),
+  };
 }

@@ -1,6 +1,12 @@
 import { priorities } from "../../core/admission/priority.js";
 import { refusalCauses } from "../../core/admission/refusal.js";
 import type { Cancel, Clock } from "../../core/base/clock.js";
+import {
+  type HistoryColumn,
+  historyColumns,
+  historyCounts,
+  serviceLevels,
+} from "../../core/collections/history-columns.js";
 import { type SeriesPart, StepSeries, stepsBackMax } from "../../core/collections/step-series.js";
 import type { Admission } from "../../decide/admission/admission.js";
 import type { AdmissionCounts } from "../../decide/admission/admission-counts.js";
@@ -13,16 +19,12 @@ import {
 import type { RoomControls } from "../../decide/waiting-room/room-view.js";
 import type { Policy } from "../../policy/policy.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
-import {
-  type HistoryAsk,
-  type HistoryColumn,
-  type HistoryPart,
-  type HistorySight,
-  historyColumns,
-  historyCounts,
-  type RuleColumn,
-  type ServiceColumn,
-  serviceLevels,
+import type {
+  HistoryAsk,
+  HistoryPart,
+  HistorySight,
+  RuleColumn,
+  ServiceColumn,
 } from "../../rpc/admin/admin-parts.js";
 import type { ServiceLevels } from "./admin-fleet.js";
 import { RoomHistory } from "./room-history.js";

@@ -1,6 +1,6 @@
+import { type RoomColumn, roomColumns } from "../../core/collections/history-columns.js";
 import { type SeriesPart, StepSeries } from "../../core/collections/step-series.js";
 import type { RoomControls, RoomView } from "../../decide/waiting-room/room-view.js";
-import { type RoomColumn, roomColumns } from "../../rpc/admin/admin-parts.js";
 
 /** The maximum number of waiting rooms with a history. */
 const roomsMax = 100;

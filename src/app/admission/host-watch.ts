@@ -2,7 +2,7 @@ import type { HostReadingName, HostReadings } from "../../core/admission/host-re
 import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import type { SignalReader } from "../../fleet/signals/signal-readings.js";
-import { createHostLoad, type HostLoad, type HostLoadOptions } from "../../host/host-load.js";
+import { type HostLoad, type HostLoadOptions, openHostLoad } from "../../host/host-load.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { PolicyFeed } from "../policy/active-policy.js";
 
@@ -52,7 +52,7 @@ export class HostWatch {
   #open(): void {
     const { onRead, ...parts } = this.#parts;
     this.#first = new Promise((resolve) => {
-      this.#load = createHostLoad({
+      this.#load = openHostLoad({
         ...parts,
         onRead: (readings) => {
           resolve();

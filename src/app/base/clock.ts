@@ -1,31 +1,3 @@
-import { randomBytes } from "node:crypto";
-import type { Cancel, Clock, Random } from "../../core/base/clock.js";
-
-/** The longest wait a timer knows; with more it would fire at once. */
-const timerMsMax = 2 ** 31 - 1;
-
-/** The process's own clock. Monotonic time comes from the system, so clock steps never reach it. */
-export const systemClock: Clock = {
-  monotonicMs: () => performance.now(),
-  // Date has milliseconds; the origin with performance.now has more, but drifts from clock steps.
-  epochUs: () => Date.now() * 1_000,
-  schedule: (delayMs, callback): Cancel => {
-    const timer = setTimeout(callback, Math.min(delayMs, timerMsMax));
-    timer.unref();
-    return () => clearTimeout(timer);
-  },
-  scheduleTurn: (callback): Cancel => {
-    const immediate = setImmediate(callback);
-    return () => clearImmediate(immediate);
-  },
-};
-
-/** Real randomness: nothing that is decided depends on it, so speed counts more than quality. */
-export const systemRandom: Random = {
-  next: () => Math.random(),
-  id: () => randomBytes(8).toString("hex"),
-};
-
 /** A time of `epochUs` as logs and answers say it. */
 export function isoTime(epochUs: number): string {
   return new Date(epochUs / 1_000).toISOString();

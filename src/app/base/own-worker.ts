@@ -35,12 +35,17 @@ function bundlingLoader(url: string): string {
       js: `import { createRequire } from "module"; const require = createRequire("${url}");`,
     },
   };
-  // Whole for whoever reads it: other threads bundle the same.
+  // What was bundled since this process began is of the sources that it runs. Whole for whoever
+  // reads it: other threads bundle the same.
   return `
+const { renameSync, statSync } = require("node:fs");
 const { resolve } = require("node:path");
 const file = resolve("node_modules/.cache/threads/${basename(url, ".ts")}.mjs");
 const outfile = file + "." + process.pid + "." + require("node:worker_threads").threadId;
-require("esbuild").buildSync({ ...${JSON.stringify(options)}, outfile });
-require("node:fs").renameSync(outfile, file);
+const madeMs = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+if (madeMs < ${performance.timeOrigin}) {
+  require("esbuild").buildSync({ ...${JSON.stringify(options)}, outfile });
+  renameSync(outfile, file);
+}
 import(file);`;
 }

@@ -330,6 +330,6 @@ function storeNotices(
     ...(isTlsUnused
       ? ["REDIS_TLS_ names are set, but no Redis is reached over TLS; set REDIS_TLS to true."]
       : []),
-    ...(policySource === "store" && store.kind === "memory" ? [unsharedPolicyNotice] : []),
+    ...(policySource === "store" && store.kind !== "redis" ? [unsharedPolicyNotice] : []),
   ];
 }

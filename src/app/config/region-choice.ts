@@ -36,7 +36,7 @@ export function chooseRegions(
     problems.push("HEADGATE_REGION and HEADGATE_REGION_STORES need each other; set both");
     return undefined;
   }
-  if (store.kind === "memory") {
+  if (store.kind !== "redis") {
     problems.push(
       "HEADGATE_REGION_STORES is set, but limits are kept in this process, which no other region " +
         "reaches; set REDIS_URL to the Redis of this region",

@@ -100,7 +100,7 @@ function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisT
 
 /** Whether any connection of this choice is made over TLS. */
 export function speaksTls(choice: StoreChoice): boolean {
-  if (choice.kind === "memory") return false;
+  if (choice.kind !== "redis") return false;
   const { main, perSecond } = choice;
   return [main, ...(perSecond === undefined ? [] : [perSecond])].some(isOverTls);
 }

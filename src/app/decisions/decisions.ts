@@ -6,9 +6,10 @@ import { Pressure, type PressureEvent } from "../../decide/rate-limit/pressure.j
 import type { RefusalLog } from "../../decide/rate-limit/refusal-log.js";
 import { shadowObserver } from "../../decide/shadow/shadow.js";
 import { ShadowLedger } from "../../fleet/claims/shadow-ledger.js";
-import type { Lender } from "../../fleet/regions/lender.js";
+import { Lender, type LendingEvent } from "../../fleet/regions/lender.js";
 import { cacheBounds } from "../base/cache-bounds.js";
 import { CpuWatch } from "../base/cpu-watch.js";
+import type { Logger } from "../base/logger.js";
 import { containerBytesMax, watchMemory } from "../base/memory-watch.js";
 import { OpenStack } from "../base/open-stack.js";
 import { sha256 } from "../base/sha256.js";
@@ -18,10 +19,11 @@ import type { Runtime } from "../foundation/runtime.js";
 import { createDeciderLog, createRefusalLog, refusalLogMetric } from "../metrics/decision-log.js";
 import { decisionMetrics, storeMetrics } from "../metrics/decision-metrics.js";
 import { policyOperationsMetrics } from "../metrics/policy-metrics.js";
+import { regionMetrics } from "../metrics/region-metrics.js";
 import { switchesOf } from "../options/decision-options.js";
 import { openLocalStore } from "../store/store.js";
+import { remedyOf } from "../store/store-remedies.js";
 import { PolicyShadow, type PolicyShadowParts } from "./policy-shadow.js";
-import { openLending } from "./regions.js";
 
 /** What decides rate limits, and what looks at its decisions. */
 export interface Decisions {
@@ -46,7 +48,7 @@ type DecisionsParts = Pick<Foundation, "policies" | "opened" | "operator"> & {
 
 /** Opens decisions. */
 export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decisions {
-  const { config, clock, logger, metrics } = runtime;
+  const { config, clock, logger, metrics, loopActivity } = runtime;
   const { policies, opened, operator, fleet } = parts;
   const stack = new OpenStack();
   const counters = new DecisionCounters();
@@ -80,8 +82,10 @@ export function openDecisions(runtime: Runtime, parts: DecisionsParts): Decision
   });
   const onEvent = (event: PressureEvent): void => decider.noteEvent(event);
   const bytesMax = config.memoryBytesMax || containerBytesMax();
-  stack.keep({ close: watchLoop({ clock, pressure, onEvent }) });
-  stack.keep({ close: watchMemory({ clock, pressure, bytesMax }) });
+  const isIdle = (): boolean => loopActivity.isIdle();
+  stack.keep(loopActivity);
+  stack.keep({ close: watchLoop({ clock, pressure, onEvent, isIdle }) });
+  stack.keep({ close: watchMemory({ clock, pressure, bytesMax, isIdle }) });
   const decisions = { decider, counters, pressure, seen, shadow, refusalLog, lender };
   addMetrics(metrics, parts, decisions);
   return { ...decisions, close: () => stack.close() };
@@ -145,4 +149,51 @@ function createShadow(
     digest: sha256,
     ...own,
   });
+}
+
+/** Lends limits with `spread: global` between regions; undefined: there are none. */
+function openLending(
+  { config, clock, random, logger, metrics }: Runtime,
+  { opened, fleet }: Pick<Foundation, "opened"> & { readonly fleet: Fleet },
+): Lender | undefined {
+  const { regions } = config;
+  if (regions === undefined) return undefined;
+  const { own: region, names } = regions;
+  const lender = new Lender({
+    region,
+    store: opened.store,
+    peers: opened.peers,
+    clock,
+    random,
+    replicaCount: fleet.replicaCount,
+    onEvent: (event) => logLending(event, logger),
+  });
+  metrics.add(regionMetrics(lender));
+  const sentence = `Limits with spread: global are divided among ${names.length} regions.`;
+  logger.info({ event: "regionsOpened", region, regions: names.join(",") }, sentence);
+  return lender;
+}
+
+function logLending(event: LendingEvent, logger: Logger): void {
+  const { kind, ...facts } = event;
+  const line = { event: kind, ...facts };
+  switch (event.kind) {
+    case "regionLost":
+      logger.warn(
+        { ...line, remedy: "Check its store, and the network between the regions." },
+        "Nothing can be borrowed from a region; this one enforces its own part of global limits.",
+      );
+      return;
+    case "regionFound":
+      logger.info(line, "Limits are borrowed from a region again.");
+      return;
+    case "creditsLost":
+      logger.warn(
+        { ...line, remedy: remedyOf(event.code) },
+        "The store did not confirm borrowed hits, which are lost; nothing is borrowed meanwhile.",
+      );
+      return;
+    case "creditsFound":
+      logger.info(line, "The store confirms borrowed hits again.");
+  }
 }

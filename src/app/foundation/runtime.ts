@@ -1,9 +1,10 @@
 import type { Clock, Random } from "../../core/base/clock.js";
 import { LogInterval } from "../../core/base/log-interval.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
 import { createRefusedReport, type SharedPort } from "../base/address-bound.js";
-import { systemClock, systemRandom } from "../base/clock.js";
 import { bugTrace } from "../base/failure.js";
 import { type Logger, silentLogger } from "../base/logger.js";
+import { LoopActivity } from "../base/loop-activity.js";
 import { createProcessMetrics, type Metrics } from "../base/metrics.js";
 import { readVersion } from "../base/version.js";
 import type { Config } from "../config/config.js";
@@ -28,6 +29,7 @@ export interface Runtime {
   readonly logExport: OpenExport | undefined;
   /** Each subsystem adds its own. */
   readonly metrics: Metrics;
+  readonly loopActivity: LoopActivity;
   readonly processCounts: ProcessCounts;
   /** Counts a bug and logs where it happened. */
   readonly onBug: (thrown: unknown) => void;
@@ -55,9 +57,11 @@ export function createRuntime(config: Config, given: AppParts): Runtime {
   const { clock = systemClock, random = systemRandom, logger = silentLogger } = given;
   const { parser = parsePolicyInWorker, replica = random.id(), logExport } = given;
   const processCounts = newProcessCounts();
-  const metrics = createProcessMetrics();
+  const loopActivity = new LoopActivity({ clock });
+  const metrics = createProcessMetrics(loopActivity.metrics);
   metrics.add(processMetrics(processCounts, readVersion()));
-  const common = { config, clock, random, logger, parser, metrics, processCounts };
+  const parts = { config, clock, random, logger, parser };
+  const common = { ...parts, metrics, processCounts, loopActivity };
   return {
     ...common,
     replica,

@@ -4,6 +4,7 @@ import type { CoordinationStore } from "../../store/coordination/coordination-st
 import type { LimitStore } from "../../store/limit-store.js";
 import type { Logger } from "../base/logger.js";
 import type { Config } from "../config/config.js";
+import type { StoreChoice } from "../config/store-choice.js";
 import type { StorePool } from "./store-journal.js";
 
 /** What opening the store needs. */
@@ -18,7 +19,7 @@ export interface StoreParts {
 /** The store of this process. */
 export interface OpenStore {
   /** What metrics and people call it. */
-  readonly kind: "memory" | "redis";
+  readonly kind: StoreChoice["kind"];
   readonly store: LimitStore;
   readonly openSpace: OpenSpace;
   readonly coordination: CoordinationStore;

@@ -1,4 +1,4 @@
-import { systemClock } from "../../app/base/clock.js";
+import { systemClock } from "../../host/clock.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import { runLive } from "../terminal/live-screen.js";

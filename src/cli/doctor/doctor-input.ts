@@ -12,8 +12,8 @@ import { EnvoyApi } from "../../generate/check/envoy-api.js";
 import type { Terminal } from "../terminal/terminal.js";
 import {
   askServer,
+  type DoctorAnswer,
   readSourceFile,
-  type ServerAnswer,
   SourceFailure,
   shownServer,
 } from "./doctor-sources.js";
@@ -126,7 +126,7 @@ const sampleQuery = new URLSearchParams({
   filter: String.raw`\.upstream_rq_active$|\.ratelimit\.|\.ext_proc\.`,
 }).toString();
 
-async function askWell(url: URL, path: string): Promise<ServerAnswer> {
+async function askWell(url: URL, path: string): Promise<DoctorAnswer> {
   const answer = await askServer(url, path);
   if (answer.status === httpStatuses.ok) return answer;
   throw new SourceFailure(
@@ -189,7 +189,7 @@ async function readHeadgateSide(url: URL): Promise<HeadgateSide> {
 }
 
 /** Half a second of a whole one, and half of the way there and back. */
-function clockOf({ dateMs, askedMs, answeredMs }: ServerAnswer): ClockReading | undefined {
+function clockOf({ dateMs, askedMs, answeredMs }: DoctorAnswer): ClockReading | undefined {
   if (dateMs === undefined) return undefined;
   const aheadMs = dateMs - (askedMs + answeredMs) / 2;
   return { aheadMs, errorMs: 500 + (answeredMs - askedMs) / 2 };

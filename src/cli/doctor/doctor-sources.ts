@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
-import { parseDateMs, systemClock } from "../../app/base/clock.js";
+import { parseDateMs } from "../../app/base/clock.js";
 import { readErrorWords } from "../../app/config/policy-files.js";
+import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 
 /** Longest that one answer may take. */
@@ -15,7 +16,7 @@ export class SourceFailure extends Error {
 }
 
 /** An answer of a server, and when it was given. */
-export interface ServerAnswer {
+export interface DoctorAnswer {
   readonly status: number;
   readonly text: string;
   /** The server's time of day in milliseconds since 1970, in the middle of its whole second. */
@@ -42,7 +43,7 @@ export function parseServerUrl(text: string): URL | undefined {
  *
  * @throws SourceFailure where no whole answer comes
  */
-export async function askServer(base: URL, path: string): Promise<ServerAnswer> {
+export async function askServer(base: URL, path: string): Promise<DoctorAnswer> {
   const url = new URL(base.pathname.replace(/\/$/, "") + path, base);
   const askedMs = systemClock.epochUs() / 1_000;
   try {

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { readVersion } from "../../app/base/version.js";
 import { diagnose } from "../../doctor/diagnose.js";
 import { doctorPolicyOf } from "../../doctor/diagnostic.js";
+import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { collect } from "../input/collect.js";

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { exitCodes } from "../../app/base/failure.js";
+import { readEnvoyImage } from "../../app/config/envoy-image.js";
 import { policyVersion, readErrorWords } from "../../app/config/policy-files.js";
+import { readObjectSchemas } from "../../app/policy/object-schemas.js";
 import { many } from "../../core/base/many.js";
 import { kustomizationFile } from "../../generate/base/custom-object.js";
 import type { Document } from "../../generate/base/document.js";
@@ -12,8 +14,10 @@ import {
 import type { GeneratedPolicy, GenerateOptions } from "../../generate/base/generator.js";
 import { isPlainMap, mapIn, plainTree } from "../../generate/base/plain-tree.js";
 import { renderDocument, ScalarTexts } from "../../generate/base/render.js";
-import { hasObjects } from "../../generate/check/check-objects.js";
-import { generate } from "../../generate/generate.js";
+import { envoyCheck } from "../../generate/check/check-documents.js";
+import { hasObjects, objectCheck } from "../../generate/check/check-objects.js";
+import { EnvoyApi } from "../../generate/check/envoy-api.js";
+import { type DocumentCheck, generate } from "../../generate/generate.js";
 import { generatedPolicy } from "../../generate/generated-policy.js";
 import { titleOf } from "../../generate/merge/merge-into.js";
 import { type Target, targetNames } from "../../generate/targets.js";
@@ -27,7 +31,6 @@ import { readPolicyTexts } from "../input/policy-texts.js";
 import { reportFormatOption } from "../input/report-format.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
-import { documentChecks } from "./document-checks.js";
 import { addGenerateFlags, type GenerateFlags, readGenerateOptions } from "./generate-flags.js";
 import { listName, planFolder, renderList, type WantedFile } from "./generated-folder.js";
 import {
@@ -330,4 +333,21 @@ function keyOfPart(part: Document["parts"][number]): string {
   if (!isPlainMap(plain)) return "";
   const { name, namespace } = mapIn(plain, "metadata");
   return `${String(plain["kind"])} ${String(namespace)}/${String(name)}`;
+}
+
+/**
+ * What looks at the documents of a target before anybody gets them. What it takes is read where
+ * there is something to look at: a policy that is refused does not wait for it.
+ *
+ * @param api Envoy's API. Default: read from what is installed
+ */
+async function documentChecks(target: Target, api?: EnvoyApi): Promise<readonly DocumentCheck[]> {
+  const envoy: DocumentCheck = (documents, options) =>
+    envoyCheck(api ?? new EnvoyApi(readEnvoyImage()))(documents, options);
+  // Whole proxies hold no objects, and the validator takes a while to load.
+  if (target === "envoy") return [envoy];
+  const { ObjectSchemas } = await import("../../generate/check/object-schemas.js");
+  const objects: DocumentCheck = (documents, options) =>
+    objectCheck(new ObjectSchemas(readObjectSchemas()))(documents, options);
+  return [envoy, objects];
 }

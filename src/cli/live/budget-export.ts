@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { type Command, Option } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { decimalText } from "../../core/budgets/amount-text.js";
 import { isUsageDay, usageDay, usageDays } from "../../core/budgets/usage-day.js";
 import {
@@ -8,6 +7,7 @@ import {
   ListUsageResponseSchema,
   type UsageRow,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import { writeCsv } from "../../simulate/report/csv.js";
 import { type AdminCommandParts, runAdmin } from "../admin/admin-command.js";
 import { addAdminFlags, adminExitCodes } from "../admin/admin-flags.js";

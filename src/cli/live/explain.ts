@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { LearnedUsage } from "../../core/budgets/learned-usage.js";
 import { TopUpTable } from "../../core/budgets/top-up.js";
@@ -14,6 +13,7 @@ import type {
   ExplainResponse,
   HttpRequest,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { type ExplainByParts, explainBy } from "../../rpc/admin/explain/explain-request.js";
 import type { Plain } from "../../rpc/codec/plain-message.js";

@@ -1,11 +1,11 @@
 import { addBudgets } from "./budgets.js";
-import { addFleet } from "./fleet.js";
+
 import { addGate } from "./gate.js";
 import { addKeys } from "./keys.js";
 import { addQuotas } from "./quotas.js";
 import { addRooms } from "./rooms.js";
 import { addRules } from "./rules.js";
-import { addServices } from "./services.js";
+import { addFleet, addServices } from "./services.js";
 import { addTail } from "./tail.js";
 import { addTop } from "./top.js";
 

@@ -1,9 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { systemClock } from "../../app/base/clock.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { hitsMax } from "../../core/limits/limit.js";
 import { multiplierMax } from "../../core/limits/override.js";
 import type { Override, OverrideSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import type { AdminClient } from "../admin/admin-client.js";
 import { momentAfter, momentAt } from "../input/moment.js";
 import { readCount } from "../input/number-flags.js";

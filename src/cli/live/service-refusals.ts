@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { systemClock } from "../../app/base/clock.js";
 import type { Clock } from "../../core/base/clock.js";
 import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import { adminCallFailure } from "../admin/admin-call-failure.js";
 import type { AdminCommandParts } from "../admin/admin-command.js";
 import type { Drawing } from "../terminal/drawing.js";

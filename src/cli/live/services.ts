@@ -1,5 +1,8 @@
 import type { Command } from "commander";
-import { ListServicesResponseSchema } from "../../gen/headgate/admin/v1/admin_pb.js";
+import {
+  GetFleetResponseSchema,
+  ListServicesResponseSchema,
+} from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   addFleetViewFlags,
   type FleetViewFlags,
@@ -8,7 +11,7 @@ import {
 } from "../admin/admin-command.js";
 import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import type { CommandContext } from "../terminal/context.js";
-import { drawServices } from "./services-report.js";
+import { drawFleet, drawServices } from "./services-report.js";
 
 /** Adds `headgate services`: what stands before each service, and how full it is. */
 export function addServices(program: Command, context: CommandContext): void {
@@ -33,6 +36,23 @@ the thresholds of a gate.`,
       const answer = await call.client.fleet.listServices({ thisReplica });
       call.printer.print(ListServicesResponseSchema, answer, drawServices);
       noteSilent(call, answer.silentReplicas);
+    }),
+  );
+}
+
+/** Adds `headgate fleet`: replicas, who leads them, and the shares of Envoys. */
+export function addFleet(program: Command, context: CommandContext): void {
+  const command = program
+    .command("fleet")
+    .description("show the replicas, who leads, and the share of each Envoy");
+  addAdminCommandFlags(command, {
+    examples: `
+  headgate fleet
+  headgate fleet -o json | jq '.services[].shares[] | {node, share}'`,
+    notes: '\nAn Envoy with "elsewhere" is connected to another replica.',
+  }).action(() =>
+    runAdmin(command, context, async ({ client, printer }) => {
+      printer.print(GetFleetResponseSchema, await client.fleet.getFleet({}), drawFleet);
     }),
   );
 }

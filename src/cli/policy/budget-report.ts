@@ -2,7 +2,7 @@ import type { PriceTable } from "../../core/budgets/price.js";
 import { amountWords } from "../../policy/budgets/amount.js";
 import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import { overWords, periodWords } from "../../policy/diff/limit-words.js";
-import { drawTable } from "../terminal/text-table.js";
+import { renderSection } from "./policy-section.js";
 
 /** What a policy says of a budget, in words: for people, and by the same names for machines. */
 interface BudgetSummary {
@@ -19,9 +19,6 @@ interface Budgets {
   readonly budgets: readonly BudgetPolicy[];
   readonly prices: PriceTable | undefined;
 }
-
-/** Budgets that the text shows; JSON shows all. */
-const reportBudgetsMax = 50;
 
 /** Sums up each budget. */
 export function summarizeBudgets({ budgets, prices }: Budgets): readonly BudgetSummary[] {
@@ -41,18 +38,13 @@ export function summarizeBudgets({ budgets, prices }: Budgets): readonly BudgetS
 }
 
 /** The budgets as a table; empty where there are none. */
-export function renderBudgets({ budgets, prices }: Budgets): string {
-  if (budgets.length === 0) return "";
-  const titles = ["budget", "charges", "per", "amount", "period", "over"];
-  const shown = budgets.slice(0, reportBudgetsMax);
-  const rows = summarizeBudgets({ budgets: shown, prices }).map((one) => {
-    return [one.name, one.charges, one.per, one.amount, one.period, one.over];
+export function renderBudgets(budgets: Budgets): string {
+  return renderSection("Budgets", summarizeBudgets(budgets), {
+    budget: "name",
+    charges: "charges",
+    per: "per",
+    amount: "amount",
+    period: "period",
+    over: "over",
   });
-  const table = drawTable(
-    titles.map((title) => ({ title })),
-    rows,
-  );
-  const moreCount = budgets.length - rows.length;
-  const more = moreCount > 0 ? [`  and ${moreCount} more`] : [];
-  return ["Budgets", ...table.map((line) => `  ${line}`), ...more].join("\n");
 }

@@ -1,6 +1,6 @@
 import { visibleText } from "../../policy/problems/problem.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
-import { drawTable } from "../terminal/text-table.js";
+import { renderSection } from "./policy-section.js";
 
 /** What a policy says of a quota, in words: for people, and by the same names for machines. */
 interface QuotaSummary {
@@ -14,9 +14,6 @@ interface QuotaSummary {
   readonly beforeAssignment: string;
   readonly afterExpiry: string;
 }
-
-/** Quotas that the text shows; JSON shows all. */
-const reportQuotasMax = 50;
 
 /** Sums up each quota. */
 export function summarizeQuotas(quotas: readonly QuotaPolicy[]): readonly QuotaSummary[] {
@@ -37,18 +34,12 @@ export function summarizeQuotas(quotas: readonly QuotaPolicy[]): readonly QuotaS
 
 /** The quotas as a table; empty where there are none. */
 export function renderQuotas(quotas: readonly QuotaPolicy[]): string {
-  if (quotas.length === 0) return "";
-  const titles = ["quota", "domain", "bucket", "services", "before", "after"];
-  const rows = summarizeQuotas(quotas.slice(0, reportQuotasMax)).map(
-    ({ name, domain, bucket, services, beforeAssignment, afterExpiry }) => {
-      return [name, domain, bucket, services, beforeAssignment, afterExpiry];
-    },
-  );
-  const table = drawTable(
-    titles.map((title) => ({ title })),
-    rows,
-  );
-  const moreCount = quotas.length - rows.length;
-  const more = moreCount > 0 ? [`  and ${moreCount} more`] : [];
-  return ["Quotas", ...table.map((line) => `  ${line}`), ...more].join("\n");
+  return renderSection("Quotas", summarizeQuotas(quotas), {
+    quota: "name",
+    domain: "domain",
+    bucket: "bucket",
+    services: "services",
+    before: "beforeAssignment",
+    after: "afterExpiry",
+  });
 }

@@ -2,7 +2,7 @@ import { many } from "../../core/base/many.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { formatDuration } from "../../policy/text/duration.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
-import { drawTable } from "../terminal/text-table.js";
+import { renderSection } from "./policy-section.js";
 
 /** What a policy says of a room, in words: for people, and by the same names for machines. */
 interface RoomSummary {
@@ -17,9 +17,6 @@ interface RoomSummary {
   /** How many events it has. */
   readonly events: string;
 }
-
-/** Rooms that the text shows; JSON shows all. */
-const reportRoomsMax = 50;
 
 /** Sums up each waiting room. */
 export function summarizeRooms(rooms: readonly RoomPolicy[]): readonly RoomSummary[] {
@@ -41,18 +38,13 @@ export function summarizeRooms(rooms: readonly RoomPolicy[]): readonly RoomSumma
 
 /** The waiting rooms as a table; empty where there are none. */
 export function renderRooms(rooms: readonly RoomPolicy[]): string {
-  if (rooms.length === 0) return "";
-  const titles = ["room", "service", "guards", "capacity", "session", "order", "events"];
-  const rows = summarizeRooms(rooms.slice(0, reportRoomsMax)).map(
-    ({ name, service, guards, capacity, session, order, events }) => {
-      return [name, service, guards, capacity, session, order, events];
-    },
-  );
-  const table = drawTable(
-    titles.map((title) => ({ title })),
-    rows,
-  );
-  const moreCount = rooms.length - rows.length;
-  const more = moreCount > 0 ? [`  and ${moreCount} more`] : [];
-  return ["Waiting rooms", ...table.map((line) => `  ${line}`), ...more].join("\n");
+  return renderSection("Waiting rooms", summarizeRooms(rooms), {
+    room: "name",
+    service: "service",
+    guards: "guards",
+    capacity: "capacity",
+    session: "session",
+    order: "order",
+    events: "events",
+  });
 }

@@ -3,7 +3,7 @@ import { concurrencyLaws } from "../../core/concurrency/concurrency-laws.js";
 import type { AdmissionPolicy } from "../../policy/services/service-admission.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { TrustPolicy } from "../../policy/services/service-priority.js";
-import { drawTable } from "../terminal/text-table.js";
+import { renderSection, sectionRowsMax } from "./policy-section.js";
 
 /** What a policy says of a service, in words: for people, and by the same names for machines. */
 interface ServiceReportRow {
@@ -21,9 +21,6 @@ interface ServiceReportRow {
   readonly atEnvoy: string;
 }
 
-/** Services that the text shows; JSON shows all. */
-export const reportServicesMax = 50;
-
 /** Sums up what stands before each service. */
 export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceReportRow[] {
   return services.map((service) => ({
@@ -37,23 +34,16 @@ export function summarizeServices(services: readonly ServicePolicy[]): readonly 
 
 /** The services as a table; empty where there are none. */
 export function renderServices(services: readonly ServicePolicy[]): string {
-  if (services.length === 0) return "";
-  const shown = services.slice(0, reportServicesMax);
-  const summaries = summarizeServices(shown);
-  const titles = ["service", "admission", "limit", "trusted callers"];
-  // A column of nothing but `default` would say nothing.
-  const hasOwn = summaries.some(({ atEnvoy }) => atEnvoy !== defaultWord);
-  if (hasOwn) titles.push("at Envoy");
-  const rows = summaries.map(({ name, admission, limit, classStatedBy, atEnvoy }) => {
-    return [name, admission, limit, classStatedBy, ...(hasOwn ? [atEnvoy] : [])];
+  const summaries = summarizeServices(services);
+  const shown = summaries.slice(0, sectionRowsMax);
+  return renderSection("Services", summaries, {
+    service: "name",
+    admission: "admission",
+    limit: "limit",
+    "trusted callers": "classStatedBy",
+    // A column of nothing but `default` would say nothing.
+    ...(shown.some(({ atEnvoy }) => atEnvoy !== defaultWord) ? { "at Envoy": "atEnvoy" } : {}),
   });
-  const table = drawTable(
-    titles.map((title) => ({ title })),
-    rows,
-  );
-  const lines = table.map((line) => `  ${line}`);
-  const moreCount = services.length - shown.length;
-  return ["Services", ...lines, ...(moreCount > 0 ? [`  and ${moreCount} more`] : [])].join("\n");
 }
 
 /** In the order of the checks. */

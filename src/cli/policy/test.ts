@@ -1,9 +1,9 @@
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { many } from "../../core/base/many.js";
+import { systemClock } from "../../host/clock.js";
 import { parsePolicyTests } from "../../policy/policy-tests.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";
 import { runPolicyTest, type TestOutcome, testedRules } from "../../simulate/test-run.js";

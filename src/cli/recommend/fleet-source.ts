@@ -1,7 +1,7 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { systemClock } from "../../app/base/clock.js";
 import { many } from "../../core/base/many.js";
 import type { ServiceHistory } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";
 import type { StepObservations, StepSubjects } from "../../recommend/join-services.js";

@@ -1,8 +1,8 @@
-import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { askText } from "../../app/base/signal-http.js";
 import { chooseSignals } from "../../app/config/signal-choice.js";
 import { isServiceError } from "../../core/base/errors.js";
+import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { formatDuration, parseDurationMs } from "../../policy/text/duration.js";

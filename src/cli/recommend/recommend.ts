@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
-import { systemRandom } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { keepNewObjectsYoung } from "../../app/base/v8-flags.js";
+import { systemRandom } from "../../host/clock.js";
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 import { buildPolicy, type Policy } from "../../policy/policy.js";
 import { formatProblems, visibleText } from "../../policy/problems/problem.js";

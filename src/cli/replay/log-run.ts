@@ -1,5 +1,5 @@
-import { systemClock } from "../../app/base/clock.js";
 import type { Clock } from "../../core/base/clock.js";
+import { systemClock } from "../../host/clock.js";
 import { CountedLog } from "../../simulate/counted-log.js";
 import { type LogFormat, LogReader } from "../../simulate/log-reader.js";
 import type { LoggedRequest } from "../../simulate/logged-request.js";

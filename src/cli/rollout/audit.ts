@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import type { Command } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../core/base/json.js";
 import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
@@ -9,6 +8,7 @@ import {
   type ListAuditResponse,
   ListAuditResponseSchema,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
+import { systemClock } from "../../host/clock.js";
 import { type AdminCommandParts, runAdmin } from "../admin/admin-command.js";
 import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import { momentSince } from "../input/moment.js";

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
-import { systemClock } from "../../app/base/clock.js";
 import { exitCodes } from "../../app/base/failure.js";
 import { sha256 } from "../../app/base/sha256.js";
 import { createStyle, isColorWanted } from "../../app/base/style.js";
 import { keepNewObjectsYoung } from "../../app/base/v8-flags.js";
+import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import {
   parseVariation,

@@ -4,7 +4,7 @@ import { AdmissionError } from "../admission-error.js";
 import { timeMsMax } from "../options.js";
 
 /** How a call fails that has no answer of the service. */
-export interface GrpcFailure {
+export interface GrpcCallFailure {
   readonly code: number;
   readonly details: string;
 }
@@ -13,7 +13,7 @@ export interface GrpcFailure {
  * How a call fails that an admission refused, as a proxy does it where that has the cause; that was
  * out of time; or that was given up. Undefined for all other errors.
  */
-export function callFailure(error: unknown): GrpcFailure | undefined {
+export function callFailure(error: unknown): GrpcCallFailure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { name, message: details } = error;
   if (error instanceof AdmissionError) {

@@ -12,7 +12,7 @@ import type { AttemptOutcome } from "../../core/calls/attempt-outcome.js";
 import { grpcOutcome } from "../../core/calls/call-outcome.js";
 import type { Admission, Attempt, CallOptions } from "../admission.js";
 import { type AdapterOptions, holdOptions } from "./adapter-options.js";
-import { callFailure, callTimeoutMs, type GrpcFailure } from "./grpc-calls.js";
+import { callFailure, callTimeoutMs, type GrpcCallFailure } from "./grpc-calls.js";
 import { PermitHold } from "./permit-hold.js";
 
 /** Options of the interceptor for grpc-js. */
@@ -70,7 +70,7 @@ class AdmittedCall implements SentCall {
   #listener: Partial<InterceptingListener> = {};
   #isRunning = false;
   #isEnded = false;
-  #cancelled: GrpcFailure | undefined;
+  #cancelled: GrpcCallFailure | undefined;
   /** Of the last attempt. */
   #sent: SentCall | undefined;
   #hold: PermitHold | undefined;
@@ -251,12 +251,12 @@ class AdmittedCall implements SentCall {
     );
   }
 
-  #failure(error: unknown): GrpcFailure {
+  #failure(error: unknown): GrpcCallFailure {
     const code = grpcStatuses.internal;
     return this.#cancelled ?? callFailure(error) ?? { code, details: String(error) };
   }
 
-  #fail({ code, details }: GrpcFailure): void {
+  #fail({ code, details }: GrpcCallFailure): void {
     this.#end({ code, details, metadata: new Metadata() });
   }
 

@@ -22,14 +22,14 @@ import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
 import { type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
-import { backgroundClock, callRandom } from "../system.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
+import { InboundRequest, type PermitHost } from "./inbound-request.js";
 import { LoadReport } from "./load-report.js";
-import { PendingRequest, type PermitHost } from "./pending-request.js";
 import { type ClassifyRequest, createRequestClassifier } from "./request-classifier.js";
 import type { RequestPermit, ServerRefusal, ServerVerdict } from "./request-permit.js";
 import { ServerCounts, type ServerSnapshot } from "./server-counts.js";
 import type { LoadSource, ServerAdmissionOptions, ServerRequest } from "./server-options.js";
-import { checkServerOptions, poolSettings, shedThresholds } from "./server-settings.js";
+import { checkServerOptions, serverPoolSettings, serverShedThresholds } from "./server-settings.js";
 
 /** What `begin` tells of a request. */
 export type ServerAnswer =
@@ -71,8 +71,8 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
   readonly #deadline: Omit<DeadlineSettings, "marginMs"> | undefined;
   readonly #shedAt: ShedThresholds | undefined;
   readonly #sources: readonly LoadSource[];
-  readonly #pool: PermitPool<PendingRequest>;
-  readonly #queue: AdmissionQueue<PendingRequest>;
+  readonly #pool: PermitPool<InboundRequest>;
+  readonly #queue: AdmissionQueue<InboundRequest>;
   readonly #refusals: ImmediateResponseCache;
   readonly #brownout: Brownout;
   readonly #report: LoadReport;
@@ -80,13 +80,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   constructor(options: ServerAdmissionOptions) {
     checkServerOptions(options);
-    const {
-      name,
-      clock = backgroundClock,
-      random = callRandom,
-      deadline = {},
-      load = [],
-    } = options;
+    const { name, clock = systemClock, random = systemRandom, deadline = {}, load = [] } = options;
     this.name = name;
     this.#options = options;
     this.#clock = clock;
@@ -95,7 +89,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     const { minRemainingMs = 5, header } = deadline === false ? {} : deadline;
     this.#deadline =
       deadline === false ? undefined : { minRemainingMs, header: header?.toLowerCase() };
-    this.#shedAt = shedThresholds(options.shedAt);
+    this.#shedAt = serverShedThresholds(options.shedAt);
     this.#sources = [load].flat();
     const { fromRatios, ...brownout } = options.brownout ?? {};
     const defaults = defaultBrownoutSettings;
@@ -107,7 +101,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     this.#report = new LoadReport(this.#sources);
     const onGrown = (): void => this.#queue.serve(clock.monotonicMs());
     const alone = { peerPercentMax: 100, name, label: "", shares: undefined };
-    this.#pool = new PermitPool({ ...alone, onGrown }, poolSettings(options));
+    this.#pool = new PermitPool({ ...alone, onGrown }, serverPoolSettings(options));
     this.#queue = new AdmissionQueue({
       clock,
       whole: this.#pool,
@@ -139,7 +133,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     const nowMs = this.nowMs();
     const pool = this.#pool;
     const deadline = this.#deadlineOf(request);
-    const pending = new PendingRequest({ host: this, pool, priority, deadline, arrivedMs: nowMs });
+    const pending = new InboundRequest({ host: this, pool, priority, deadline, arrivedMs: nowMs });
     const answer = this.#decide(pending, request, nowMs);
     this.#noteLoad(nowMs);
     return answer;
@@ -179,7 +173,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return this.#brownout.depthRatio(priority);
   }
 
-  ended(pending: PendingRequest, ending: RequestEnding): void {
+  ended(pending: InboundRequest, ending: RequestEnding): void {
     const nowMs = this.nowMs();
     const { stage, place, pool, priority } = pending;
     pending.stage = "over";
@@ -205,7 +199,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   /** For what passes uncounted: it holds nothing. */
   #uncounted(): RequestPermit {
-    const pending = new PendingRequest({
+    const pending = new InboundRequest({
       host: this,
       pool: this.#pool,
       priority: this.#options.priority?.default ?? "normal",
@@ -221,7 +215,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return requestDeadline({ get: (name) => request.header(name) }, this.#deadline);
   }
 
-  #decide(pending: PendingRequest, request: ServerRequest, nowMs: number): ServerAnswer {
+  #decide(pending: InboundRequest, request: ServerRequest, nowMs: number): ServerAnswer {
     const cause = this.#firstRefusal(pending, request, nowMs);
     if (cause !== undefined) return this.#refuse(pending, { request, cause, nowMs });
     if (this.#queue.hasRoom(pending, nowMs)) {
@@ -234,7 +228,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
 
   /** The reasons of the proxy layer, in its order. */
   #firstRefusal(
-    pending: PendingRequest,
+    pending: InboundRequest,
     request: ServerRequest,
     nowMs: number,
   ): RefusalCause | undefined {
@@ -253,7 +247,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return shedsAt(this.#shedAt ?? fullThresholds, this.#sourceRatio()) ? "load" : undefined;
   }
 
-  #take(pending: PendingRequest, nowMs: number): void {
+  #take(pending: InboundRequest, nowMs: number): void {
     const { pool, priority, place } = pending;
     if (place !== undefined) this.#counts.waitedCount += 1;
     pending.place = undefined;
@@ -265,7 +259,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     this.#report.admitted(nowMs);
   }
 
-  #wait(pending: PendingRequest, request: ServerRequest, nowMs: number): ServerAnswer {
+  #wait(pending: InboundRequest, request: ServerRequest, nowMs: number): ServerAnswer {
     const { place, dismissed } = this.#queue.enter(pending, nowMs);
     this.#dismiss(dismissed, nowMs);
     if (place === undefined) return this.#refuse(pending, { request, cause: "queueFull", nowMs });
@@ -279,7 +273,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return { kind: "waiting", decided, leave: () => pending.end("left") };
   }
 
-  #dismiss(dismissed: readonly QueueRefusal<PendingRequest>[], nowMs: number): void {
+  #dismiss(dismissed: readonly QueueRefusal<InboundRequest>[], nowMs: number): void {
     for (const { place, cause } of dismissed) {
       const { payload: pending } = place;
       const { asked: request } = pending;
@@ -290,7 +284,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
   }
 
   #refuse(
-    pending: PendingRequest,
+    pending: InboundRequest,
     { request, cause, nowMs }: { request: ServerRequest; cause: RefusalCause; nowMs: number },
   ): ServerRefusal {
     const { pool, priority } = pending;

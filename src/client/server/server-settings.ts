@@ -13,7 +13,7 @@ import { byPriority } from "./server-counts.js";
 import type { ServerAdmissionOptions, ServerConcurrencyOptions } from "./server-options.js";
 
 /** What bounds the requests in flight, and who waits. */
-export function poolSettings(options: ServerAdmissionOptions): PoolSettings {
+export function serverPoolSettings(options: ServerAdmissionOptions): PoolSettings {
   const { maxInFlight, queue } = options;
   const concurrency = options.concurrency ?? (maxInFlight === undefined ? {} : false);
   return {
@@ -24,7 +24,7 @@ export function poolSettings(options: ServerAdmissionOptions): PoolSettings {
 }
 
 /** Thresholds by class; undefined: no class is refused before another one. */
-export function shedThresholds(
+export function serverShedThresholds(
   shedAt: ServerAdmissionOptions["shedAt"] = {},
 ): ShedThresholds | undefined {
   if (shedAt === false) return undefined;

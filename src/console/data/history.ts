@@ -1,4 +1,10 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type HistoryColumn,
+  historyColumns,
+  type RoomColumn,
+  roomColumns,
+} from "../../core/collections/history-columns.js";
 import type {
   ClassHistory,
   GetHistoryResponse,
@@ -15,23 +21,8 @@ const windowSecondsMin = 60;
 /** A replica whose newest step is this much older than the fleet's is not waited for. */
 const lagSecondsMax = 3;
 
-/** What one replica did in a second. */
-export interface HistoryPoint {
-  readonly passed: number;
-  readonly overLimit: number;
-  readonly admissionPassed: number;
-  readonly admissionRefused: number;
-  readonly failureRefused: number;
-  readonly failurePassed: number;
-  readonly failureLocal: number;
-  readonly failed: number;
-  readonly shadow: number;
-  readonly nearLimit: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly isDegraded: boolean;
-  readonly envoys: number;
-}
+/** What one replica did in a second; `degraded` is 1 while its store was left alone. */
+export type HistoryPoint = Readonly<Record<HistoryColumn, number>>;
 
 /** One second of a service at one replica. */
 export interface ServicePoint {
@@ -46,28 +37,11 @@ export interface ServicePoint {
   readonly refused: Readonly<Record<string, number>>;
 }
 
-const roomFields = [
-  "waiting",
-  "active",
-  "activeMax",
-  "arrivals",
-  "entries",
-  "abandoned",
-  "estimateLow",
-  "estimateHigh",
-  "waits",
-  "expectedSeconds",
-  "actualSeconds",
-] as const;
-
-/** What is known of a waiting room in each second. */
-export type RoomField = (typeof roomFields)[number];
-
 /**
  * One second of a waiting room: visitors, visitors per second, what one is told then in seconds (0:
  * not known), and the waits that ended with sums over them.
  */
-export type RoomPoint = Readonly<Record<RoomField, number>>;
+export type RoomPoint = Readonly<Record<RoomColumn, number>>;
 
 type Ring<T> = Map<number, T>;
 
@@ -115,7 +89,7 @@ export class FleetHistory {
       for (const i of room.waiting.keys()) {
         own.set(
           start + i,
-          valuesOf(roomFields, (field) => room[field][i] ?? 0),
+          valuesOf(roomColumns, (field) => room[field][i] ?? 0),
         );
       }
     }
@@ -242,24 +216,10 @@ export interface RuleStep extends RulePoint {
 
 /** Of latencies the slowest replica's, of Envoys and of counts the sum. */
 function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
-  const sum = (of: (point: HistoryPoint) => number): number =>
-    points.reduce((total, point) => total + of(point), 0);
-  return {
-    passed: sum(({ passed }) => passed),
-    overLimit: sum(({ overLimit }) => overLimit),
-    admissionPassed: sum(({ admissionPassed }) => admissionPassed),
-    admissionRefused: sum(({ admissionRefused }) => admissionRefused),
-    failureRefused: sum(({ failureRefused }) => failureRefused),
-    failurePassed: sum(({ failurePassed }) => failurePassed),
-    failureLocal: sum(({ failureLocal }) => failureLocal),
-    failed: sum(({ failed }) => failed),
-    shadow: sum(({ shadow }) => shadow),
-    nearLimit: sum(({ nearLimit }) => nearLimit),
-    p50Ms: Math.max(...points.map(({ p50Ms }) => p50Ms)),
-    p99Ms: Math.max(...points.map(({ p99Ms }) => p99Ms)),
-    isDegraded: points.some(({ isDegraded }) => isDegraded),
-    envoys: sum(({ envoys }) => envoys),
-  };
+  return valuesOf(historyColumns, (column) => {
+    const values = points.map((point) => point[column]);
+    return /^latency|^degraded$/.test(column) ? Math.max(...values) : sumOf(values);
+  });
 }
 
 /** The limit is the fleet's, and where Envoys share it what is in flight too. */
@@ -287,7 +247,7 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
 
 /** The line is the same at all replicas; waits end at one of them. */
 function mergeRoomPoints(points: readonly RoomPoint[]): RoomPoint {
-  return valuesOf(roomFields, (field) => {
+  return valuesOf(roomColumns, (field) => {
     const values = points.map((point) => point[field]);
     return /^waits|Seconds$/.test(field) ? sumOf(values) : Math.max(...values);
   });
@@ -306,22 +266,7 @@ function valuesOf<Name extends string>(
 }
 
 function pointOf(one: ReplicaHistory, i: number): HistoryPoint {
-  return {
-    passed: one.admitted[i] ?? 0,
-    overLimit: one.overLimit[i] ?? 0,
-    admissionPassed: one.admissionAdmitted[i] ?? 0,
-    admissionRefused: one.admissionRefused[i] ?? 0,
-    failureRefused: one.failureRefused[i] ?? 0,
-    failurePassed: one.failurePassed[i] ?? 0,
-    failureLocal: one.failureLocal[i] ?? 0,
-    failed: one.failed[i] ?? 0,
-    shadow: one.shadow[i] ?? 0,
-    nearLimit: one.nearLimit[i] ?? 0,
-    p50Ms: one.latencyMsP50[i] ?? 0,
-    p99Ms: one.latencyMsP99[i] ?? 0,
-    isDegraded: one.degraded[i] ?? false,
-    envoys: one.envoys[i] ?? 0,
-  };
+  return valuesOf(historyColumns, (column) => Number(one[column][i] ?? 0));
 }
 
 function servicePointOf(one: ServiceHistory, i: number): ServicePoint {
@@ -374,7 +319,7 @@ export function refusedIn(point: HistoryPoint): number {
 
 /** All that passed in a second. */
 export function passedIn(point: HistoryPoint): number {
-  return point.passed + point.admissionPassed;
+  return point.admitted + point.admissionAdmitted;
 }
 
 /** A time of the window that is shaded, in seconds. */
@@ -390,7 +335,7 @@ export function bandsOf(seconds: readonly FleetSecond[]): readonly HistoryBand[]
   const known = first < 0 ? [] : seconds.slice(first);
   return [
     ...runsOf(known, "outage", ({ point }) => {
-      return point !== undefined && (point.isDegraded || point.failurePassed > 0);
+      return point !== undefined && point.degraded + point.failurePassed > 0;
     }),
     ...runsOf(known, "missing", ({ point, silent }) => point === undefined || silent > 0),
   ];

@@ -1,4 +1,4 @@
-import { diffLines } from "../data/line-diff.js";
+import { diffLines } from "../../core/collections/line-diff.js";
 import { showText } from "../data/shown-text.js";
 
 const signs = { added: "+", removed: "-", same: " ", gap: "…" } as const;

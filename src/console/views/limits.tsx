@@ -1,11 +1,11 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { Rule } from "../../gen/headgate/admin/v1/admin_pb.js";
-import { formatLimit, formatMany, formatPercent } from "../data/format.js";
+import { formatCount, formatLimit, formatMany, formatPercent } from "../data/format.js";
+import type { RuleStep } from "../data/history.js";
 import { formatRoute } from "../data/route.js";
 import { showText } from "../data/shown-text.js";
 import { DataTable, numberColumn, type TableColumn, textColumn } from "../parts/data-table.jsx";
-import { Sparkline } from "../parts/sparkline.jsx";
 import { Badge, PolledAnswer, SilentNotice } from "../parts/status.jsx";
 import { later } from "../state/browser.js";
 import { useHistory } from "../state/history-poll.js";
@@ -127,4 +127,30 @@ function Mode({ rule }: { readonly rule: Rule }) {
   const mode = modeOf(rule);
   if (mode.includes("shadow")) return <Badge tone="notice">shadow</Badge>;
   return <span class="muted">{mode}</span>;
+}
+
+/** The last 15 minutes of a rule in a table's cell: calls, and those over the limit dashed. */
+function Sparkline({ steps }: { readonly steps: readonly RuleStep[] }) {
+  const most = Math.max(1, ...steps.map(({ hits }) => hits));
+  const pathOf = (of: (step: RuleStep) => number): string =>
+    steps
+      .map((step, i) => {
+        const x = (100 * i) / Math.max(1, steps.length - 1);
+        return `${i === 0 ? "M" : "L"}${x.toFixed(1)} ${(19 - (18 * of(step)) / most).toFixed(1)}`;
+      })
+      .join("");
+  if (steps.length < 2) return <span class="muted">-</span>;
+  const label = `at most ${formatCount(most)} hits in 10 s`;
+  return (
+    <svg
+      class="sparkline"
+      viewBox="0 0 100 20"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
+      <path class="all" d={pathOf(({ hits }) => hits)} />
+      <path class="over" d={pathOf(({ overLimit }) => overLimit)} />
+    </svg>
+  );
 }

@@ -38,7 +38,7 @@ export function Overview() {
           const seconds = known.timeline();
           const state = fleet.value.data;
           // Of all replicas, and a second old at most.
-          const isDegraded = seconds.at(-1)?.point?.isDegraded ?? false;
+          const isDegraded = seconds.at(-1)?.point?.degraded === 1;
           const overloaded = (services.value.data?.services ?? []).filter((service) => {
             return judgeService(service).tone === "bad";
           });
@@ -133,8 +133,14 @@ function Tiles({ seconds, silentReplicas, replicaCount, store, isDegraded }: Til
       <Tile label="Near limit" value={near} detail="above 80 %" />
       <Tile
         label="Latency p99"
-        value={last === undefined || last.p99Ms === 0 ? "-" : formatMillis(last.p99Ms)}
-        detail={last === undefined || last.p99Ms === 0 ? "" : `p50 ${formatMillis(last.p50Ms)}`}
+        value={
+          last === undefined || last.latencyMsP99 === 0 ? "-" : formatMillis(last.latencyMsP99)
+        }
+        detail={
+          last === undefined || last.latencyMsP99 === 0
+            ? ""
+            : `p50 ${formatMillis(last.latencyMsP50)}`
+        }
       />
       <Tile
         label="Store"
@@ -197,7 +203,7 @@ const decisionsPlot: FleetPlot = {
   title: "Decisions per second",
   format: formatNumber,
   lines: [
-    { label: "admitted", ink: 1, isFilled: true, of: ({ passed }) => passed },
+    { label: "admitted", ink: 1, isFilled: true, of: ({ admitted }) => admitted },
     { label: "over limit", ink: 2, dash: [8, 4], of: ({ overLimit }) => overLimit },
     { label: "near limit", ink: 3, dash: [2, 3], of: ({ nearLimit }) => nearLimit },
     { label: "shadow", ink: 4, dash: [10, 3, 2, 3], of: ({ shadow }) => shadow },
@@ -208,8 +214,8 @@ const latencyPlot: FleetPlot = {
   title: "Latency of decisions",
   format: formatMillis,
   lines: [
-    { label: "p50", ink: 1, of: ({ p50Ms }) => p50Ms },
-    { label: "p99", ink: 2, dash: [8, 4], of: ({ p99Ms }) => p99Ms },
+    { label: "p50", ink: 1, of: ({ latencyMsP50 }) => latencyMsP50 },
+    { label: "p99", ink: 2, dash: [8, 4], of: ({ latencyMsP99 }) => latencyMsP99 },
   ],
 };
 
@@ -233,7 +239,7 @@ const admissionPlot: FleetPlot = {
   title: "Admission, requests per second",
   format: formatNumber,
   lines: [
-    { label: "admitted", ink: 1, isFilled: true, of: ({ admissionPassed }) => admissionPassed },
+    { label: "admitted", ink: 1, isFilled: true, of: ({ admissionAdmitted }) => admissionAdmitted },
     { label: "refused", ink: 2, dash: [8, 4], of: ({ admissionRefused }) => admissionRefused },
   ],
 };
@@ -242,7 +248,7 @@ function Plots({ seconds, marks }: PlotsProps) {
   const times = seconds.map(({ second }) => second);
   const bands = bandsOf(seconds);
   const hasAdmission = seconds.some(({ point }) => {
-    return point !== undefined && point.admissionPassed + point.admissionRefused > 0;
+    return point !== undefined && point.admissionAdmitted + point.admissionRefused > 0;
   });
   const shown = [
     decisionsPlot,

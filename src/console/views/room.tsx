@@ -1,3 +1,4 @@
+import type { RoomColumn } from "../../core/collections/history-columns.js";
 import type { Room, RoomEvent } from "../../gen/headgate/admin/v1/admin_pb.js";
 import {
   formatCount,
@@ -8,7 +9,6 @@ import {
   formatTime,
   millisOf,
 } from "../data/format.js";
-import type { RoomField } from "../data/history.js";
 import {
   type FleetRoom,
   formatRange,
@@ -155,18 +155,18 @@ function RoomPlots({ name }: { readonly name: string }) {
         const timeline = history.roomTimeline(name);
         const seconds = timeline.map(({ second }) => second);
         const points = timeline.map(({ point }) => point);
-        const line = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+        const line = (field: RoomColumn, label: string, look: PlotLook): PlotLine => ({
           ...look,
           label,
           values: points.map((point) => point?.[field]),
         });
-        const reported = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+        const reported = (field: RoomColumn, label: string, look: PlotLook): PlotLine => ({
           ...look,
           label,
           // 0: not known.
           values: points.map((point) => point?.[field] || undefined),
         });
-        const mean = (field: RoomField, label: string, look: PlotLook): PlotLine => ({
+        const mean = (field: RoomColumn, label: string, look: PlotLook): PlotLine => ({
           ...look,
           label,
           values: meanWaits(points, (point) => point[field]),

@@ -52,6 +52,11 @@ export function floorMulDiv(a: number, b: number, c: number, cap: number): numbe
 
 /** ceil(a * b / c) exactly, within the ranges of `floorMulDiv`; `cap` where it would be larger. */
 export function ceilMulDiv(a: number, b: number, c: number, cap: number): number {
+  const product = a * b;
+  if (product <= plainProductMax) {
+    const floor = Math.floor(product / c);
+    return Math.min(floor * c < product ? floor + 1 : floor, cap);
+  }
   const quotient = floorMulDiv(a, b, c, cap);
   if (quotient >= cap) return cap;
   return exactDifference(a, b, quotient, c) > 0 ? quotient + 1 : quotient;

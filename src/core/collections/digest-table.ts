@@ -4,45 +4,56 @@ import type { Digest } from "./keyed-hash.js";
 export type TableSlot = number;
 
 /** Number of shards. Each one grows separately, which bounds the pause. */
-const shardCount = 256;
+const shardBits = 8;
+const shardCount = 1 << shardBits;
+const shardMask = shardCount - 1;
 
-/** Size of an entry in 32-bit words: its digest, then 24 bytes for the table's owner. */
-const entryWords = 10;
-const entryDoubles = 5;
+/** Size of an entry in 32-bit words: three of its digest, then 20 bytes for the table's owner. */
+const entryWords = 8;
+const entryDoubles = 4;
 
 /** Words per cache line. */
 const lineWords = 16;
 
-/** The index of the owner's values: words, or doubles of two words each. */
-const ownWords = 4;
+/** The index of the owner's values: a word, then four words, which are two doubles. */
+const ownWords = 3;
 const ownDoubles = 2;
 
-/** A slot is the shard number times 2^22 plus the position in the shard. */
-const positionBits = 22;
-const positionMask = 2 ** positionBits - 1;
+/** Entries of a page. The pages of one index lie side by side, each shard's own. */
+const pageBits = 5;
+const pageMask = (1 << pageBits) - 1;
+const pageStride = 1 << (shardBits + pageBits);
 
-/** Initial capacity of a shard. */
-const entriesAtFirst = 4;
+/** Entries of a slab, the unit of allocation: 1 MiB. */
+const slabBits = 15;
+const slabEntries = 1 << slabBits;
+const slabMask = slabEntries - 1;
 
 /** Load factor at which a shard grows. A lookup then probes three to four adjacent entries. */
 const usedRatioMax = 0.85;
 
-/** Grows in small steps: with the free space, a million entries take 47 to 53 MB. */
-const growthFactor = 1.125;
+/** By how much a shard grows: with the free space, a million entries take 38 to 43 MB. */
+const growthRatio = 0.125;
+const growthMin = 4;
 
 /**
- * A hash table with entries of 40 bytes, keyed by digest, for a million entries and more. The cost
- * per entry is known (47 to 53 bytes with free space), the garbage collector does not scan it, and
+ * A hash table with entries of 32 bytes, keyed by digest, for a million entries and more. The cost
+ * per entry is known (38 to 43 bytes with free space), the garbage collector does not scan it, and
  * a lookup reads one or two cache lines, where a Map keyed by text reads five or more.
  *
- * Uses linear probing, and moves entries back when one is deleted. Callers cannot cause collisions
- * as long as the key of the digests is secret.
+ * Of a digest 104 bits count: the last three words, and the eight bits of the first one that choose
+ * the shard. Callers cannot cause collisions as long as the key of the digests is secret.
+ *
+ * Uses linear probing, and moves entries back when one is deleted. A slot consists of the page of
+ * its shard, the shard, and the entry of the page. So shards, which are of one size, grow into
+ * memory that is used from its start on, and none is replaced: arrays that were replaced by larger
+ * ones left gaps as large as the table.
  */
 export class DigestTable {
-  /** The entries of each shard. An entry is empty if the last word of its digest is 0. */
-  readonly #words: Int32Array[] = new Array<Int32Array>(shardCount).fill(noWords);
-  /** A view of the same memory. */
-  readonly #doubles: Float64Array[] = new Array<Float64Array>(shardCount).fill(noDoubles);
+  /** The entries. One is empty if the last word of its digest is 0. */
+  #words: Int32Array[] = [];
+  /** Views of the same memory. */
+  #doubles: Float64Array[] = [];
   /** The capacity of each shard, and the entries in use. */
   readonly #entryCounts = new Int32Array(shardCount);
   readonly #sizes = new Int32Array(shardCount);
@@ -57,15 +68,16 @@ export class DigestTable {
     return this.#size;
   }
 
-  /** The allocated memory in bytes. */
+  /** The memory in use, in bytes. */
   get bytes(): number {
-    return this.#words.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const entryCount = this.#entryCounts.reduce((sum, count) => sum + count, 0);
+    return entryCount * entryWords * Int32Array.BYTES_PER_ELEMENT;
   }
 
   /** The slot at which the lookup of a digest starts. */
   home({ a, b }: Readonly<Digest>): TableSlot {
-    const shard = a & (shardCount - 1);
-    return (shard << positionBits) | homeOf(b, this.#entryCounts[shard] ?? 0);
+    const shard = a & shardMask;
+    return slotAt(shard, homeOf(b, this.#entryCounts[shard] ?? 0));
   }
 
   /**
@@ -78,8 +90,8 @@ export class DigestTable {
     let sum = 0;
     for (let i = 0; i < count; i += 1) {
       const home = homes[i] ?? 0;
-      const words = this.#words[home >>> positionBits] ?? noWords;
-      const at = (home & positionMask) * entryWords;
+      const words = this.#wordsOf(home);
+      const at = (home & slabMask) * entryWords;
       // An entry and its probe sequence are mostly within two cache lines.
       sum += (words[at] ?? 0) + (words[at + lineWords] ?? 0);
     }
@@ -88,62 +100,61 @@ export class DigestTable {
 
   /** Returns the slot of the digest's entry. Undefined if there is none. */
   find({ a, b, c, d }: Readonly<Digest>): TableSlot | undefined {
-    const shard = a & (shardCount - 1);
-    const words = this.#wordsOf(shard);
+    const shard = a & shardMask;
     const entryCount = this.#entryCounts[shard] ?? 0;
     if (entryCount === 0) return undefined;
-    let position = homeOf(b, entryCount);
+    const lastSlot = slotAt(shard, entryCount - 1);
+    let slot = slotAt(shard, homeOf(b, entryCount));
     for (;;) {
-      const at = position * entryWords;
-      const last = words[at + 3];
-      if (last === 0) return undefined;
-      if (last === d && words[at] === a && words[at + 1] === b && words[at + 2] === c) {
-        return (shard << positionBits) | position;
+      const words = this.#wordsOf(slot);
+      const end = Math.min(slot | pageMask, lastSlot);
+      for (let at = (slot & slabMask) * entryWords; slot <= end; slot += 1, at += entryWords) {
+        const lastWord = words[at + 2];
+        if (lastWord === 0) return undefined;
+        if (lastWord === d && words[at] === b && words[at + 1] === c) return slot;
       }
-      position = position + 1 === entryCount ? 0 : position + 1;
+      slot = nextSlot(end, lastSlot);
     }
   }
 
   /** Adds an entry for a new digest, with all values 0. */
-  add(digest: Readonly<Digest>): TableSlot {
-    const { a, b, c, d } = digest;
-    const shard = a & (shardCount - 1);
+  add({ a, b, c, d }: Readonly<Digest>): TableSlot {
+    const shard = a & shardMask;
     const size = (this.#sizes[shard] ?? 0) + 1;
     if (size > (this.#entryCounts[shard] ?? 0) * usedRatioMax) this.#grow(shard);
-    const words = this.#wordsOf(shard);
     const entryCount = this.#entryCounts[shard] ?? 0;
-    const position = firstEmpty(words, homeOf(b, entryCount), entryCount);
-    const at = position * entryWords;
+    const home = slotAt(shard, homeOf(b, entryCount));
+    const slot = this.#firstEmpty(home, slotAt(shard, entryCount - 1));
+    const words = this.#wordsOf(slot);
+    const at = (slot & slabMask) * entryWords;
+    words[at] = b;
+    words[at + 1] = c;
+    words[at + 2] = d;
     // A call of `fill` would cost as much as the rest of this method.
     for (let word = ownWords; word < entryWords; word += 1) words[at + word] = 0;
-    words[at] = a;
-    words[at + 1] = b;
-    words[at + 2] = c;
-    words[at + 3] = d;
     this.#sizes[shard] = size;
     this.#size += 1;
-    return (shard << positionBits) | position;
+    return slot;
   }
 
   /** Deletes an entry. Other entries of its shard may move. */
-  delete(place: TableSlot): void {
-    const shard = place >>> positionBits;
-    const words = this.#wordsOf(shard);
+  delete(deleted: TableSlot): void {
+    const shard = shardOf(deleted);
     const entryCount = this.#entryCounts[shard] ?? 0;
-    let hole = place & positionMask;
-    let position = hole;
-    for (;;) {
-      position = position + 1 === entryCount ? 0 : position + 1;
-      const at = position * entryWords;
-      if (words[at + 3] === 0) break;
+    const lastSlot = slotAt(shard, entryCount - 1);
+    let hole = deleted;
+    let slot = nextSlot(deleted, lastSlot);
+    for (; this.#isUsed(slot); slot = nextSlot(slot, lastSlot)) {
       // Only entries whose probe sequence includes the gap may move into it.
-      const home = homeOf(words[at + 1] ?? 0, entryCount);
-      if (stepsTo(position, home, entryCount) < stepsTo(position, hole, entryCount)) continue;
-      const to = hole * entryWords;
-      for (let word = 0; word < entryWords; word += 1) words[to + word] = words[at + word] ?? 0;
-      hole = position;
+      const home = homeOf(this.#wordsOf(slot)[(slot & slabMask) * entryWords] ?? 0, entryCount);
+      const position = positionOf(slot);
+      const holePosition = positionOf(hole);
+      if (stepsTo(position, home, entryCount) < stepsTo(position, holePosition, entryCount))
+        continue;
+      this.#copy(slot, hole);
+      hole = slot;
     }
-    words[hole * entryWords + 3] = 0;
+    this.#wordsOf(hole)[(hole & slabMask) * entryWords + 2] = 0;
     this.#sizes[shard] = (this.#sizes[shard] ?? 0) - 1;
     this.#size -= 1;
   }
@@ -157,11 +168,12 @@ export class DigestTable {
       const position = this.#nextPosition;
       this.#nextPosition += 1;
       if (position >= (this.#entryCounts[this.#nextShard] ?? 0)) {
-        this.#nextShard = (this.#nextShard + 1) % shardCount;
+        this.#nextShard = (this.#nextShard + 1) & shardMask;
         this.#nextPosition = 0;
-      } else if (this.#wordsOf(this.#nextShard)[position * entryWords + 3] !== 0) {
-        return (this.#nextShard << positionBits) | position;
+        continue;
       }
+      const slot = slotAt(this.#nextShard, position);
+      if (this.#isUsed(slot)) return slot;
     }
     return undefined;
   }
@@ -170,39 +182,38 @@ export class DigestTable {
    * Deletes the entry that `next` has returned. Iteration continues with the entry that takes its
    * slot.
    */
-  deleteFound(place: TableSlot): void {
-    this.delete(place);
-    this.#nextPosition = place & positionMask;
+  deleteFound(slot: TableSlot): void {
+    this.delete(slot);
+    this.#nextPosition = positionOf(slot);
   }
 
-  /** Returns one of an entry's words, 0 to 5: a signed 32-bit integer. */
-  word(place: TableSlot, field: number): number {
-    const at = (place & positionMask) * entryWords + ownWords + field;
-    return this.#wordsOf(place >>> positionBits)[at] ?? 0;
+  /** Returns one of an entry's words, 0 to 4: a signed 32-bit integer. */
+  word(slot: TableSlot, field: number): number {
+    return this.#wordsOf(slot)[(slot & slabMask) * entryWords + ownWords + field] ?? 0;
   }
 
-  setWord(place: TableSlot, field: number, value: number): void {
-    const at = (place & positionMask) * entryWords + ownWords + field;
-    this.#wordsOf(place >>> positionBits)[at] = value;
+  setWord(slot: TableSlot, field: number, value: number): void {
+    this.#wordsOf(slot)[(slot & slabMask) * entryWords + ownWords + field] = value;
   }
 
   /**
-   * Returns one of an entry's doubles, 0 to 2. Double n shares its memory with words 2n and 2n + 1.
+   * Returns one of an entry's doubles, 0 or 1. Double n shares its memory with words 2n + 1 and
+   * 2n + 2.
    */
-  double(place: TableSlot, field: number): number {
-    const at = (place & positionMask) * entryDoubles + ownDoubles + field;
-    return this.#doublesOf(place)[at] ?? 0;
+  double(slot: TableSlot, field: number): number {
+    const at = (slot & slabMask) * entryDoubles + ownDoubles + field;
+    return this.#doublesOf(slot)[at] ?? 0;
   }
 
-  setDouble(place: TableSlot, field: number, value: number): void {
-    const at = (place & positionMask) * entryDoubles + ownDoubles + field;
-    this.#doublesOf(place)[at] = value;
+  setDouble(slot: TableSlot, field: number, value: number): void {
+    const at = (slot & slabMask) * entryDoubles + ownDoubles + field;
+    this.#doublesOf(slot)[at] = value;
   }
 
   /** Deletes all entries and releases the memory. */
   clear(): void {
-    this.#words.fill(noWords);
-    this.#doubles.fill(noDoubles);
+    this.#words = [];
+    this.#doubles = [];
     this.#entryCounts.fill(0);
     this.#sizes.fill(0);
     this.#size = 0;
@@ -210,29 +221,79 @@ export class DigestTable {
     this.#nextPosition = 0;
   }
 
-  #wordsOf(shard: number): Int32Array {
-    return this.#words[shard] ?? noWords;
+  #wordsOf(slot: TableSlot): Int32Array {
+    return this.#words[slot >>> slabBits] ?? noWords;
   }
 
-  #doublesOf(place: TableSlot): Float64Array {
-    return this.#doubles[place >>> positionBits] ?? noDoubles;
+  #doublesOf(slot: TableSlot): Float64Array {
+    return this.#doubles[slot >>> slabBits] ?? noDoubles;
   }
 
+  #isUsed(slot: TableSlot): boolean {
+    return this.#wordsOf(slot)[(slot & slabMask) * entryWords + 2] !== 0;
+  }
+
+  /** The first empty slot from a slot on, with wrap-around. */
+  #firstEmpty(from: TableSlot, lastSlot: TableSlot): TableSlot {
+    let slot = from;
+    while (this.#isUsed(slot)) slot = nextSlot(slot, lastSlot);
+    return slot;
+  }
+
+  #copy(from: TableSlot, to: TableSlot): void {
+    const source = this.#wordsOf(from);
+    const target = this.#wordsOf(to);
+    const fromAt = (from & slabMask) * entryWords;
+    const toAt = (to & slabMask) * entryWords;
+    // A loop would take a quarter more of `add`, and a view of the entry for `set` twice as much.
+    target[toAt + 0] = source[fromAt + 0] ?? 0;
+    target[toAt + 1] = source[fromAt + 1] ?? 0;
+    target[toAt + 2] = source[fromAt + 2] ?? 0;
+    target[toAt + 3] = source[fromAt + 3] ?? 0;
+    target[toAt + 4] = source[fromAt + 4] ?? 0;
+    target[toAt + 5] = source[fromAt + 5] ?? 0;
+    target[toAt + 6] = source[fromAt + 6] ?? 0;
+    target[toAt + 7] = source[fromAt + 7] ?? 0;
+  }
+
+  /**
+   * Makes a shard larger, and moves its entries up to where they belong then, the last one first:
+   * nearly all move to a slot that is behind all those that have yet to move.
+   */
   #grow(shard: number): void {
-    const before = this.#wordsOf(shard);
-    const count = this.#entryCounts[shard] ?? 0;
-    const entryCount = Math.max(entriesAtFirst, Math.ceil(count * growthFactor));
-    const words = new Int32Array(entryCount * entryWords);
-    for (let at = 0; at < before.length; at += entryWords) {
-      if (before[at + 3] === 0) continue;
-      const position = firstEmpty(words, homeOf(before[at + 1] ?? 0, entryCount), entryCount);
-      const to = position * entryWords;
-      // Creating a view of the entry for `set` would cost more than the copy.
-      for (let word = 0; word < entryWords; word += 1) words[to + word] = before[at + word] ?? 0;
-    }
-    this.#words[shard] = words;
-    this.#doubles[shard] = new Float64Array(words.buffer);
+    const before = this.#entryCounts[shard] ?? 0;
+    const entryCount = before + Math.max(growthMin, Math.floor(before * growthRatio));
+    const lastSlot = slotAt(shard, entryCount - 1);
+    this.#allocate(lastSlot);
     this.#entryCounts[shard] = entryCount;
+    const others: number[] = [];
+    for (let position = before - 1; position >= 0; position -= 1) {
+      const slot = slotAt(shard, position);
+      if (!this.#isUsed(slot)) continue;
+      const words = this.#wordsOf(slot);
+      const at = (slot & slabMask) * entryWords;
+      const home = slotAt(shard, homeOf(words[at] ?? 0, entryCount));
+      const target = home > slot ? this.#firstEmpty(home, lastSlot) : slot;
+      if (target > slot && target >= home) this.#copy(slot, target);
+      else for (let word = 0; word < entryWords; word += 1) others.push(words[at + word] ?? 0);
+      words[at + 2] = 0;
+    }
+    for (let from = 0; from < others.length; from += entryWords) {
+      const home = slotAt(shard, homeOf(others[from] ?? 0, entryCount));
+      const slot = this.#firstEmpty(home, lastSlot);
+      const words = this.#wordsOf(slot);
+      const at = (slot & slabMask) * entryWords;
+      for (let word = 0; word < entryWords; word += 1) words[at + word] = others[from + word] ?? 0;
+    }
+  }
+
+  /** Makes a slot usable. */
+  #allocate(slot: TableSlot): void {
+    while (slot >= this.#words.length * slabEntries) {
+      const words = new Int32Array(slabEntries * entryWords);
+      this.#words.push(words);
+      this.#doubles.push(new Float64Array(words.buffer));
+    }
   }
 }
 
@@ -244,15 +305,27 @@ function homeOf(b: number, entryCount: number): number {
   return Math.floor((b >>> 0) * 2 ** -32 * entryCount);
 }
 
+/** The slot of a position in a shard. */
+function slotAt(shard: number, position: number): TableSlot {
+  const page = position >>> pageBits;
+  return (page << (shardBits + pageBits)) | (shard << pageBits) | (position & pageMask);
+}
+
+function shardOf(slot: TableSlot): number {
+  return (slot >>> pageBits) & shardMask;
+}
+
+function positionOf(slot: TableSlot): number {
+  return ((slot >>> (shardBits + pageBits)) << pageBits) | (slot & pageMask);
+}
+
+/** The next slot of the same shard, with wrap-around. */
+function nextSlot(slot: TableSlot, lastSlot: TableSlot): TableSlot {
+  if (slot === lastSlot) return shardOf(slot) << pageBits;
+  return (slot & pageMask) === pageMask ? slot + pageStride - pageMask : slot + 1;
+}
+
 /** The distance from one position to another, with wrap-around. */
 function stepsTo(position: number, from: number, entryCount: number): number {
   return position >= from ? position - from : position - from + entryCount;
-}
-
-function firstEmpty(words: Int32Array, home: number, entryCount: number): number {
-  let position = home;
-  while (words[position * entryWords + 3] !== 0) {
-    position = position + 1 === entryCount ? 0 : position + 1;
-  }
-  return position;
 }

@@ -27,23 +27,53 @@ export const shareClaimsMax = 10_000;
  * @param claims at most `shareClaimsMax`
  */
 export function fairShares(limit: number, claims: readonly ShareClaim[]): readonly number[] {
-  const water = new Water(claims.length);
-  let floorSum = 0;
-  for (const { floor } of claims) floorSum += floor;
-  const areFloorsAll = floorSum > limit;
-  let askedCount = 0;
+  const columns = new ClaimColumns(claims.length);
   claims.forEach(({ demand, floor, weight }, i) => {
-    const most = areFloorsAll ? floor : Math.max(floor, demand);
-    askedCount += most;
-    water.pour(i, { least: areFloorsAll ? 0 : floor, most, weight });
+    columns.demands[i] = demand;
+    columns.floors[i] = floor;
+    columns.weights[i] = weight;
   });
-  return askedCount <= limit ? water.full() : water.level(limit);
+  return fairColumns(limit, columns);
 }
 
-interface Bounds {
-  readonly least: number;
-  readonly most: number;
-  readonly weight: number;
+/** Claims in columns, without an object for each; nobody asks for anything at first. */
+export class ClaimColumns {
+  readonly demands: Float64Array;
+  readonly floors: Float64Array;
+  readonly weights: Float64Array;
+
+  constructor(count: number) {
+    this.demands = new Float64Array(count);
+    this.floors = new Float64Array(count);
+    this.weights = new Float64Array(count).fill(1);
+  }
+}
+
+/** As `fairShares`; the demands and floors are other ones afterwards. */
+export function fairColumns(
+  limit: number,
+  { demands, floors, weights }: ClaimColumns,
+): readonly number[] {
+  let floorSum = 0;
+  for (let i = 0; i < floors.length; i += 1) floorSum += at(floors, i);
+  let askedCount = 0;
+  for (let i = 0; i < floors.length; i += 1) {
+    if (floorSum > limit) {
+      demands[i] = at(floors, i);
+      floors[i] = 0;
+    } else {
+      demands[i] = Math.max(at(floors, i), at(demands, i));
+    }
+    askedCount += at(demands, i);
+  }
+  if (askedCount <= limit) return plain(demands);
+  return new Water({ least: floors, most: demands, weight: weights }).level(limit);
+}
+
+interface WaterColumns {
+  readonly least: Float64Array;
+  readonly most: Float64Array;
+  readonly weight: Float64Array;
 }
 
 /** The shares of all while the water rises, in columns: of 10,000 nothing is allocated. */
@@ -59,25 +89,15 @@ class Water {
   readonly #open: Int32Array;
   #openCount = 0;
 
-  constructor(count: number) {
-    this.#least = new Float64Array(count);
-    this.#most = new Float64Array(count);
-    this.#weight = new Float64Array(count);
+  constructor({ least, most, weight }: WaterColumns) {
+    const { length: count } = least;
+    this.#least = least;
+    this.#most = most;
+    this.#weight = weight;
     this.#low = new Float64Array(count);
     this.#high = new Float64Array(count);
     this.#middle = new Float64Array(count);
     this.#open = new Int32Array(count);
-  }
-
-  pour(place: number, { least, most, weight }: Bounds): void {
-    this.#least[place] = least;
-    this.#most[place] = most;
-    this.#weight[place] = weight;
-  }
-
-  /** All have what they ask for. */
-  full(): readonly number[] {
-    return plain(this.#most);
   }
 
   /**

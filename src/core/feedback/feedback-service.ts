@@ -8,6 +8,7 @@ import type {
   ServiceSamples,
   ServiceShares,
 } from "./feedback.js";
+import { meanDemands, newcomersOf } from "./feedback-newcomers.js";
 import { type FeedbackNode, FeedbackNodes, isOfAnother } from "./feedback-nodes.js";
 import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
@@ -42,9 +43,6 @@ const crowdedRatio = 1.25;
 
 /** How long Envoys that have just come may take to fit into a limit, in milliseconds. */
 const startMsMax = 10_000;
-
-/** For how long after its first request an Envoy is taken to ask for as much as the others. */
-const newcomerMsMax = 5_000;
 
 /** Requests at HIGH from which an Envoy has a share there, though the policy has no routes. */
 const highDemandMin = 0.5;
@@ -374,50 +372,32 @@ export class ServiceLoop {
    * one, and a thousand of them take nothing from the others.
    */
   #askers(): readonly FeedbackNode[] {
-    return [...this.#nodes.all].filter(({ askedMs }) => askedMs !== undefined);
-  }
-
-  /** Its numbers are of a part of a second, or of callers of whom most are still on their way. */
-  #isNewcomer({ askedMs }: FeedbackNode, nowMs: number): boolean {
-    return nowMs - (askedMs ?? nowMs) < newcomerMsMax;
+    const askers: FeedbackNode[] = [];
+    for (const node of this.#nodes.all) if (node.askedMs !== undefined) askers.push(node);
+    return askers;
   }
 
   *#claims(nowMs: number): Generator<undefined, readonly Claim[]> {
     const askers = this.#askers();
     const isMany = askers.length > turnNodes;
     const reserved = this.#reserves(nowMs);
-    const newcomers = new Set(askers.filter((node) => this.#isNewcomer(node, nowMs)));
+    const newcomers = newcomersOf(askers, nowMs);
     if (isMany) yield;
     const claims: Claim[] = [];
-    for (const node of askers) {
-      claims.push(this.#claim(node, reserved, nowMs));
+    // By places: an iterator that outlives a turn makes an object for each of them.
+    for (let i = 0; i < askers.length; i += 1) {
+      const node = askers[i];
+      if (node !== undefined) claims.push(this.#claim(node, reserved, nowMs));
       if (claims.length % claimsPerTurn === 0) yield;
     }
     if (newcomers.size === 0) return claims;
     if (isMany) yield;
-    const demandOf = this.#newcomerDemands(askers, nowMs);
+    const known = askers.filter((node) => !newcomers.has(node) && this.#nodes.isFresh(node, nowMs));
+    const demandOf = meanDemands(known);
     return claims.map((claim) => {
       if (!newcomers.has(claim.node)) return claim;
       return { ...claim, demand: Math.max(claim.demand, demandOf(claim.owner)) };
     });
-  }
-
-  /**
-   * Those of one identity are balanced, as a rule: who comes will be asked as much as those before
-   * it are in the mean.
-   */
-  #newcomerDemands(
-    askers: readonly FeedbackNode[],
-    nowMs: number,
-  ): (owner: string | undefined) => number {
-    const sums = new Tally<string | undefined>();
-    const counts = new Tally<string | undefined>();
-    for (const node of askers) {
-      if (this.#isNewcomer(node, nowMs) || !this.#nodes.isFresh(node, nowMs)) continue;
-      sums.add(node.owner, node.demand);
-      counts.add(node.owner, 1);
-    }
-    return (owner) => sums.get(owner) / Math.max(1, counts.get(owner));
   }
 
   #claim(node: FeedbackNode, unruly: ReadonlyMap<FeedbackNode, number>, nowMs: number): Claim {

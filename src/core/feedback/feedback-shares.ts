@@ -1,4 +1,4 @@
-import { fairShares } from "./fair-share.js";
+import { ClaimColumns, fairColumns, fairShares } from "./fair-share.js";
 import type { NodeShare } from "./feedback.js";
 
 /** What one Envoy could use of a service's limit. */
@@ -62,6 +62,7 @@ export function* shareTargets<Claim extends NodeClaim>(
   least: 1 | 2 = 1,
 ): Generator<undefined, readonly ShareTarget<Claim>[]> {
   const parties = byOwner(claims);
+  if (parties.length === 1) return yield* partyTargets(limit, claims, least);
   const parts = partyShares(limit, parties, least);
   const targets: ShareTarget<Claim>[] = [];
   for (const [i, party] of parties.entries()) {
@@ -71,6 +72,8 @@ export function* shareTargets<Claim extends NodeClaim>(
 }
 
 function byOwner<Claim extends NodeClaim>(claims: readonly Claim[]): readonly (readonly Claim[])[] {
+  const [first] = claims;
+  if (first !== undefined && claims.every(({ owner }) => owner === first.owner)) return [claims];
   const parties = new Map<string | undefined, Claim[]>();
   let last: Claim[] = [];
   for (const claim of claims) {
@@ -125,22 +128,20 @@ function* partyTargets<Claim extends NodeClaim>(
     Math.floor(highRatioMax * bound),
     claims.reduce((sum, { highDemand = 0 }) => sum + Math.ceil(highDemand), 0),
   );
-  const highs = fairShares(
-    Math.max(0, Math.min(bound - aside, highMost)),
-    claims.map((claim) => ({
-      demand: highNeed(claim),
-      floor: claim.reserved === undefined ? least - 1 : 0,
-      weight: 1,
-    })),
-  );
+  const highClaims = new ClaimColumns(claims.length);
+  claims.forEach((claim, i) => {
+    highClaims.demands[i] = highNeed(claim);
+    highClaims.floors[i] = claim.reserved === undefined ? least - 1 : 0;
+  });
+  const highs = fairColumns(Math.max(0, Math.min(bound - aside, highMost)), highClaims);
   if (isMany) yield;
-  const totals = fairShares(
-    bound,
-    claims.map((claim, i) => {
-      const floor = Math.max(least, 1 + (highs[i] ?? 0), claim.reserved ?? 0);
-      return { demand: Math.max(floor, claim.reserved ?? need(claim)), floor, weight: 1 };
-    }),
-  );
+  const totalClaims = new ClaimColumns(claims.length);
+  claims.forEach((claim, i) => {
+    const floor = Math.max(least, 1 + (highs[i] ?? 0), claim.reserved ?? 0);
+    totalClaims.demands[i] = Math.max(floor, claim.reserved ?? need(claim));
+    totalClaims.floors[i] = floor;
+  });
+  const totals = fairColumns(bound, totalClaims);
   if (isMany) yield;
   const extras = extraShares(bound - totals.reduce((sum, total) => sum + total, 0), {
     claims,
@@ -175,14 +176,12 @@ function extraShares(
   { claims, totals }: { readonly claims: readonly NodeClaim[]; readonly totals: readonly number[] },
 ): readonly number[] {
   if (left <= 0) return [];
-  return fairShares(
-    left,
-    claims.map(({ reserved }, i) => ({
-      demand: reserved === undefined ? left : 0,
-      floor: 0,
-      weight: totals[i] ?? 1,
-    })),
-  );
+  const extraClaims = new ClaimColumns(claims.length);
+  claims.forEach(({ reserved }, i) => {
+    extraClaims.demands[i] = reserved === undefined ? left : 0;
+    extraClaims.weights[i] = totals[i] ?? 1;
+  });
+  return fairColumns(left, extraClaims);
 }
 
 function need({ demand }: NodeClaim): number {

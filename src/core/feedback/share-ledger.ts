@@ -1,5 +1,5 @@
 import { assert } from "../base/errors.js";
-import { fairShares, type ShareClaim } from "./fair-share.js";
+import { ClaimColumns, fairColumns } from "./fair-share.js";
 import type { LoopTimes } from "./feedback-settings.js";
 
 interface ShareLedgerParts {
@@ -308,17 +308,12 @@ function wantedShares({ wants, bound }: GrantOrder): Float64Array {
 
 function grow(wants: readonly ShareWant[], wanted: Float64Array, room: number): void {
   if (!(room > 0)) return;
-  const growing: ShareEntry[] = [];
-  const claims: ShareClaim[] = [];
+  const claims = new ClaimColumns(wants.length);
   wants.forEach(({ entry }, i) => {
-    const demand = (wanted[i] ?? 0) - entry.share;
-    if (demand <= 0) return;
-    growing.push(entry);
-    claims.push({ demand, floor: 0, weight: 1 });
+    claims.demands[i] = Math.max(0, (wanted[i] ?? 0) - entry.share);
   });
-  if (claims.length === 0) return;
-  const grown = fairShares(room, claims);
-  growing.forEach((entry, i) => {
+  const grown = fairColumns(room, claims);
+  wants.forEach(({ entry }, i) => {
     entry.share += grown[i] ?? 0;
   });
 }

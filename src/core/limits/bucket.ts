@@ -135,6 +135,7 @@ export function pastBucket(bucket: Bucket | undefined, nowUs: number): Bucket {
 /** Returns the level at `nowUs` of a bucket that is not in the future. */
 export function levelAt(drain: Drain, bucket: Bucket, nowUs: number): number {
   if (bucket.level === 0) return 0;
+  if (bucket.tUs === nowUs) return bucket.level;
   if (drain.windows !== undefined) {
     return bucket.tUs < windowAt(drain.windows, nowUs).startUs ? 0 : bucket.level;
   }

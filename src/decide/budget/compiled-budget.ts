@@ -3,7 +3,8 @@ import { accountKey, accountValueLengthMax } from "../../core/budgets/account-ke
 import type { TopUps } from "../../core/budgets/top-up.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { type Glob, globMatches, parseGlob } from "../../core/collections/glob.js";
-import type { AccountPart, BudgetPolicy } from "../../policy/budgets/budget-policy.js";
+import type { AccountPart } from "../../policy/budgets/budget-form.js";
+import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { RequestFacts } from "../../policy/cel/request-facts.js";
 import { requestKey } from "../../policy/services/callers.js";
 import { calendarWindows } from "../rate-limit/calendar.js";

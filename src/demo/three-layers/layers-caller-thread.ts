@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { systemClock, systemRandom } from "../../app/base/clock.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
 import { LayersCaller } from "./layers-caller.js";
 import type { CallerCounts } from "./layers-counts.js";
 import { createClientLayer } from "./layers-protection.js";

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { systemClock, systemRandom } from "../../app/base/clock.js";
+import { systemClock, systemRandom } from "../../host/clock.js";
 import type { ServiceCounts } from "./layers-counts.js";
 import { createServerLayer } from "./layers-protection.js";
 import type { LayersPartMessage, LayersPartReply, ServiceOrder } from "./layers-rig.js";

@@ -268,7 +268,10 @@ class RecordWriter {
   ): Generator<undefined, void> {
     const { table, before, isFull } = this.#parts;
     const reportRows = new Int32Array(nodes.length);
-    for (const [i, report] of nodes.entries()) {
+    // By places: an iterator that outlives a turn makes an object for each of them.
+    for (let i = 0; i < nodes.length; i += 1) {
+      const report = nodes[i];
+      if (report === undefined) continue;
       const isNew = table.rowNodes.length;
       const row = table.sizeBytes > bytesMax ? -1 : table.rowOf(report);
       reportRows[i] = row;
@@ -285,9 +288,10 @@ class RecordWriter {
     this.#newestMs = new Float64Array(nodeCount).fill(Number.NEGATIVE_INFINITY);
     this.#heldAtMs = new Float64Array(nodeCount).fill(Number.POSITIVE_INFINITY);
     this.#isThere = new Uint8Array(nodeCount);
-    for (const [i, report] of nodes.entries()) {
+    for (let i = 0; i < nodes.length; i += 1) {
+      const report = nodes[i];
       const row = reportRows[i] ?? -1;
-      if (row >= 0) this.#note(row, i, { report, samples });
+      if (row >= 0 && report !== undefined) this.#note(row, i, { report, samples });
       if (i % turnRows === turnRows - 1) yield;
     }
   }

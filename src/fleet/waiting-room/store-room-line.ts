@@ -20,6 +20,7 @@ import {
 import { lostAfterSeconds, type RoomRules } from "../../core/waiting-room/room-rules.js";
 import {
   lineWordsMax,
+  type RoomBeat,
   type RoomHead,
   type RoomStore,
   type RoomTurn,
@@ -65,8 +66,8 @@ const beatTimeoutMs = 1_000;
 /** A room's line over the store: what visitors do, and the leader's step where it leads. */
 export class StoreRoomLine implements RoomLine {
   readonly #options: RoomLineOptions;
-  readonly #freshLineId: number;
-  readonly #freshSecret: Buffer;
+  /** Of the line that this replica begins where there is none. */
+  #fresh: FreshLine;
   #rules: RoomRules;
   #head: RoomHead | undefined;
   #published: PublishedRoom | undefined;
@@ -82,12 +83,9 @@ export class StoreRoomLine implements RoomLine {
   #beat: Promise<void> | undefined;
 
   constructor(rules: RoomRules, options: RoomLineOptions) {
-    const { random } = options;
     this.#rules = rules;
     this.#options = options;
-    this.#freshLineId = Math.floor(random.next() * 2 ** 32);
-    const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
-    this.#freshSecret = Buffer.from(ids.join(""), "hex");
+    this.#fresh = freshLine(options.random);
   }
 
   get status(): RoomStatus | undefined {
@@ -177,8 +175,8 @@ export class StoreRoomLine implements RoomLine {
   async #hear(leaseMs: number): Promise<RoomHead | undefined> {
     const { store, clock, replicaId } = this.#options;
     const sentMs = clock.monotonicMs();
-    const fresh = { freshLineId: this.#freshLineId, freshSecret: this.#freshSecret };
-    const beat = { room: this.#rules.name, replicaId, leaseMs, ...fresh, waits: this.#waits };
+    const room = this.#rules.name;
+    const beat = { room, replicaId, leaseMs, ...this.#fresh, waits: this.#waits };
     this.#waits = { endedCount: 0, heldCount: 0 };
     try {
       const head = await store.beat(beat, sentMs + beatTimeoutMs);
@@ -196,6 +194,8 @@ export class StoreRoomLine implements RoomLine {
     const before = this.#head;
     this.#head = head;
     this.#published = head.published && decodePublishedRoom(head.published.bytes.toString());
+    // Tickets of a line that the store has lost must not be those of the next one.
+    if (head.lineId === this.#fresh.freshLineId) this.#fresh = freshLine(this.#options.random);
     const wasLeader = (before?.term ?? 0) > 0;
     if (before !== undefined && before.lineId !== head.lineId)
       this.#tell({ kind: "lineBegan", room });
@@ -346,6 +346,14 @@ type Call =
       readonly key: SessionKey;
       readonly done: (exists: boolean | "failed") => void;
     };
+
+type FreshLine = Pick<RoomBeat, "freshLineId" | "freshSecret">;
+
+function freshLine(random: Random): FreshLine {
+  const freshLineId = Math.floor(random.next() * 2 ** 32);
+  const ids = Array.from({ length: 4 }, () => random.id().slice(0, 16));
+  return { freshLineId, freshSecret: Buffer.from(ids.join(""), "hex") };
+}
 
 function joinAnswer(answer: RoomTurnAnswer, index: number): JoinAnswer {
   if (index >= answer.joinedCount) return { kind: "full" };

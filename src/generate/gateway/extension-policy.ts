@@ -7,7 +7,12 @@ import { isPlainList, mapIn } from "../base/plain-tree.js";
 import { asMap, itemsOf, memberOf, withMember } from "../base/tree-members.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { replicaEjection, streamsMax } from "../envoy/base/headgate-clusters.js";
-import { extProcFilter, processingMode, usesExtProc } from "../envoy/http/ext-proc.js";
+import {
+  extProcFilter,
+  messageTimeoutMs,
+  processingMode,
+  usesExtProc,
+} from "../envoy/http/ext-proc.js";
 import { existingFor } from "../merge/merge-into.js";
 import { routeTarget } from "./backend-traffic-policy.js";
 import {
@@ -56,7 +61,7 @@ export function extensionPolicy(
             }),
           },
         },
-        messageTimeout: gatewayDuration(messageTimeoutMs),
+        messageTimeout: gatewayDuration(messageTimeoutMs(context)),
         failOpen: !deniesWithoutAnswer,
         processingMode: readsBodies(service)
           ? noted("The body of a request says what it may cost.", {
@@ -68,9 +73,6 @@ export function extensionPolicy(
     ],
   });
 }
-
-/** Envoy's own wait for an answer, in milliseconds. */
-const messageTimeoutMs = 200;
 
 /** Headgate's Service; undefined where its address is not one. */
 function headgateService({ policy }: EnvoyContext): ObjectPlace | undefined {

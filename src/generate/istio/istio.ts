@@ -24,6 +24,7 @@ import { reportOptions } from "../envoy/base/option-support.js";
 import { isHeldHere, isOutside } from "../envoy/base/sides.js";
 import { reportTcpOptions } from "../envoy/base/tcp-option-support.js";
 import { mergedBootstrap } from "../envoy/bootstrap/merged-bootstrap.js";
+import { connectionFilters } from "../envoy/bootstrap/tcp-listener.js";
 import { headerBounds } from "../envoy/http/listener.js";
 import { type MetadataPlace, reportMetadata } from "../envoy/http/metadata-needs.js";
 import { type MergedTimes, mergeTimes, type ServiceTimes } from "../merge/merge-times.js";
@@ -31,7 +32,7 @@ import { mergedDocument } from "../merge/merged-document.js";
 import { clusterPatches } from "./cluster-patches.js";
 import { sidecarObject } from "./connection-pool.js";
 import { destinationRule } from "./destination-rule.js";
-import { envoyFilter } from "./envoy-filter.js";
+import { envoyFilter, networkFilterPatch } from "./envoy-filter.js";
 import { connectionPatches, filterPatches } from "./filter-patches.js";
 import { headgateObjects } from "./headgate-objects.js";
 import { type MeshName, meshName } from "./mesh-name.js";
@@ -46,7 +47,6 @@ import {
   serviceNamespace,
 } from "./place.js";
 import { routePatches } from "./route-patches.js";
-import { tcpPatches } from "./tcp-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
 /** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
@@ -349,4 +349,17 @@ function bootstrapConfigMap(context: EnvoyContext, namespace: string): TreeMap {
     metadata: metadata({ name: bootstrapConfigMapName, namespace }),
     data: { "custom_bootstrap.json": renderYaml(bootstrap) },
   };
+}
+
+/**
+ * The limits of connections at the TCP servers of the mesh's gateway, found by their ports. What
+ * the connections lead to is said by the TCP routes of the user.
+ */
+function tcpPatches({ context, envoy }: IstioPlace): readonly Tree[] {
+  if (context !== "GATEWAY") return [];
+  return envoy.policy.proxies.tcpListeners.flatMap((listener) =>
+    connectionFilters(listener, envoy).map((filter) =>
+      networkFilterPatch({ context, port: listener.port }, filter),
+    ),
+  );
 }

@@ -7,7 +7,6 @@ import { field, inner, innerBlock, items, object, placed, wordOr } from "../text
 import { budgetName, headerName, label } from "../text/service-texts.js";
 import { valueRule } from "../text/text-rules.js";
 import { amount } from "./amount.js";
-import type { AccountPart, BudgetPeriod } from "./budget-policy.js";
 import { modelPattern } from "./model-pattern.js";
 
 /** Services or model patterns of one budget. */
@@ -18,6 +17,24 @@ export const accountPartsMax = 8;
 
 /** Overrides of one budget. */
 export const budgetOverridesMax = 1_000;
+
+/** What tells the accounts of a budget apart. A request without it has an empty value. */
+export type AccountPart =
+  | { readonly kind: "remoteAddress" }
+  | { readonly kind: "header"; readonly header: string }
+  | { readonly kind: "model" }
+  | { readonly kind: "service" };
+
+/** When what was spent is forgotten. */
+export type BudgetPeriod =
+  | {
+      readonly kind: "calendar";
+      readonly unit: "hour" | "day" | "week" | "month" | "year";
+      /** A name in the IANA time zone database. Default: UTC. */
+      readonly timeZone: string;
+    }
+  /** Drains continuously: whole seconds. */
+  | { readonly kind: "drain"; readonly periodUs: number };
 
 const headerPart = object(
   { title: "a part of an account", docs: "The value of a request header." },

@@ -1,57 +1,32 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { UsageCount } from "../../core/budgets/usage.js";
-import type { OverLimit } from "../../core/limits/limit.js";
 import type { UsageFormat } from "../../core/usage/usage-forms.js";
+import type { BudgetPeriod, ReadBudget } from "./budget-form.js";
 
 export type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 export type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
 
-/** What tells the accounts of a budget apart. A request without it has an empty value. */
-export type AccountPart =
-  | { readonly kind: "remoteAddress" }
-  | { readonly kind: "header"; readonly header: string }
-  | { readonly kind: "model" }
-  | { readonly kind: "service" };
-
-/** When what was spent is forgotten. */
-export type BudgetPeriod =
-  | {
-      readonly kind: "calendar";
-      readonly unit: "hour" | "day" | "week" | "month" | "year";
-      /** A name in the IANA time zone database. Default: UTC. */
-      readonly timeZone: string;
-    }
-  /** Drains continuously: whole seconds. */
-  | { readonly kind: "drain"; readonly periodUs: number };
-
-/** An item of `budgets`. Plain data. */
-export interface BudgetPolicy {
+/** What is known of a budget once all of the policy is read. */
+interface Finished {
   /** No other budget of the policy has it. */
   readonly name: string;
   /** Names of services; undefined: every service with `usage`. */
   readonly services: readonly string[] | undefined;
-  /** Patterns with `*` of models that count; empty: all. */
-  readonly models: readonly string[];
-  /** Empty: one account for all. */
-  readonly per: readonly AccountPart[];
   readonly unit: BudgetUnit;
   /** 0 to `amountMax`, in the unit. */
   readonly amount: number;
   /** Other amounts by the values of `per`, in order; the first that matches. `*` in values. */
   readonly overrides: readonly { readonly values: readonly string[]; readonly amount: number }[];
   readonly period: BudgetPeriod;
-  /** What happens to calls that do not fit; undefined: refused. Never `delay`. */
-  readonly over: Exclude<OverLimit, { kind: "delay" }> | undefined;
-  /** The used ratio from which calls are annotated; undefined: never. */
-  readonly warnAt: number | undefined;
+  /** What happens to calls that do not fit; undefined: refused. */
+  readonly over: Exclude<ReadBudget["over"], "refuse"> | undefined;
   /** What is set on the request above `warnAt`. Default: `x-headgate-budget-warning: <name>`. */
   readonly warnHeaders: readonly HeaderField[];
-  readonly onStoreFailure: "allow" | "deny" | "local";
-  readonly whenLost: "release" | "charge";
-  /** Decides and counts, but never refuses. */
-  readonly isDryRun: boolean;
 }
+
+/** An item of `budgets`. Plain data. */
+export type BudgetPolicy = Omit<ReadBudget, "timeZone" | keyof Finished> & Finished;
 
 /** Where the usage of a call is reported. */
 export type UsageSource =

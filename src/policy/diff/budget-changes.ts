@@ -1,8 +1,9 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
 import { amountWords } from "../budgets/amount.js";
+import type { AccountPart } from "../budgets/budget-form.js";
 import { budget as budgetForm } from "../budgets/budget-form.js";
-import type { AccountPart, BudgetPolicy } from "../budgets/budget-policy.js";
+import type { BudgetPolicy } from "../budgets/budget-policy.js";
 import type { ChangeEffect } from "../text/form.js";
 import { fieldChanges } from "./field-changes.js";
 import { fieldWords, overEffect, overWords, periodWords } from "./limit-words.js";

@@ -1,6 +1,6 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import { type Limit, type OverLimit, unitSeconds } from "../../core/limits/limit.js";
-import type { BudgetPeriod } from "../budgets/budget-policy.js";
+import type { BudgetPeriod } from "../budgets/budget-form.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
 

@@ -1,8 +1,9 @@
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
+import type { RoomEvent } from "../waiting-rooms/room-events.js";
 import { room as roomForm } from "../waiting-rooms/room-form.js";
-import type { RoomEvent, RoomPolicy } from "../waiting-rooms/room-policy.js";
+import type { RoomPolicy } from "../waiting-rooms/room-policy.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { generateAnew, type PolicyChange } from "./policy-change.js";
 

@@ -2,10 +2,8 @@ import { isMap, type ParsedNode } from "yaml";
 import { listWords, quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 import type { Field, Fields, NodeReader } from "./node-reader.js";
-import { type DurationBounds, readDuration } from "./quantities.js";
 import { kindOf } from "./scalars.js";
 import type { Shape } from "./shapes.js";
-import type { TextRule } from "./text-rules.js";
 
 /**
  * A map of settings, most of which may be left out. What is wrong is reported, and reads as
@@ -47,51 +45,6 @@ export class Block {
   get isEmpty(): boolean {
     const { node } = this.fields;
     return isMap(node) && node.items.length === 0;
-  }
-
-  /** The map under a name; undefined where it is left out, or wrong and reported. */
-  block(name: string, shape: Shape): Block | undefined {
-    const field = this.field(name);
-    const place = field && this.reader.required(field, `${shape.title}; {} for the defaults`);
-    return place && Block.at(this.reader, place, shape);
-  }
-
-  /** A whole number. */
-  whole<Default extends number | undefined>(
-    name: string,
-    otherwise: Default,
-    bounds: { readonly min: number; readonly max: number },
-  ): number | Default {
-    const field = this.field(name);
-    return (field && this.reader.readWhole(field, bounds)) ?? otherwise;
-  }
-
-  /** A duration, in milliseconds. */
-  durationMs<Default extends number | undefined>(
-    name: string,
-    otherwise: Default,
-    bounds: DurationBounds,
-  ): number | Default {
-    const field = this.field(name);
-    return (field && readDuration(this.reader, field, bounds)) ?? otherwise;
-  }
-
-  /** True or false; by default false. */
-  flag(name: string): boolean {
-    const field = this.field(name);
-    return field !== undefined && this.reader.readFlag(field, "headgate") === true;
-  }
-
-  /** A text; undefined where it is left out. */
-  text(name: string, rule: TextRule): string | undefined {
-    const field = this.field(name);
-    return field && this.reader.readText(field, rule);
-  }
-
-  /** A list of single values, each with its place; empty where it is left out. */
-  items(name: string, expected: string, countMax: number): readonly Field[] {
-    const field = this.field(name);
-    return (field && readItems(this.reader, field, { expected, countMax })) ?? [];
   }
 
   /** Reports a finding at a name, or at the block itself where the name is left out. */

@@ -1,7 +1,9 @@
 import { isScalar } from "yaml";
 import { any, readBy, whole, words } from "../text/form.js";
 import { field, object } from "../text/object.js";
-import type { NumberOrAuto } from "./room-policy.js";
+
+/** A number that a policy writes, or what Headgate measures. */
+type NumberOrAuto = number | "auto";
 
 /** Sessions of one room, at most. */
 export const activeUsersMax = 1_000_000;

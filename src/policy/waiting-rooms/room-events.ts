@@ -6,7 +6,6 @@ import { field, inner, innerBlock, items, object, type ReadBlock } from "../text
 import { roomName } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { eventCapacity } from "./room-capacity.js";
-import type { RoomEvent } from "./room-policy.js";
 
 /** Events of one room. */
 export const eventsMax = 64;
@@ -66,7 +65,7 @@ const event = object(
     capacity: field(inner(eventCapacity), "While the event is open. Default: the room's."),
   },
   {
-    data({ name, startsAtMs, endsAtMs, capacity, ...rest }): RoomEvent | undefined {
+    data({ name, startsAtMs, endsAtMs, capacity, ...rest }) {
       if (name === undefined || startsAtMs === undefined || endsAtMs === undefined) {
         return undefined;
       }
@@ -79,6 +78,9 @@ const event = object(
     },
   },
 );
+
+/** An announced opening; times in milliseconds since 1970. */
+export type RoomEvent = NonNullable<typeof event.defaults>;
 
 const written = items(innerBlock(event, "an event: {name: ..., start: ..., end: ...}"), {
   expected: "a list of events: {name: ..., start: ..., end: ...}",

@@ -31,7 +31,6 @@ import { roomCapacity } from "./room-capacity.js";
 import { roomCookie } from "./room-cookie.js";
 import { roomEvents } from "./room-events.js";
 import { roomPage } from "./room-page.js";
-import type { RoomJoinLimit } from "./room-policy.js";
 
 /** Hosts, paths, networks or headers of one room, and values of one header. */
 export const roomItemsMax = 64;
@@ -156,7 +155,7 @@ const joinLimit = object(
     ),
   },
   {
-    data({ requests, periodSeconds, burst, per }): RoomJoinLimit | undefined {
+    data({ requests, periodSeconds, burst, per }) {
       if (requests === undefined) return undefined;
       const key = per === "remoteAddress" ? { kind: per } : per;
       return { per: key, requests, periodSeconds, burst: burst ?? requests };

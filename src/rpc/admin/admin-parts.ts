@@ -1,5 +1,10 @@
 import type { Priority } from "../../core/admission/priority.js";
 import type { AuditActor } from "../../core/base/audit-entry.js";
+import type {
+  HistoryColumn,
+  RoomColumn,
+  serviceLevels,
+} from "../../core/collections/history-columns.js";
 import type { SeriesPart } from "../../core/collections/step-series.js";
 import type { DecisionSampler } from "../../decide/inspect/decision-sampler.js";
 import type { KeyInspector } from "../../decide/inspect/key-inspector.js";
@@ -252,42 +257,6 @@ export interface FleetView {
   services(isAsked: (service: ServicePolicy) => boolean): readonly ServiceState[];
 }
 
-/** Whole numbers of a replica in each step. */
-export const historyCounts = [
-  "admitted",
-  "overLimit",
-  "admissionAdmitted",
-  "admissionRefused",
-  "failureRefused",
-  "failurePassed",
-  "failureLocal",
-  "failed",
-  "shadow",
-  "nearLimit",
-] as const;
-
-/** All that is kept of a replica in each step. */
-export const historyColumns = [
-  ...historyCounts,
-  "latencyMsP50",
-  "latencyMsP99",
-  "degraded",
-  "envoys",
-] as const;
-
-/** Levels of a service in each step. */
-export const serviceLevels = [
-  "concurrencyLimit",
-  "inFlight",
-  "waiting",
-  "rttMs",
-  "minRttMs",
-  "gradient",
-] as const;
-
-/** One of `historyColumns`. */
-export type HistoryColumn = (typeof historyColumns)[number];
-
 /** What is kept of a service: its levels, and requests by class. */
 export type ServiceColumn =
   | (typeof serviceLevels)[number]
@@ -295,25 +264,6 @@ export type ServiceColumn =
 
 /** What is kept of a rule. */
 export type RuleColumn = "hits" | "overLimit";
-
-/** What is kept of a waiting room in each step. */
-export const roomColumns = [
-  "waiting",
-  "active",
-  "activeMax",
-  "arrivals",
-  "entries",
-  "abandoned",
-  "estimateLow",
-  "estimateHigh",
-  "waits",
-  "waitsInRange",
-  "expectedSeconds",
-  "actualSeconds",
-] as const;
-
-/** One of `roomColumns`. */
-export type RoomColumn = (typeof roomColumns)[number];
 
 /** What is asked of the history here. */
 export interface HistoryAsk {

@@ -3,6 +3,7 @@ import type { GradientFacts } from "../../core/feedback/feedback.js";
 import { FieldReader, fieldTag, leanPartsMax, TooManyFieldsError } from "../codec/field-reader.js";
 import { NameTable } from "./metrics-names.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
+import { familyTags, PlainFamily } from "./plain-family.js";
 import { type RawMetric, readStatistic, statisticQuantiles } from "./prometheus-reader.js";
 
 /** A counter of a cluster, by what it counts. */
@@ -71,11 +72,7 @@ export interface MetricsMessage {
 /** Fields. Source: envoy/service/metrics/v3/metrics_service.proto, metrics.proto. */
 const identifierTag = fieldTag(1, WireType.LengthDelimited);
 const nodeTag = fieldTag(1, WireType.LengthDelimited);
-const familyTags = {
-  family: fieldTag(2, WireType.LengthDelimited),
-  name: fieldTag(1, WireType.LengthDelimited),
-  metric: fieldTag(4, WireType.LengthDelimited),
-} as const;
+const familyTag = fieldTag(2, WireType.LengthDelimited);
 
 /**
  * Fields that are read of one message. A family that nobody wants has two, and some 85 bytes with
@@ -109,13 +106,7 @@ export class MetricsDecoder {
     (name) => this.#meaningOf(name),
   );
   readonly #owners = new Map<string, string>();
-  readonly #passUnread = (bytes: Buffer, start: number, end: number): true | undefined => {
-    if (bytes[start] !== familyTags.name) return undefined;
-    const nameBytes = bytes[start + 1] ?? 0;
-    const nameEnd = start + 2 + nameBytes;
-    if (nameBytes > 127 || nameBytes < 8 || nameEnd > end) return undefined;
-    return this.#names.isWantedEnd(bytes, nameEnd) ? undefined : true;
-  };
+  readonly #plain = new PlainFamily();
 
   /**
    * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
@@ -128,10 +119,16 @@ export class MetricsDecoder {
   decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
     const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
     const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
-    const reading: Reading = { isWanted, samples: [], metricsLeft: metricsMax, node: undefined };
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const reading: Reading = {
+      ...{ isWanted, view, samples: [], metricsLeft: metricsMax, node: undefined },
+      ...{ owner: undefined, isOwnerWanted: false, other: undefined, isOtherWanted: false },
+    };
+    const takePlain = (_: Buffer, start: number, end: number): true | undefined =>
+      this.#takePlain(reading, start, end);
     while (reader.next()) {
-      if (reader.tag === familyTags.family) {
-        if (reader.tryPart(this.#passUnread) !== undefined) continue;
+      if (reader.tag === familyTag) {
+        if (reader.tryPart(takePlain) !== undefined) continue;
         const outerEnd = reader.enter();
         this.#readFamily(reader, reading);
         reader.leave(outerEnd);
@@ -140,6 +137,26 @@ export class MetricsDecoder {
       } else reader.skip();
     }
     return { node: reading.node, samples: reading.samples };
+  }
+
+  /** A family that begins with its name, and is not wanted, or is written as nearly all are. */
+  #takePlain(to: Reading, start: number, end: number): true | undefined {
+    const { view } = to;
+    if (end - start < 10 || view.getUint8(start) !== familyTags.name) return undefined;
+    const nameBytes = view.getUint8(start + 1);
+    const nameStart = start + 2;
+    const nameEnd = nameStart + nameBytes;
+    if (nameBytes > 127 || nameBytes < 8 || nameEnd > end) return undefined;
+    if (!this.#names.isWantedEnd(view, nameEnd)) return true;
+    const found = this.#names.find(view, nameStart, nameEnd);
+    // What comes behind a name that is nobody's, or another name, is not looked at either.
+    if (found === undefined) return true;
+    if (found.owner === "") return undefined;
+    if (!found.row.isAlwaysRead && !isOwnerWanted(found.owner, to)) return true;
+    const metric = this.#plain.read(view, nameEnd, end);
+    if (metric === undefined) return undefined;
+    takeMetric(found, metric, to);
+    return true;
   }
 
   #meaningOf(name: string): NameMeaning | undefined {
@@ -158,17 +175,13 @@ export class MetricsDecoder {
     let found: NameMeaning | undefined;
     while (reader.next()) {
       if (reader.tag === familyTags.name) {
-        found = reader.readPart(this.#names.find);
+        reader.pass();
+        found = this.#names.find(to.view, reader.partStart, reader.at);
         if (found === undefined) return;
         const { row, owner } = found;
-        if (owner !== "" && !row.isAlwaysRead && !to.isWanted(owner, to.node)) return;
+        if (owner !== "" && !row.isAlwaysRead && !isOwnerWanted(owner, to)) return;
       } else if (reader.tag === familyTags.metric && found !== undefined) {
-        to.metricsLeft -= 1;
-        if (to.metricsLeft < 0) throw new TooManyFieldsError();
-        const metric = readStatistic(reader);
-        const { row, owner } = found;
-        const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
-        if (sample !== undefined) to.samples.push(sample);
+        takeMetric(found, readStatistic(reader), to);
       } else reader.skip();
     }
   }
@@ -177,9 +190,36 @@ export class MetricsDecoder {
 /** What was read so far of a message. */
 interface Reading {
   readonly isWanted: IsWantedCluster;
+  readonly view: DataView;
   readonly samples: MetricSample[];
   metricsLeft: number;
   node: NodeIdentity | undefined;
+  /**
+   * Who was asked for last, and before: families of a cluster come in a row, those of its requests
+   * from inside or outside among them.
+   */
+  owner: string | undefined;
+  isOwnerWanted: boolean;
+  other: string | undefined;
+  isOtherWanted: boolean;
+}
+
+function isOwnerWanted(owner: string, to: Reading): boolean {
+  if (to.owner === owner) return to.isOwnerWanted;
+  if (to.other === owner) return to.isOtherWanted;
+  to.other = to.owner;
+  to.isOtherWanted = to.isOwnerWanted;
+  to.owner = owner;
+  to.isOwnerWanted = to.isWanted(owner, to.node);
+  return to.isOwnerWanted;
+}
+
+/** @throws TooManyFieldsError */
+function takeMetric({ row, owner }: NameMeaning, metric: RawMetric, to: Reading): void {
+  to.metricsLeft -= 1;
+  if (to.metricsLeft < 0) throw new TooManyFieldsError();
+  const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
+  if (sample !== undefined) to.samples.push(sample);
 }
 
 /** @param known what was read before: of more nodes the first one counts */

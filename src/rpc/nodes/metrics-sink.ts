@@ -74,9 +74,14 @@ function takeMetrics(
 ): void {
   stream.claim(node, "metrics");
   const { registry, clock } = parts.streams.parts;
+  let wanted: string | undefined;
   const isWanted = (sample: MetricSample): boolean => {
-    if (sample.kind === "gradient" || node.signals.follows(sample.cluster)) return true;
-    if (parts.isClaimed(sample.cluster, node.identity)) return true;
+    if (sample.kind === "gradient" || sample.cluster === wanted) return true;
+    const { cluster } = sample;
+    if (node.signals.follows(cluster) || parts.isClaimed(cluster, node.identity)) {
+      wanted = cluster;
+      return true;
+    }
     // Envoy also has counters and times by origin and zone, whose names look like clusters.
     if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
     return false;

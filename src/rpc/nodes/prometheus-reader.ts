@@ -33,7 +33,7 @@ interface RawHistogram {
 const { Varint, Bit64, LengthDelimited } = WireType;
 
 /** Fields of a metric. Source: io.prometheus.client.Metric. */
-const metric = {
+export const metricTags = {
   label: fieldTag(1, LengthDelimited),
   gauge: fieldTag(2, LengthDelimited),
   counter: fieldTag(3, LengthDelimited),
@@ -44,7 +44,9 @@ const metric = {
 
 /** Fields of its parts. */
 const valueTag = fieldTag(1, Bit64);
-const totals = {
+
+/** Fields of a summary, and of a histogram. */
+export const totalTags = {
   count: fieldTag(1, Varint),
   sum: fieldTag(2, Bit64),
   part: fieldTag(3, LengthDelimited),
@@ -90,10 +92,10 @@ function readPlain(bytes: Buffer, start: number, end: number): RawMetric | undef
   }
   const timestampMs = valueEnd === end ? 0 : plainTimeOf(bytes, valueEnd, end);
   if (timestampMs === undefined) return undefined;
-  if (tag !== metric.gauge && tag !== metric.counter) return undefined;
+  if (tag !== metricTags.gauge && tag !== metricTags.counter) return undefined;
   const value = bytes.readDoubleLE(start + 3);
-  const gauge = tag === metric.gauge ? value : undefined;
-  const counter = tag === metric.counter ? value : undefined;
+  const gauge = tag === metricTags.gauge ? value : undefined;
+  const counter = tag === metricTags.counter ? value : undefined;
   const labels = noLabels;
   return { labels, gauge, counter, summary: undefined, histogram: undefined, timestampMs };
 }
@@ -103,7 +105,7 @@ const valueBytes = 9;
 
 /** Undefined: there is more, or something else. */
 function plainTimeOf(bytes: Buffer, start: number, end: number): number | undefined {
-  if (bytes[start] !== metric.timestamp || end - start > 8) return undefined;
+  if (bytes[start] !== metricTags.timestamp || end - start > 8) return undefined;
   let timeMs = 0;
   let scale = 1;
   for (let at = start + 1; at < end; at += 1) {
@@ -125,12 +127,12 @@ function readAny(reader: FieldReader, pass?: PassQuantile): RawMetric {
   const outerEnd = reader.enter();
   while (reader.next()) {
     const { tag } = reader;
-    if (tag === metric.timestamp) timestampMs = reader.whole();
-    else if (tag === metric.gauge) gauge = readValue(reader);
-    else if (tag === metric.counter) counter = readValue(reader);
-    else if (tag === metric.summary) summary = readSummary(reader, pass);
-    else if (tag === metric.histogram) histogram = readHistogram(reader);
-    else if (tag === metric.label) {
+    if (tag === metricTags.timestamp) timestampMs = reader.whole();
+    else if (tag === metricTags.gauge) gauge = readValue(reader);
+    else if (tag === metricTags.counter) counter = readValue(reader);
+    else if (tag === metricTags.summary) summary = readSummary(reader, pass);
+    else if (tag === metricTags.histogram) histogram = readHistogram(reader);
+    else if (tag === metricTags.label) {
       labels ??= [];
       labels.push(readLabel(reader));
     } else reader.skip();
@@ -167,11 +169,11 @@ function readSummary(reader: FieldReader, pass: PassQuantile | undefined): RawSu
   const quantiles: RawSummary["quantiles"][number][] = [];
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === totals.part) {
+    if (reader.tag === totalTags.part) {
       const isPassed = pass !== undefined && reader.tryPart(pass) !== undefined;
       if (!isPassed) quantiles.push(readQuantile(reader));
-    } else if (reader.tag === totals.count) count = reader.whole();
-    else if (reader.tag === totals.sum) sum = reader.double();
+    } else if (reader.tag === totalTags.count) count = reader.whole();
+    else if (reader.tag === totalTags.sum) sum = reader.double();
     else reader.skip();
   }
   reader.leave(outerEnd);
@@ -216,9 +218,9 @@ function readHistogram(reader: FieldReader): RawHistogram {
   const buckets: RawHistogram["buckets"][number][] = [];
   const outerEnd = reader.enter();
   while (reader.next()) {
-    if (reader.tag === totals.part) buckets.push(readBucket(reader));
-    else if (reader.tag === totals.count) count = reader.whole();
-    else if (reader.tag === totals.sum) sum = reader.double();
+    if (reader.tag === totalTags.part) buckets.push(readBucket(reader));
+    else if (reader.tag === totalTags.count) count = reader.whole();
+    else if (reader.tag === totalTags.sum) sum = reader.double();
     else reader.skip();
   }
   reader.leave(outerEnd);

@@ -53,8 +53,9 @@ export class RateLimitResponseEncoder {
       this.#length = 0;
     }
     const start = this.#length;
-    this.#byte(tags.overallCode);
-    this.#byte(isDenied ? codes.overLimit : codes.ok);
+    this.#slab[start] = tags.overallCode;
+    this.#slab[start + 1] = isDenied ? codes.overLimit : codes.ok;
+    this.#length += 2;
     for (let i = 0; i < statuses.length; i += 1) {
       const status = statuses[i];
       if (status !== undefined) this.#status(status, this.#limitAt(i, status.currentLimit));
@@ -66,39 +67,43 @@ export class RateLimitResponseEncoder {
     return this.#slab.subarray(start, this.#length);
   }
 
-  /** @param limit the bytes of the status's limit, none where it has none */
+  /** @param limit the field of the status's limit as bytes, none where it has none */
   #status(status: DescriptorVerdict, limit: Uint8Array): void {
-    const { currentLimit, limitRemaining = 0, durationUntilResetUs } = status;
+    const { limitRemaining = 0, durationUntilResetUs } = status;
     const seconds = secondsOf(durationUntilResetUs);
     const secondsLength = seconds === undefined || seconds === 0 ? 0 : 1 + varintLength(seconds);
     const code = codeOf(status);
     const length =
       (code === codes.unknown ? 0 : 2) +
-      (currentLimit === undefined ? 0 : 1 + varintLength(limit.length) + limit.length) +
+      limit.length +
       (limitRemaining === 0 ? 0 : 1 + varintLength(limitRemaining)) +
       (seconds === undefined ? 0 : 2 + secondsLength);
-    this.#byte(tags.status);
-    this.#varint(length);
+    const slab = this.#slab;
+    let at = this.#length;
+    slab[at] = tags.status;
+    at = putVarint(slab, at + 1, length);
     if (code !== codes.unknown) {
-      this.#byte(tags.statusCode);
-      this.#byte(code);
+      slab[at] = tags.statusCode;
+      slab[at + 1] = code;
+      at += 2;
     }
-    if (currentLimit !== undefined) {
-      this.#byte(tags.currentLimit);
-      this.#varint(limit.length);
-      // A call of `set` would cost more than these few bytes do.
-      for (let i = 0; i < limit.length; i += 1) this.#byte(limit[i] ?? 0);
-    }
+    // A call of `set` would cost more than these few bytes do.
+    for (let i = 0; i < limit.length; i += 1) slab[at + i] = limit[i] ?? 0;
+    at += limit.length;
     if (limitRemaining !== 0) {
-      this.#byte(tags.limitRemaining);
-      this.#varint(limitRemaining);
+      slab[at] = tags.limitRemaining;
+      at = putVarint(slab, at + 1, limitRemaining);
     }
-    if (seconds === undefined) return;
-    this.#byte(tags.durationUntilReset);
-    this.#byte(secondsLength);
-    if (secondsLength === 0) return;
-    this.#byte(tags.durationSeconds);
-    this.#varint(seconds);
+    if (seconds !== undefined) {
+      slab[at] = tags.durationUntilReset;
+      slab[at + 1] = secondsLength;
+      at += 2;
+      if (secondsLength > 0) {
+        slab[at] = tags.durationSeconds;
+        at = putVarint(slab, at + 1, seconds);
+      }
+    }
+    this.#length = at;
   }
 
   /** The bytes of the limit at a place of the answer; none where there is no limit. */
@@ -118,28 +123,6 @@ export class RateLimitResponseEncoder {
     const bytes = encodeCurrentLimit(limit);
     this.#limits.set(limit, bytes);
     return bytes;
-  }
-
-  #byte(value: number): void {
-    this.#slab[this.#length] = value;
-    this.#length += 1;
-  }
-
-  /** Whole, 0 to 2^53. */
-  #varint(value: number): void {
-    let large = value;
-    while (large > smallMax) {
-      const rest = Math.floor(large / 128);
-      this.#byte((large - rest * 128) | 128);
-      large = rest;
-    }
-    // Whole numbers of 32 bits: `%` and `/` of others cost ten times as much.
-    let small = large | 0;
-    while (small > 127) {
-      this.#byte((small & 127) | 128);
-      small >>>= 7;
-    }
-    this.#byte(small);
   }
 }
 
@@ -234,11 +217,32 @@ const unitNumbers: Readonly<Record<LimitUnit, number>> = {
 };
 
 function varintLength(value: number): number {
+  if (value <= smallMax) return 1 + Math.floor((31 - Math.clz32(value | 1)) / 7);
   let length = 1;
   for (let bound = 128; value >= bound; bound *= 128) length += 1;
   return length;
 }
 
+/** Writes a whole number, 0 to 2^53. @returns where it ends */
+function putVarint(bytes: Uint8Array, from: number, value: number): number {
+  let at = from;
+  let large = value;
+  for (; large > smallMax; at += 1) {
+    const rest = Math.floor(large / 128);
+    bytes[at] = (large - rest * 128) | 128;
+    large = rest;
+  }
+  // Whole numbers of 32 bits: `%` and `/` of others cost ten times as much.
+  let small = large | 0;
+  for (; small > 127; at += 1) {
+    bytes[at] = (small & 127) | 128;
+    small >>>= 7;
+  }
+  bytes[at] = small;
+  return at + 1;
+}
+
+/** The whole field, with its tag and length. */
 function encodeCurrentLimit(limit: CurrentLimit): Uint8Array {
   const { name, hits, unit, unitMultiplier } = limit;
   const bytes: number[] = [];
@@ -252,7 +256,7 @@ function encodeCurrentLimit(limit: CurrentLimit): Uint8Array {
     const value = varintBytes(unitMultiplier);
     bytes.push(tags.unitMultiplier, value.length + 1, tags.wrappedValue, ...value);
   }
-  return Uint8Array.from(bytes);
+  return Uint8Array.from([tags.currentLimit, ...varintBytes(bytes.length), ...bytes]);
 }
 
 function varintBytes(value: number): readonly number[] {

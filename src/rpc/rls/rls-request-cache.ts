@@ -26,7 +26,7 @@ export interface RehydratesQueries {
 
 /** Bounds of `RequestCache`; smaller ones for tests. */
 export interface RequestCacheBounds {
-  /** The most requests that are known by a shape and short keys, in 47 to 53 bytes a key. */
+  /** The most requests that are known by a shape and short keys, in 38 to 43 bytes a key. */
   readonly shapedMax?: number;
   /** The most bytes of queries that are kept, with what they meet. Default 64 MiB. */
   readonly keptBytesMax?: number;
@@ -49,8 +49,11 @@ const keptRequestsBytesMax = 67_108_864;
  */
 const recentRequestsMax = 256;
 
-/** Words of an entry: its shape, the digest of its key, and whether it was used since looked at. */
-const fields = { shape: 0, key: 1, isUsed: 5 } as const;
+/** Words of an entry: its shape with `usedBit`, and the digest of its key. */
+const fields = { shape: 0, key: 1 } as const;
+
+/** Whether an entry was used since looked at. Shapes are fewer. */
+const usedBit = 1 << 30;
 
 /** Places that are passed in search of an entry to give up; then the last one seen goes. */
 const looksMax = 64;
@@ -63,7 +66,7 @@ interface Kept {
 
 /**
  * Requests by a digest of their bytes without their hits, so that what many calls ask is matched
- * once. The digest has 128 bits under a secret of this process (`KeyedHash` says how seldom two
+ * once. The digest is made under a secret of this process (`KeyedHash` says how seldom two
  * meet), so neither the bytes nor a text of them is kept.
  *
  * Where the store knows buckets by short keys, all that is kept of a request is the number of its
@@ -179,7 +182,7 @@ export class RequestCache {
     const table = this.#shaped;
     const place = table.find(digest);
     if (place === undefined || rehydrate === undefined) return undefined;
-    const shape = this.#shapes.at(table.word(place, fields.shape));
+    const shape = this.#shapes.at(table.word(place, fields.shape) & ~usedBit);
     if (shape === undefined) return undefined;
     const { length } = shape.sample.asks;
     this.#readKey(place, 0);
@@ -194,7 +197,8 @@ export class RequestCache {
 
   #readKey(place: TableSlot, index: number): void {
     const table = this.#shaped;
-    if (table.word(place, fields.isUsed) === 0) table.setWord(place, fields.isUsed, 1);
+    const shape = table.word(place, fields.shape);
+    if ((shape & usedBit) === 0) table.setWord(place, fields.shape, shape | usedBit);
     const key = this.#keys[index];
     if (key === undefined) return;
     key.a = table.word(place, fields.key);
@@ -232,8 +236,9 @@ export class RequestCache {
       const place = table.next(looksMax);
       if (place === undefined) continue;
       last = place;
-      if (table.word(place, fields.isUsed) === 0) break;
-      table.setWord(place, fields.isUsed, 0);
+      const shape = table.word(place, fields.shape);
+      if ((shape & usedBit) === 0) break;
+      table.setWord(place, fields.shape, shape & ~usedBit);
     }
     if (last !== undefined) table.deleteFound(last);
   }

@@ -1,10 +1,10 @@
-import type { Attempt } from "./attempt.js";
 import { type Delayed, DelayLine, type EventCalendar } from "./calendar.js";
 import type { OpenRequest } from "./run-record.js";
+import type { SimulatedAttempt } from "./simulated-attempt.js";
 
 /** The attempts of a request that are on their way, and when the next one begins beside them. */
 interface Hedge {
-  readonly attempts: Set<Attempt>;
+  readonly attempts: Set<SimulatedAttempt>;
   next: { waiting: Delayed | undefined } | undefined;
 }
 
@@ -19,7 +19,7 @@ export class Hedging {
   }
 
   /** An attempt is about to begin. @param another begins the next one, if it may */
-  begins(attempt: Attempt, another: () => void): void {
+  begins(attempt: SimulatedAttempt, another: () => void): void {
     const { request } = attempt;
     const hedge = this.#hedges.get(request) ?? { attempts: new Set(), next: undefined };
     this.#hedges.set(request, hedge);
@@ -34,7 +34,7 @@ export class Hedging {
   }
 
   /** An attempt has ended. @returns whether others of its request are on their way still */
-  ends(attempt: Attempt): boolean {
+  ends(attempt: SimulatedAttempt): boolean {
     const hedge = this.#hedges.get(attempt.request);
     if (hedge === undefined) return false;
     hedge.attempts.delete(attempt);
@@ -44,7 +44,7 @@ export class Hedging {
   }
 
   /** The request has its answer: the others are cancelled. */
-  cancelOthers({ request }: Attempt): void {
+  cancelOthers({ request }: SimulatedAttempt): void {
     const hedge = this.#hedges.get(request);
     if (hedge === undefined) return;
     this.#forget(request, hedge);

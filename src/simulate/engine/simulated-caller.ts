@@ -1,13 +1,17 @@
 import { retryDelayMs } from "../../core/calls/retry-delay.js";
 import type { ArrivalTimes } from "./arrival-times.js";
-import { Attempt, type AttemptEnd, type AttemptHost } from "./attempt.js";
 import { DelayLine, type EventCalendar } from "./calendar.js";
-import { CallerConnections } from "./caller-connections.js";
 import { burstyMs, type DrawMs, exponentialMs, fixedMs } from "./distributions.js";
 import { Hedging } from "./hedging.js";
 import type { CallerSettings, RequestSource } from "./request-source.js";
 import type { CallerRecord, OpenRequest } from "./run-record.js";
 import type { SeededRandom } from "./seeded-random.js";
+import {
+  type AttemptEnd,
+  SimulatedAttempt,
+  type SimulatedAttemptHost,
+} from "./simulated-attempt.js";
+import type { SimulatedEnvoy } from "./simulated-envoy.js";
 import type { SimulatedFleet } from "./simulated-fleet.js";
 import type { SimulatedService } from "./simulated-service.js";
 
@@ -41,7 +45,7 @@ type FailedEnd = Exclude<AttemptEnd, { readonly kind: "served" }>;
 const unreachable: FailedEnd = { kind: "failed" };
 
 /** Sends requests, waits for their answers, and tries again. */
-export class SimulatedCaller implements AttemptHost {
+export class SimulatedCaller implements SimulatedAttemptHost {
   readonly #parts: CallerParts;
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
@@ -107,14 +111,14 @@ export class SimulatedCaller implements AttemptHost {
       return;
     }
     const asked = source.request(request.priority, request.key, envoy.index);
-    const attempt = new Attempt(this, { envoy, asked, request });
+    const attempt = new SimulatedAttempt(this, { envoy, asked, request });
     this.#hedging?.begins(attempt, () => {
       if (this.#takesAnother(request)) this.#attempt(request);
     });
     attempt.begin();
   }
 
-  ended(attempt: Attempt, end: AttemptEnd): void {
+  ended(attempt: SimulatedAttempt, end: AttemptEnd): void {
     const { settings, calendar } = this.#parts;
     const { request } = attempt;
     const isAnotherOnItsWay = this.#hedging?.ends(attempt) === true;
@@ -161,5 +165,41 @@ export class SimulatedCaller implements AttemptHost {
       { retryIndex: attemptCount - 1, retryAfterMs: isAsked ? end.retryMs : undefined },
       jitter === "none" ? 0 : random.next(),
     );
+  }
+}
+
+interface ConnectionParts {
+  readonly settings: NonNullable<CallerSettings["keepAlive"]>;
+  readonly fleet: SimulatedFleet;
+  readonly random: SeededRandom;
+}
+
+interface Connection {
+  readonly envoy: SimulatedEnvoy;
+  readonly untilMs: number;
+}
+
+/** Connections that a caller keeps, each to one Envoy until it ends. */
+class CallerConnections {
+  readonly #parts: ConnectionParts;
+  readonly #connections: (Connection | undefined)[];
+
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts;
+    this.#connections = new Array<undefined>(parts.settings.connections).fill(undefined);
+  }
+
+  /** The Envoy of any of the connections, which is opened where it is over. */
+  pick(nowMs: number): SimulatedEnvoy | undefined {
+    const { fleet, random, settings } = this.#parts;
+    const place = Math.floor(random.next() * this.#connections.length);
+    const known = this.#connections[place];
+    if (known !== undefined && !known.envoy.isAway && nowMs < known.untilMs) return known.envoy;
+    const envoy = fleet.pickEnvoy(random);
+    const lifetimeMs = settings.lifetime ?? Number.POSITIVE_INFINITY;
+    // The first ones do not all end at once.
+    const partMs = known === undefined ? lifetimeMs * (1 - random.next()) : lifetimeMs;
+    this.#connections[place] = envoy && { envoy, untilMs: nowMs + partMs };
+    return envoy;
   }
 }

@@ -34,8 +34,6 @@ export class Station {
   /** Jobs on servers. */
   readonly #served = new Set<PlacedJob>();
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
-  #busyMs = 0;
-  #busySinceMs = 0;
 
   constructor(calendar: EventCalendar, serverCount: number, serviceMs: DrawMs) {
     this.#calendar = calendar;
@@ -74,12 +72,6 @@ export class Station {
     this.#calendar.after(lengthMs, () => this.#takeUp());
   }
 
-  /** Time that servers have worked until now, added up. */
-  get busyMs(): number {
-    this.#account();
-    return this.#busyMs;
-  }
-
   /**
    * Takes a job; `call` may be told of its start at once.
    *
@@ -105,7 +97,6 @@ export class Station {
     while (this.#busyCount < this.#serverCount && this.#queueCount > 0) {
       const job = this.#shift();
       this.#queueCount -= 1;
-      this.#account();
       this.#busyCount += 1;
       job.state = "served";
       const serviceMs = job.serviceMs ?? this.#serviceMs();
@@ -134,7 +125,6 @@ export class Station {
   }
 
   #end(job: PlacedJob): void {
-    this.#account();
     this.#busyCount -= 1;
     job.state = "gone";
     this.#served.delete(job);
@@ -150,16 +140,10 @@ export class Station {
       this.#queueCount -= 1;
       return;
     }
-    this.#account();
     job.cancelEnd?.();
     this.#served.delete(job);
     this.#busyCount -= 1;
     this.#takeUp();
-  }
-
-  #account(): void {
-    this.#busyMs += this.#busyCount * (this.#calendar.nowMs - this.#busySinceMs);
-    this.#busySinceMs = this.#calendar.nowMs;
   }
 }
 

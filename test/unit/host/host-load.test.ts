@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createHostLoad, type HostLoadOptions } from "../../../src/host/host-load.js";
+import { type HostLoadOptions, openHostLoad } from "../../../src/host/host-load.js";
 import { FakeClock } from "../../support/fake-clock.js";
 import {
   containerTree,
@@ -17,7 +17,7 @@ function start(options: Partial<HostLoadOptions> = {}) {
   const root = writeHostTree(stage.folder, containerTree);
   let delayMs: number | undefined = 12;
   let isClosed = false;
-  const load = createHostLoad({
+  const load = openHostLoad({
     clock,
     root,
     eventLoop: {
@@ -42,7 +42,7 @@ function start(options: Partial<HostLoadOptions> = {}) {
 /** CPU time that is half of 1.5 CPUs for so long, besides what was used before. */
 const halfUsed = (ms: number): string => cpuStatText(60_000_000 + 750 * ms);
 
-describe("createHostLoad()", () => {
+describe("openHostLoad()", () => {
   it("knows memory at once, and rates after a tenth of a second", () => {
     const { clock, load, root } = start();
     expect(load.readings).toEqual({ memory: 0.25 });

@@ -71,6 +71,20 @@ describe("BucketSlots", () => {
     fc.assert(property, propertyRuns(60));
   });
 
+  it.each([1, 2_147_483_647, 2_147_483_648, 315_360_000_000_001, 2 ** 51])(
+    "keeps a bucket for %i us: at least, and at most about a second longer",
+    (keptUs) => {
+      const slots = new BucketSlots({ a: 1, b: 2, c: 3, d: 4 });
+      const tUs = 1_700_000_000_123_456;
+      slots.add(keyOf(1), { level: 1, tUs }, tUs + keptUs);
+      const slot = slots.find(keyOf(1)) ?? 0;
+      const longerUs = keptUs < 2 ** 31 ? 0 : 1_048_576;
+      expect(slots.isDrained(slot, tUs + keptUs - 1)).toBe(false);
+      expect(slots.isDrained(slot, tUs + keptUs + longerUs)).toBe(true);
+      expect(slots.read(slot)).toEqual({ level: 1, tUs });
+    },
+  );
+
   it("uses the room of forgotten keys again, and meets all of them in one round", () => {
     const slots = new BucketSlots({ a: 1, b: 2, c: 3, d: 4 });
     const count = 10_000;

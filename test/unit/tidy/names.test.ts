@@ -55,10 +55,13 @@ describe("checkOneMeaning()", () => {
     ]);
   });
 
-  it("lets library and service have one name, but not two files of the library", () => {
+  it("lets library and service have no name together but the library's own", () => {
     const library = { "src/client/b.ts": "export type a = 1;" };
-    expect(found({ "src/core/a.ts": "export const a = 1;", ...library })).toEqual([]);
+    expect(found({ "src/core/a.ts": "export const a = 1;", ...library })).toHaveLength(1);
     expect(found({ "src/client/a.ts": "export const a = 1;", ...library })).toHaveLength(1);
+    const admission = "export class Admission {}";
+    const both = { "src/decide/a.ts": admission, "src/client/a.ts": admission };
+    expect(found(both)).toEqual([]);
     const entries = ["undici", "connect"].map((name) => `src/client/adapters/${name}.ts`);
     const text = "export const a = 1;";
     expect(found(Object.fromEntries(entries.map((path) => [path, text])))).toEqual([]);

@@ -21,8 +21,13 @@ import { hasFeature } from "../base/envoy-features.js";
 import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { durationText, typed } from "../base/values.js";
 
-/** Envoy's own wait for an answer, in milliseconds. */
-const messageTimeoutMs = 200;
+/**
+ * How long Envoy waits for an answer, in milliseconds. A request that passes without one waits for
+ * as long as by Envoy's own default. A request that is refused without one can only win by waiting.
+ */
+export function messageTimeoutMs({ policy }: EnvoyContext): number {
+  return policy.proxies.headgate.deniesWithoutAnswer ? 1_000 : 200;
+}
 
 /** What Headgate adds to the wait that it announces. Source: `waitTimeoutMarginMs` of admission. */
 export const announcedWaitMarginMs = 200;
@@ -63,7 +68,7 @@ export function extProcFilter(
     status_on_error: hasFeature(context, "extProcErrorStatus")
       ? { code: "ServiceUnavailable" }
       : undefined,
-    message_timeout: durationText(messageTimeoutMs),
+    message_timeout: durationText(messageTimeoutMs(context)),
     max_message_timeout: waitOf(asking, context),
     processing_mode: processingMode(),
     allow_mode_override: isSampled

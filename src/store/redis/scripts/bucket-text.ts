@@ -1,7 +1,10 @@
 import { exactText } from "./exact-text.js";
 
-/** How much longer than it needs a key is kept: this part of the need, and `keptLongerMs`. */
+/** How much longer than it needs a new key is kept: this part of the need, and `keptLongerMs`. */
 const keptLongerRatio = 0.25;
+
+/** The same for a key that is charged again: many keys never are, and take room for nothing. */
+const usedKeptLongerRatio = 0.5;
 
 /** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
 const keptLongerMs = 1_000;
@@ -70,7 +73,8 @@ for k = 1, keyCount do
       if nowMs + spanMs + 1 <= expiresMs then
         call('SETRANGE', keys[k], '0', pack('<ddd', level, nowUs, expiresMs))
       else
-        expiresMs = nowMs + spanMs * ${1 + keptLongerRatio} + ${keptLongerMs}
+        local ratio = expiresMs > 0 and ${1 + usedKeptLongerRatio} or ${1 + keptLongerRatio}
+        expiresMs = nowMs + spanMs * ratio + ${keptLongerMs}
         expiresMs = expiresMs - expiresMs % 1
         local value = pack('<ddd', level, nowUs, expiresMs)
         call('SET', keys[k], value, 'PXAT', string.format('%d', expiresMs))

@@ -210,20 +210,24 @@ describe("a handshake that never ends", () => {
     await gone(silent);
     await gone(slow);
     expect(running.refused).toEqual(["handshakeTimeout", "handshakeTimeout"]);
-    expect(running.termination.handshakeCount).toBe(0);
+    await waitFor("nothing is left open", () => running.termination.handshakeCount === 0);
   });
 
   it("does not end connections that finished theirs", async () => {
     const running = await start({ handshakeMs: 100 });
-    const socket = dial(running);
-    await echo(socket, "hello");
+    // On a busy machine the time of a handshake may be over before it is done.
+    const socket = await waitFor("a handshake is done in its time", async () => {
+      const dialled = dial(running);
+      return (await echo(dialled, "hello")) === "hello" && dialled;
+    });
     const silent = dialPlain(running);
     await gone(silent);
     expect(await echo(socket, "still here")).toBe("still here");
   });
 
   it("keeps nobody out below a number, and above it only until some end", async () => {
-    const running = await start();
+    // On a busy machine a thousand begin in more than the seconds that one has.
+    const running = await start({ handshakeMs: 600_000 });
     const silent: Socket[] = [];
     for (let i = 0; i < handshakesMax; i += 1) silent.push(dialPlain(running));
     await waitFor("all have begun", () => running.termination.handshakeCount === handshakesMax);

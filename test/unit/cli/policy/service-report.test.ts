@@ -1,9 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  renderServices,
-  reportServicesMax,
-  summarizeServices,
-} from "../../../../src/cli/policy/service-report.js";
+import { sectionRowsMax } from "../../../../src/cli/policy/policy-section.js";
+import { renderServices, summarizeServices } from "../../../../src/cli/policy/service-report.js";
 import { parsePolicy } from "../../../../src/policy/parse.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import { policyOf } from "../../../support/service-texts.js";
@@ -69,9 +66,9 @@ describe("renderServices()", () => {
   });
 
   it("shows so many, and how many more there are", () => {
-    const many = Array.from({ length: reportServicesMax + 2 }, (_, i) => `{name: s${i}}`);
+    const many = Array.from({ length: sectionRowsMax + 2 }, (_, i) => `{name: s${i}}`);
     const lines = renderServices(servicesOf(...many)).split("\n");
-    expect(lines).toHaveLength(reportServicesMax + 3);
+    expect(lines).toHaveLength(sectionRowsMax + 3);
     expect(lines.at(-1)).toBe("  and 2 more");
   });
 });

@@ -1,10 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  comparedPairsMax,
-  diffTexts,
-  shownLinesMax,
-} from "../../../../src/cli/terminal/text-diff.js";
+import { diffTexts, shownLinesMax } from "../../../../src/cli/terminal/text-diff.js";
+import { comparedPairsMax } from "../../../../src/core/collections/line-diff.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 describe("diffTexts()", () => {

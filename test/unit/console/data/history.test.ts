@@ -36,9 +36,14 @@ describe("the past of a fleet", () => {
     const seconds = history.timeline();
     // Of a fleet that has just begun no more than a minute is shown.
     expect(seconds).toHaveLength(60);
-    expect(seconds.at(-1)?.point).toMatchObject({ passed: 15, overLimit: 2, p99Ms: 1, envoys: 4 });
+    expect(seconds.at(-1)?.point).toMatchObject({
+      admitted: 15,
+      overLimit: 2,
+      latencyMsP99: 1,
+      envoys: 4,
+    });
     history.add(answer([told("b", 3, [7])]), startMs + 4_000);
-    expect(history.timeline().at(-1)?.point?.passed).toBe(17);
+    expect(history.timeline().at(-1)?.point?.admitted).toBe(17);
     expect(history.replicas).toEqual(["a", "b"]);
   });
 
@@ -60,7 +65,7 @@ describe("the past of a fleet", () => {
     const history = new FleetHistory();
     const long = Array.from({ length: 2_000 }, () => 1);
     history.add(answer([told("a", 0, long)]), startMs + 2_000_000);
-    expect(history.timeline().every(({ point }) => point?.passed === 1)).toBe(true);
+    expect(history.timeline().every(({ point }) => point?.admitted === 1)).toBe(true);
     expect(history.timeline()[0]?.second).toBe(startMs / 1_000 + 1_999 - historySeconds + 1);
   });
 });
@@ -111,7 +116,10 @@ describe("roomTimeline()", () => {
     const answer = create(GetHistoryResponseSchema, {
       replicas: [
         replica("a", { waiting: [400], waits: [2], expectedSeconds: [60], actualSeconds: [70] }),
-        replica("b", { waiting: [410], waits: [1], expectedSeconds: [30], actualSeconds: [20] }),
+        replica("b", {
+          ...{ waiting: [410], waits: [1], waitsInRange: [1] },
+          ...{ expectedSeconds: [30], actualSeconds: [20] },
+        }),
       ],
     });
     history.add(answer, 1_000_000_000);
@@ -128,6 +136,7 @@ describe("roomTimeline()", () => {
         estimateLow: 0,
         estimateHigh: 0,
         waits: 3,
+        waitsInRange: 1,
         expectedSeconds: 90,
         actualSeconds: 90,
       },

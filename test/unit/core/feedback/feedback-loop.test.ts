@@ -109,6 +109,18 @@ describe("FleetLoop", () => {
     expect(rig.shares()["edge-3"]).toBeLessThan(20);
   });
 
+  // One that came two seconds after the others once had 5 of 100, and refused what it was asked.
+  it("gives it to who comes soon after the fleet has started, and not to those that start", () => {
+    const rig = new Rig();
+    const busy = { nodeId: "edge-1", inFlight: 30 };
+    const quiet = { nodeId: "edge-2", inFlight: 0, rps: 1, latency: { count: 1, sumMs: 1 } };
+    rig.seconds(2, busy, quiet);
+    expect(rig.shares()["edge-2"]).toBeLessThan(20);
+    rig.second(busy, quiet, { ...quiet, nodeId: "edge-3" });
+    expect(rig.shares()["edge-3"]).toBeGreaterThan(25);
+    expect(rig.shares()["edge-2"]).toBeLessThan(20);
+  });
+
   it("expects of a newcomer what its own identity's Envoys are asked, whatever others tell", () => {
     const rig = new Rig();
     const busy = edges.map((edge) => ({ ...edge, owner: "honest", inFlight: 9 }));

@@ -3,7 +3,7 @@ import { watchLoop } from "../../../../src/decide/admission/loop-watch.js";
 import { Pressure, type PressureEvent } from "../../../../src/decide/rate-limit/pressure.js";
 import { FakeClock } from "../../../support/fake-clock.js";
 
-function start() {
+function start(isIdle = () => false) {
   const clock = new FakeClock();
   const pressure = new Pressure({
     loopDelayMsMax: 100,
@@ -12,7 +12,7 @@ function start() {
     asksStoreWhenLate: false,
   });
   const events: PressureEvent[] = [];
-  const cancel = watchLoop({ clock, pressure, onEvent: (event) => events.push(event) });
+  const cancel = watchLoop({ clock, pressure, onEvent: (event) => events.push(event), isIdle });
   return { clock, pressure, events, cancel };
 }
 
@@ -46,6 +46,20 @@ describe("watchLoop()", () => {
     expect(pressure.overload(clock.monotonicMs())).toBeUndefined();
     clock.advance(10_000);
     expect(events.at(-1)).toEqual({ kind: "overloadEnded" });
+  });
+
+  it("looks four times a second while the loop idles, and sees longer stalls even so", () => {
+    let askedCount = 0;
+    const { clock, events } = start(() => {
+      askedCount += 1;
+      return true;
+    });
+    clock.advance(10_000);
+    expect(askedCount).toBe(41);
+    expect(events).toEqual([]);
+    clock.stall(400);
+    clock.advance(1);
+    expect(events).toEqual([{ kind: "loopStalled", stalledMs: expect.any(Number) }]);
   });
 
   it("leaves no timer behind when it is cancelled, however often it has looked", () => {

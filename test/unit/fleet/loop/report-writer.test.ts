@@ -19,6 +19,7 @@ import {
   testPressure,
   testReport,
 } from "../../../support/fleet-reports.js";
+import { RecordReader, ReplicaRecords } from "../../../support/replica-records.js";
 import { firstSeed, runSeeds, seedCount, seedsFrom } from "../../../support/seeds.js";
 
 /** How much older numbers of an Envoy may be told than they are, in milliseconds. */
@@ -303,6 +304,39 @@ describe("ReportWriter", () => {
     pair.write(nodes(3), 3_000);
     expect(pair.pass(nodes(4), 4_000).nodes).toMatchObject([{ inFlight: 4 }]);
   });
+
+  it("is read as it was told, whatever calls of the store fail, and whatever it loses", () =>
+    runSeeds(seedsFrom(1, 30), (seed) => {
+      const random = new FakeRandom(seed);
+      const records = new ReplicaRecords();
+      let reader = new RecordReader();
+      let told: readonly NodeReport[] = [];
+      let readCount = 0;
+      for (let second = 1; second <= 60; second += 1) {
+        const nowMs = 1_000 * second;
+        const nodes = Array.from({ length: 10 }, (_, i) => i)
+          .filter(() => random.next() < 0.9)
+          .map((i) =>
+            testReport({ nodeId: `n${i}`, rps: 1 + 500 * random.next() ** 3, atMs: nowMs }),
+          );
+        const before = records.find(nowMs)?.number;
+        const draw = random.next();
+        records.write(nodes, nowMs, draw < 0.2 ? "lost" : draw < 0.4 ? "unknown" : "written");
+        if (records.find(nowMs)?.number !== before) told = nodes;
+        if (random.next() < 0.05) reader = new RecordReader();
+        const read = reader.read(records, nowMs);
+        if (random.next() < 0.05) records.lose();
+        if (read === undefined) continue;
+        readCount += 1;
+        const rows = new Map(contentOf(read).nodes.map((row) => [row.nodeId, row]));
+        expect([...rows.keys()].toSorted()).toEqual(told.map(({ nodeId }) => nodeId).toSorted());
+        for (const { nodeId, rps } of told) {
+          const error = Math.abs((rows.get(nodeId)?.rps ?? Number.NaN) - rps);
+          expect(error).toBeLessThanOrEqual(deadbandRatio * rps);
+        }
+      }
+      expect(readCount).toBeGreaterThan(30);
+    }));
 
   it("says all again when the store has lost it, and after five minutes", () => {
     const pair = new Pair();

@@ -254,6 +254,20 @@ describe("RoomLines", () => {
     expect(await fleet.visit(line, 4)).toMatchObject({ entry: { kind: "entered" } });
   });
 
+  // It once had the id and the secret of the line before, whose sessions were then believed.
+  it("begins another line where the store has lost its own", async () => {
+    const fleet = new Fleet();
+    const { line, events } = await fleet.replica();
+    const before = line.head;
+    await fleet.join(line, 3);
+    await fleet.inner.forget("sale");
+    await fleet.pass(2_500);
+    expect(events.map(({ kind }) => kind)).toContain("lineBegan");
+    expect(line.head?.lineId).not.toBe(before?.lineId);
+    expect(line.head?.secret).not.toEqual(before?.secret);
+    expect(await fleet.join(line)).toMatchObject([{ kind: "joined", number: 0 }]);
+  });
+
   it("learns from the waits of all replicas", async () => {
     const fleet = new Fleet();
     const { line } = await fleet.replica();

@@ -14,7 +14,8 @@ function tableOf(...ends: readonly string[]) {
   });
   const find = (name: string): string | undefined => {
     const bytes = Buffer.from(`before${name}after`);
-    return table.find(bytes, 6, bytes.length - 5);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    return table.find(view, 6, bytes.length - 5);
   };
   return { table, read, find };
 }
@@ -35,6 +36,20 @@ describe("NameTable", () => {
       expect(find(name)).toBeUndefined();
     }
     expect(read).toEqual([]);
+  });
+
+  it("keeps names whose memory is used again for others of their length", () => {
+    const { table } = tableOf(".upstream_rq_time");
+    const memory = Buffer.alloc(64);
+    const view = new DataView(memory.buffer, memory.byteOffset, memory.length);
+    const asRead = new NameTable([".upstream_rq_time"], (name) => name);
+    const names = ["cluster.orders.upstream_rq_time", "cluster.carts1.upstream_rq_time"];
+    for (let i = 0; i < 8; i += 1) {
+      const name = names[Math.floor(i / 3) % 2] ?? "";
+      memory.write(name);
+      expect(asRead.find(view, 0, name.length)).toBe(name);
+      expect(table.find(view, 0, name.length)).toBe(".upstream_rq_time");
+    }
   });
 
   it("keeps that a name means nothing", () => {

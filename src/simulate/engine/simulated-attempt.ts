@@ -25,14 +25,14 @@ export type AttemptEnd =
   | { readonly kind: "timeout" };
 
 /** Whose attempt it is. */
-export interface AttemptHost {
+export interface SimulatedAttemptHost {
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
   readonly patience: DelayLine;
   /** Whether Envoy refuses requests that Headgate says nothing of. */
   readonly deniesWithoutAnswer: boolean;
   /** An attempt of a request is over: told exactly once for each that is not cancelled. */
-  ended(attempt: Attempt, end: AttemptEnd): void;
+  ended(attempt: SimulatedAttempt, end: AttemptEnd): void;
 }
 
 /** What an attempt is made with. */
@@ -46,10 +46,12 @@ interface AttemptParts {
  * One attempt of a request, on the way that it takes through Envoy: rate limits, admission, the
  * service, and its caller's patience over all of it. It asks one replica of Headgate for both.
  */
-export class Attempt implements AdmissionCall, ServiceCall, Delayed, EnvoyCall, HeadgateCall {
+export class SimulatedAttempt
+  implements AdmissionCall, ServiceCall, Delayed, EnvoyCall, HeadgateCall
+{
   readonly request: OpenRequest;
   readonly beganMs: number;
-  readonly #host: AttemptHost;
+  readonly #host: SimulatedAttemptHost;
   readonly #parts: AttemptParts;
   readonly #patience: { waiting: Delayed | undefined };
   #state: "limits" | "admission" | "service" | "over" = "limits";
@@ -59,7 +61,7 @@ export class Attempt implements AdmissionCall, ServiceCall, Delayed, EnvoyCall, 
   #workers: WorkerGroup | undefined;
   #job: StationJob | undefined;
 
-  constructor(host: AttemptHost, parts: AttemptParts) {
+  constructor(host: SimulatedAttemptHost, parts: AttemptParts) {
     this.request = parts.request;
     this.#host = host;
     this.#parts = parts;

@@ -9,8 +9,8 @@ export interface DiffLine {
 /** Lines around a difference that are shown. */
 const contextLines = 3;
 
-/** Beyond this many steps the middle of two texts is shown as replaced. */
-const stepsMax = 4_000_000;
+/** Most pairs of lines that are compared; above, the middle of both is shown as replaced. */
+export const comparedPairsMax = 4_000_000;
 
 /** What a text has become, by lines, with a few lines of context around each difference. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
@@ -52,7 +52,7 @@ function diffMiddle(
   const added = (j: number): void => {
     lines.push({ kind: "added", text: now[j] ?? "", line: head + j + 1 });
   };
-  if (old.length * now.length > stepsMax) {
+  if (old.length * now.length > comparedPairsMax) {
     for (const i of old.keys()) removed(i);
     for (const j of now.keys()) added(j);
     return lines;

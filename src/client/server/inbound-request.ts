@@ -19,12 +19,12 @@ export interface PermitHost {
   brownoutRatio(priority: Priority): number;
   nowMs(): number;
   /** It has ended, at a stage that is not "over" yet. */
-  ended(request: PendingRequest, ending: RequestEnding): void;
+  ended(request: InboundRequest, ending: RequestEnding): void;
 }
 
 interface PendingParts {
   readonly host: PermitHost;
-  readonly pool: PermitPool<PendingRequest>;
+  readonly pool: PermitPool<InboundRequest>;
   readonly priority: Priority;
   readonly deadline: Deadline | undefined;
   readonly arrivedMs: number;
@@ -34,15 +34,15 @@ interface PendingParts {
 const ownProcess = { peer: "" } as const;
 
 /** A request on its way through admission, and the permit that its handler holds. */
-export class PendingRequest implements RequestPermit, EndedRequest, PermitSeeker<PendingRequest> {
+export class InboundRequest implements RequestPermit, EndedRequest, PermitSeeker<InboundRequest> {
   readonly request = ownProcess;
-  readonly pool: PermitPool<PendingRequest>;
+  readonly pool: PermitPool<InboundRequest>;
   readonly priority: Priority;
   readonly deadline: Deadline | undefined;
   readonly arrivedMs: number;
   readonly #host: PermitHost;
   stage: "asking" | "waiting" | "admitted" | "over" = "asking";
-  place: QueuePlace<PendingRequest> | undefined;
+  place: QueuePlace<InboundRequest> | undefined;
   /** Where it was in the queue when it came, or permits in use where there is none. */
   position = 0;
   /** When it got its permit, and how many were in use then with its own. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { diffLines } from "../../../../src/console/data/line-diff.js";
+import { diffLines } from "../../../../src/core/collections/line-diff.js";
 
 const text = fc.array(fc.constantFrom("a", "b", "c", "  d"), { minLength: 1, maxLength: 12 });
 

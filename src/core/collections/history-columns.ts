@@ -1,0 +1,54 @@
+/** Whole numbers of a replica in each step. */
+export const historyCounts = [
+  "admitted",
+  "overLimit",
+  "admissionAdmitted",
+  "admissionRefused",
+  "failureRefused",
+  "failurePassed",
+  "failureLocal",
+  "failed",
+  "shadow",
+  "nearLimit",
+] as const;
+
+/** All that is kept of a replica in each step. */
+export const historyColumns = [
+  ...historyCounts,
+  "latencyMsP50",
+  "latencyMsP99",
+  "degraded",
+  "envoys",
+] as const;
+
+/** Levels of a service in each step. */
+export const serviceLevels = [
+  "concurrencyLimit",
+  "inFlight",
+  "waiting",
+  "rttMs",
+  "minRttMs",
+  "gradient",
+] as const;
+
+/** One of `historyColumns`. */
+export type HistoryColumn = (typeof historyColumns)[number];
+
+/** What is kept of a waiting room in each step. */
+export const roomColumns = [
+  "waiting",
+  "active",
+  "activeMax",
+  "arrivals",
+  "entries",
+  "abandoned",
+  "estimateLow",
+  "estimateHigh",
+  "waits",
+  "waitsInRange",
+  "expectedSeconds",
+  "actualSeconds",
+] as const;
+
+/** One of `roomColumns`. */
+export type RoomColumn = (typeof roomColumns)[number];
