@@ -30,10 +30,13 @@ export const verdictNames = ["goodput", "critical", "late", "p99"] as const;
 /** One of them. */
 export type VerdictName = (typeof verdictNames)[number];
 
+/** What all runs of a world did together; a latency of each request would be much to keep. */
+type WorldSpan = Omit<GoodputSpan, "latenciesMs">;
+
 /** How a world ended: what was to be reached, and how far it is from that. */
 export interface WorldResult {
   readonly one: MatrixWorld;
-  readonly span: GoodputSpan;
+  readonly span: WorldSpan;
   readonly best: BestStatic;
   /** By verdict, how much is missing, as a share of what was asked; 0 and below: it holds. */
   readonly missing: Readonly<Record<VerdictName, number>>;
@@ -123,7 +126,7 @@ function tellDimensions(failed: readonly WorldResult[], all: readonly WorldResul
 function spanOf(
   one: MatrixWorld,
   protect: (calendar: EventCalendar, run: MatrixWorld) => Protection,
-): GoodputSpan {
+): WorldSpan {
   const spans = runSeedsOf(one).map((seed) => {
     const own = { ...one, seed };
     const run = new GoodputRun(one.world, seed, (calendar) => protect(calendar, own));
@@ -134,7 +137,7 @@ function spanOf(
 }
 
 /** Spans of equal capacity as one. */
-function togetherOf(spans: readonly GoodputSpan[]): GoodputSpan {
+function togetherOf(spans: readonly GoodputSpan[]): WorldSpan {
   const sum = (of: (span: GoodputSpan) => number): number =>
     spans.reduce((all, span) => all + of(span), 0);
   const mean = (of: (span: GoodputSpan) => number): number => sum(of) / spans.length;
@@ -146,7 +149,6 @@ function togetherOf(spans: readonly GoodputSpan[]): GoodputSpan {
   });
   const asked = byPriority((priority) => sum((span) => span.asked[priority]));
   const admittedCount = sum((span) => span.admittedCount);
-  const latenciesMs = spans.flatMap((span) => span.latenciesMs);
   return {
     goodputRatio: mean((span) => span.goodputRatio),
     usefulRatio: mean((span) => span.usefulRatio),
@@ -158,13 +160,15 @@ function togetherOf(spans: readonly GoodputSpan[]): GoodputSpan {
     lateRatio: sum((span) => span.lateRatio * span.admittedCount) / Math.max(1, admittedCount),
     admittedCount,
     avoidablyLateCount: sum((span) => span.avoidablyLateCount),
-    p99Ms: quantile(latenciesMs, 0.99),
-    latenciesMs,
+    p99Ms: quantile(
+      spans.flatMap((span) => span.latenciesMs),
+      0.99,
+    ),
     limit: Math.round(mean((span) => span.limit)),
   };
 }
 
-function bestOf(limit: number, span: GoodputSpan): BestStatic {
+function bestOf(limit: number, span: WorldSpan): BestStatic {
   return {
     limit,
     usefulRatio: span.usefulRatio,
@@ -180,7 +184,7 @@ function bestOf(limit: number, span: GoodputSpan): BestStatic {
  */
 function missingOf(
   one: MatrixWorld,
-  span: GoodputSpan,
+  span: WorldSpan,
   best: BestStatic,
 ): Readonly<Record<VerdictName, number>> {
   const isHeavy = one.service === "heavyTailed";

@@ -363,7 +363,7 @@ const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOpti
   },
 };
 
-/** Results as a table for a person, one run a row; after a loss, from five seconds on. */
+/** Results as a table, one run a row: from five seconds after a loss on, where there is one. */
 export function overloadTable(results: readonly OverloadResult[]): string {
   const rows = results.map(({ order, summary: before, afterwards, attemptsPerRequest }) => {
     const summary = afterwards ?? before;
