@@ -66,8 +66,7 @@ export function measureFleetLoop(nodeCount: number, serviceCount: number): Fleet
   const loop = new FleetLoop({ term: 1, leaderId: "bench", services, nowMs: 0 });
   const names = services.map(({ service }) => service);
   const replicas = Array.from({ length: replicaCount }, () => new BenchReplica());
-  // The same objects each second, as in \`NodeRegistry\`: the collector's work for others is not the
-  // loop's.
+  // The same objects each second, as in `NodeRegistry`: the collector is not to work for the bench.
   const reports = replicas.map((): OpenReport[] => []);
   let snapshot: ShareSnapshot | undefined;
   const seconds: SecondCost[] = [];
