@@ -3,9 +3,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RedisServer } from "../support/redis-server.js";
 import type { ProofRow } from "./proof.js";
-import { defaultLoad, measure, rateLimitCalls } from "./scenario.js";
+import type { Row } from "./row.js";
+import {
+  defaultLoad,
+  measure,
+  rateLimitCalls,
+  type Scenario,
+  type ScenarioLoad,
+} from "./scenario.js";
 import { benchPolicy } from "./server-rows.js";
-import { startHeadgate } from "./servers.js";
+import { startEmptyServer, startHeadgate } from "./servers.js";
 
 /** Turns of each row. The one that other work has disturbed least counts. */
 const turnCount = 3;
@@ -17,6 +24,13 @@ const rates = [
   { name: "half of saturation", part: 0.5, most: 1 },
   { name: "90 % of saturation", part: 0.9, most: 3 },
 ] as const;
+
+/** By how much a rate is lowered until a steady load is kept up. */
+const slowerRatio = 0.85;
+
+/** A steady load is kept up if so many of its calls are answered in time, and these so soon. */
+const keptRatioMin = 0.98;
+const keptP99MsMax = 100;
 
 /** Collections of garbage in the time of a measurement. */
 interface Collections {
@@ -64,29 +78,65 @@ async function latencyOf(order: LatencyOrder): Promise<readonly ProofRow[]> {
     start: () =>
       startHeadgate({ ...order, ...(redis === undefined ? {} : { redisPort: redis.port }) }),
   };
-  const { callsPerSecond } = await measure({ ...scenario, load: defaultLoad }, measureMs);
+  const saturation = await saturationOf(scenario, measureMs);
   const rows: ProofRow[] = [];
   for (const { name, part, most } of rates) {
-    const pace = { kind: "open", callsPerSecond: part * callsPerSecond, seed } as const;
-    const load = { connectionCount: defaultLoad.connectionCount, pace };
-    let best: { readonly p99Ms: number; readonly gc: Collections } | undefined;
+    const rate = part * saturation;
+    let best: { readonly row: Row; readonly gc: Collections } | undefined;
     for (let turn = 0; turn < turnCount; turn += 1) {
-      const { p99Ms } = await measure({ ...scenario, load }, measureMs);
+      const row = await measure({ ...scenario, load: openLoad(rate) }, measureMs);
       const gc = await readCollections(gcFile, measureMs);
-      if (best === undefined || p99Ms < best.p99Ms) best = { p99Ms, gc };
+      if (best === undefined || row.p99Ms < best.row.p99Ms) best = { row, gc };
     }
     if (best === undefined) throw new Error("a turn at least");
-    const { p99Ms, gc } = best;
-    const rate = `${Math.round(pace.callsPerSecond).toLocaleString("en")} a second`;
+    const { row, gc } = best;
     const pauses = `${gc.count} collections, longest ${gc.longestMs.toFixed(1)} ms`;
     const shared = { group: "limits" } as const;
     const target = { most };
+    const note = latencyNote(row, await floorOf(scenario, rate, measureMs));
     rows.push(
-      { ...shared, name: `p99, ${label}, ${name}`, value: p99Ms, unit: "ms", target, note: rate },
+      { ...shared, name: `p99, ${label}, ${name}`, value: row.p99Ms, unit: "ms", target, note },
       { ...shared, name: `gc, ${label}, ${name}`, value: gc.share, unit: "%", note: pauses },
     );
   }
   return rows;
+}
+
+/**
+ * The rate that a steady load is kept up at. As many calls as can be in flight come in larger
+ * batches, which cost less each: their rate is above it.
+ */
+async function saturationOf(scenario: Omit<Scenario, "load">, measureMs: number): Promise<number> {
+  const { callsPerSecond } = await measure({ ...scenario, load: defaultLoad }, measureMs);
+  for (let rate = callsPerSecond; ; rate *= slowerRatio) {
+    const row = await measure({ ...scenario, load: openLoad(rate) }, measureMs / 2);
+    const isKept = row.callsPerSecond >= keptRatioMin * rate && row.p99Ms <= keptP99MsMax;
+    if (isKept || rate < callsPerSecond / 10) return rate;
+  }
+}
+
+function openLoad(callsPerSecond: number): ScenarioLoad {
+  const pace = { kind: "open", callsPerSecond, seed } as const;
+  return { connectionCount: defaultLoad.connectionCount, pace };
+}
+
+/** The p99 of a server that decides nothing: the load, the machine and the transport. */
+async function floorOf(
+  { name, calls }: Omit<Scenario, "load">,
+  rate: number,
+  measureMs: number,
+): Promise<number> {
+  const start = () => startEmptyServer({ transport: "native", nodeOptions: [] });
+  const { p99Ms } = await measure({ name, calls, start, load: openLoad(rate) }, measureMs);
+  return p99Ms;
+}
+
+function latencyNote(row: Row, floorMs: number): string {
+  const { callsPerSecond, cpuUsPerCall, loadCpuUsPerCall } = row;
+  const rate = `${Math.round(callsPerSecond).toLocaleString("en")} a second`;
+  const core = (us: number): string => `${((us * callsPerSecond) / 10_000).toFixed(0)} %`;
+  const used = `server ${core(cpuUsPerCall)}, load ${core(loadCpuUsPerCall)} of a core`;
+  return `${rate}; ${used}; an empty server ${floorMs.toFixed(1)} ms`;
 }
 
 /** Loaded into the service: it writes down each collection, and when the load has ended. */

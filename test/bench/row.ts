@@ -5,6 +5,8 @@ export interface Row {
   readonly cpuUsPerCall: number;
   /** CPU of the Redis process; absent without one. */
   readonly redisCpuUsPerCall?: number;
+  /** CPU of the process that makes the calls: above a core no load is kept up, whoever answers. */
+  readonly loadCpuUsPerCall: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly failedCount: number;

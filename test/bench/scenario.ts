@@ -40,7 +40,7 @@ export async function measure(scenario: Scenario, measureMs: number): Promise<Ro
     const warmUp = { warmUpMs, warmUpCalls };
     const order = { port: server.port, calls, ...load, ...warmUp, durationMs: measureMs };
     const pids = redisPid === undefined ? [server.pid] : [server.pid, redisPid];
-    const { report, cpuUs } = await measureLoad(order, pids);
+    const { report, cpuUs, loadCpuUs } = await measureLoad(order, pids);
     const { callCount, failedCount, deniedCount, elapsedMs, p50Ms, p99Ms } = report;
     const [serverUs = 0, redisUs] = cpuUs;
     return {
@@ -48,6 +48,7 @@ export async function measure(scenario: Scenario, measureMs: number): Promise<Ro
       callsPerSecond: (callCount / elapsedMs) * 1_000,
       cpuUsPerCall: serverUs / callCount,
       ...(redisUs === undefined ? {} : { redisCpuUsPerCall: redisUs / callCount }),
+      loadCpuUsPerCall: loadCpuUs / callCount,
       p50Ms,
       p99Ms,
       failedCount,
