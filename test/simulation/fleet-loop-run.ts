@@ -138,11 +138,12 @@ export class FleetRun {
       firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
+    const isMerged = scenario.hasRecords;
     this.#records = Array.from({ length: replicaCount }, () => new ReplicaRecords());
     this.#fates = new FakeRandom(seed);
     const services = this.#states.map(({ name }) => name);
     const parts = { nodeCount, replicaCount, services, configuredShare, weather, ownerCount };
-    this.fleet = new SimulatedFleet({ random: this.#random, ...parts });
+    this.fleet = new SimulatedFleet({ random: this.#random, ...parts, isMerged });
     this.#nextUpdateMs = this.#random.next() * 1_000;
   }
 
@@ -197,13 +198,13 @@ export class FleetRun {
     const { hasRecords } = this.#scenario;
     const told = this.fleet.tick();
     const { nowMs } = this.fleet;
-    for (const [place, nodes] of told) {
-      if (hasRecords) this.#records[place]?.write(nodes, nowMs, this.#fate());
-      else this.#pending.push(...nodes);
+    if (hasRecords) {
+      for (const [place, nodes] of told) this.#records[place]?.write(nodes, nowMs, this.#fate());
     }
     if (this.#leader === undefined && nowMs >= this.#leaderFromMs) this.#lead();
     if (this.#leader !== undefined) {
       this.#jump(this.#leader.loop);
+      if (!hasRecords) for (const nodes of told.values()) this.#pending.push(...nodes);
       if (nowMs >= this.#nextUpdateMs) this.#update(this.#leader);
     }
     for (const state of this.#states) this.#check(state);

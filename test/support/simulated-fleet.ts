@@ -56,6 +56,8 @@ export interface SimulatedFleetParts {
   readonly ownerCount?: number | undefined;
   /** Default: slower than a sound network and store would ever be. */
   readonly delays?: FleetDelays;
+  /** Whether late reports wait for the next ones of their replica. Default: each comes by itself. */
+  readonly isMerged?: boolean;
 }
 
 /** How long what is between a leader and Envoys takes at most, in milliseconds. */
@@ -239,8 +241,8 @@ export class SimulatedFleet {
   }
 
   /**
-   * Lives on for one tick. @returns for each replica that tells of its Envoys in it, their reports,
-   * one for an Envoy and service
+   * Lives on for one tick. @returns by replica, the reports of its Envoys that are told in it: with
+   * `isMerged` one for an Envoy and service
    */
   tick(): ReadonlyMap<number, readonly NodeReport[]> {
     this.#nowMs += tickMs;
@@ -249,13 +251,18 @@ export class SimulatedFleet {
     for (const { deliver } of due.sort((one, other) => one.atMs - other.atMs)) deliver();
     for (const replica of this.#replicas) this.#read(replica);
     for (const envoy of this.envoys) this.#push(envoy);
+    const { isMerged = false } = this.#parts;
     const told = new Map<number, readonly NodeReport[]>();
     this.#replicas.forEach((replica, place) => {
-      if (replica.nextReportMs > this.#nowMs) return;
-      replica.nextReportMs += this.#delays.reportEveryMs;
-      const reports = this.#takeLate(place);
-      for (const report of this.#reportsOf(place)) this.#send(place, report, reports);
-      told.set(place, newestOf(reports));
+      const isTelling = replica.nextReportMs <= this.#nowMs;
+      const late = isTelling || !isMerged ? this.#takeLate(place) : [];
+      const reports: NodeReport[] = [];
+      if (isTelling) {
+        replica.nextReportMs += this.#delays.reportEveryMs;
+        for (const report of this.#reportsOf(place)) this.#send(place, report, reports);
+      }
+      if (isMerged && isTelling) told.set(place, newestOf([...late, ...reports]));
+      else if (!isMerged) told.set(place, [...reports, ...late]);
     });
     return told;
   }
