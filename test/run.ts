@@ -100,13 +100,9 @@ async function main(args: readonly string[]): Promise<number> {
   }
   Object.assign(process.env, plan.env, await provision(Object.keys(plan.paths)));
   const startedMs = performance.now();
-  // The compiler has one core, so tests begin on the other.
-  const [tested, ...checked] = await Promise.all([
-    runInTurn(plan.paths),
-    ...plan.checks.map(runCheck),
-  ]);
+  const tested = await runInTurn(plan);
   const ci = process.env["CI"] ?? "";
-  const { exitCode, lines } = conclude(addTallies([...checked, tested.tally]), {
+  const { exitCode, lines } = conclude(tested.tally, {
     isCi: ci !== "" && ci !== "false" && ci !== "0",
   });
   const times = timeLines(tested.times, (performance.now() - startedMs) / 1_000);
@@ -190,8 +186,11 @@ async function provision(chosen: readonly string[]): Promise<Record<string, stri
   return variables;
 }
 
-async function runCheck(name: string): Promise<Tally> {
-  return tallyCheck(name, await run("npm", ["run", "--silent", name]));
+/** @param isBehind whether it has the time alone that tests leave */
+async function runCheck(name: string, isBehind: boolean): Promise<Tally> {
+  const command = ["npm", "run", "--silent", name];
+  const [file = "", ...args] = isBehind ? ["nice", "-n", "10", ...command] : command;
+  return tallyCheck(name, await run(file, args));
 }
 
 interface Tested {
@@ -202,22 +201,34 @@ interface Tested {
 /**
  * What computes and is soon done comes first, with all cores. What judges times and shares waits
  * most of the time, and needs a machine that is not busy: beside it only what has hours to simulate
- * runs, at a lower priority, in the time that it leaves. What starts servers and waits for them is
- * last, beside what is still to be simulated: both have work for all cores until the end.
+ * runs, and then the checks, at a lower priority, in the time that it leaves. What starts servers
+ * and waits for them is last, beside what is left of these: both have work for all cores until the
+ * end. Where nothing is simulated the checks begin at once: the compiler has one core, and tests
+ * the other.
  */
-async function runInTurn(paths: Plan["paths"]): Promise<Tested> {
+async function runInTurn({ paths, checks }: Plan): Promise<Tested> {
   const some = (kindsOfTurn: readonly string[]): Plan["paths"] =>
     Object.fromEntries(Object.entries(paths).filter(([kind]) => kindsOfTurn.includes(kind)));
+  const isBehind = paths["simulation"] !== undefined;
+  const checking = isBehind ? [] : checks.map((name) => runCheck(name, false));
   const [soonDone = [], ...inTurn] = turns;
   const first = await runTests(some(soonDone));
-  const simulating = runTests(some(["simulation"]));
+  const behind = runBehind(some(["simulation"]), isBehind ? checks : []);
   const waited: Tested[] = [];
   for (const turn of inTurn) waited.push(await runTests(some(turn)));
-  const all = [first, ...waited, await simulating];
+  const all = [first, ...waited, await behind];
   return {
-    tally: addTallies(all.map(({ tally }) => tally)),
+    tally: addTallies([...(await Promise.all(checking)), ...all.map(({ tally }) => tally)]),
     times: all.flatMap(({ times }) => times),
   };
+}
+
+/** One after the other, since two of them would take from those that they run beside. */
+async function runBehind(paths: Plan["paths"], names: readonly string[]): Promise<Tested> {
+  const { tally, times } = await runTests(paths);
+  const tallies = [tally];
+  for (const name of names) tallies.push(await runCheck(name, true));
+  return { tally: addTallies(tallies), times };
 }
 
 /** Through vitest's own interface: its JSON report does not tell why a hook failed. */

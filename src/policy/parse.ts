@@ -13,7 +13,7 @@ import { Siblings } from "./limits/siblings.js";
 import { policyForm, spec } from "./policy-form.js";
 import { PolicyPlaces } from "./policy-places.js";
 import { fileCharsMax, policyCharsMax } from "./policy-size.js";
-import { quoteText, visibleText } from "./problems/problem.js";
+import { quoteText } from "./problems/problem.js";
 import { type FoundProblems, type ParseProblems, ProblemLog } from "./problems/problem-log.js";
 import { SourceText } from "./problems/source-text.js";
 import { ProxiesReader, type ProxyPolicy } from "./proxies/proxies.js";
@@ -26,6 +26,7 @@ import type { ServicePolicy } from "./services/service-policy.js";
 import { readServices } from "./services/services.js";
 import { type AliasTargets, findAliasTargets } from "./text/aliases.js";
 import { Block } from "./text/block.js";
+import { placeText } from "./text/defined-names.js";
 import { findNearestName } from "./text/nearest-name.js";
 import { NodeReader } from "./text/node-reader.js";
 import { readField } from "./text/object.js";
@@ -130,17 +131,17 @@ export function parsePolicy(
   const divided = quotas.finish({
     domains,
     rules: rules.rules,
-    services: services.names,
+    services: services.named.names,
     proxies: proxies.policy,
   });
   // Of a service that has problems it is not known what a room could take from it.
   const right = log.count === 0 ? finished : [];
-  const waitingRooms = rooms.finish({ names: services.names, services: right, templates });
+  const waitingRooms = rooms.finish({ names: services.named.names, services: right, templates });
   templates.warnOfUnused();
   const clusters = new Set(finished.flatMap(clusterNames));
   names.warnOfStrangers(clusters);
   const { budgets, prices } = budgetList.finish({
-    names: services.names,
+    names: services.named.names,
     services: log.count === 0 ? finished : undefined,
     measured: services.measured,
     knowsCluster: (cluster) => clusters.has(cluster),
@@ -326,7 +327,6 @@ function addDomain(
     reader.report(node, { id: "HG150", message });
     return siblings;
   }
-  const { line } = reader.source.position(node.range[0]);
-  domains.set(domain, { place: `${visibleText(reader.source.file)}:${line}`, siblings });
+  domains.set(domain, { place: placeText(reader, node), siblings });
   return siblings;
 }

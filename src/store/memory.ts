@@ -8,7 +8,7 @@ import { assertBatch } from "./batch.js";
 import { BucketSlots, type Slot } from "./bucket-slots.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
 
-/** The default of `keysMax`: 47 to 53 MB when every key is in use, however long they are. */
+/** The default of `keysMax`: 38 to 43 MB when every key is in use, however long they are. */
 export const defaultKeysMax = 1_000_000;
 
 /** Slots looked at for each request that is decided. */

@@ -75,7 +75,8 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --overload N    instead of all this: N seconds each of an upstream under 3 and 10 times its load,
                   by what protects it, with pictures in test-output
   --overload M... --repeat N    the same at M times its load, N runs of --seconds (at least 10) by
-                  each protection that is told no number, and the worst of them
+                  each protection that is told no number, and at the first M while half of it
+                  goes; the worst of them next to targets
   --feedback N    instead of all this: Envoys before a service that loses half of itself, N seconds
                   after it, by what sets their limits; pictures in test-output/
   --fleet N       instead of all this: N seeds of the fleet's loop, big fleets, and its cost

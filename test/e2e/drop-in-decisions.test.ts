@@ -110,7 +110,7 @@ describe("decisions in place of envoyproxy/ratelimit", () => {
     const { headgate, ask } = service;
     expect(await ask("rare=a")).toBe("OK: 0/1");
     for (let count = 0; count < 3; count += 1) expect(await ask("rare=a")).toBe("OVER: over 0/1");
-    expect(await headgate.metric("headgate_remembered_refusals_total")).toBeGreaterThan(0);
+    expect(await headgate.metric("headgate_over_limit_cache_denials_total")).toBeGreaterThan(0);
     const control = main.client();
     for (const key of await control.keys("gate:*")) {
       // What operators decided is kept.

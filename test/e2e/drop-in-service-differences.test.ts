@@ -116,7 +116,7 @@ describe("differences around Redis", () => {
     const { headgate, ask } = await startDropIn(stage, { policy });
     await ask("once=a");
     for (let count = 0; count < 3; count += 1) expect(await ask("once=a")).toBe("OVER: over 0/1");
-    expect(await headgate.metric("headgate_remembered_refusals_total")).toBeGreaterThan(0);
+    expect(await headgate.metric("headgate_over_limit_cache_denials_total")).toBeGreaterThan(0);
     const raised = policy.replace("requests_per_unit: 1}", "requests_per_unit: 5}");
     await writeFile(headgate.policyPath, raised);
     await waitFor("it is active", async () => {

@@ -393,6 +393,8 @@ export class FleetRun {
       else if (this.fleet.hasShare(envoy, name) && !joinedMs.has(envoy)) joinedMs.set(envoy, nowMs);
       const sinceMs = joinedMs.get(envoy);
       if (sinceMs === undefined || envoy.layer === undefined) continue;
+      // One that has started again may be told once more by who does not know of its first share.
+      if (nowMs < envoy.layerUntilMs && !envoy.layer.shares.has(name)) continue;
       const enforced = this.fleet.enforced(envoy, name);
       // What it begins with it gets at once: that is less than the default by which it went before.
       const first = nowMs - sinceMs < memoryMs ? (firstShares.get(envoy.id) ?? 0) : 0;

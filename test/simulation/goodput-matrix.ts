@@ -1,6 +1,7 @@
 import { ClassCounts } from "../../src/core/admission/class-counts.js";
 import { type Priority, priorities } from "../../src/core/admission/priority.js";
 import type { EventCalendar } from "../../src/simulate/engine/calendar.js";
+import { quantile } from "../support/station.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import {
   type GoodputCaller,
@@ -10,7 +11,7 @@ import {
   type Protection,
 } from "./goodput-run.js";
 import { SimulatedPermits, type SimulatedShares } from "./goodput-shares.js";
-import { type MatrixWorld, titleOf, workerRatioAfter } from "./goodput-worlds.js";
+import { type MatrixWorld, runSeedsOf, titleOf, workerRatioAfter } from "./goodput-worlds.js";
 
 /** What the best static limit of a world does. */
 export interface BestStatic {
@@ -29,10 +30,13 @@ export const verdictNames = ["goodput", "critical", "late", "p99"] as const;
 /** One of them. */
 export type VerdictName = (typeof verdictNames)[number];
 
+/** What all runs of a world did together; a latency of each request would be much to keep. */
+type WorldSpan = Omit<GoodputSpan, "latenciesMs">;
+
 /** How a world ended: what was to be reached, and how far it is from that. */
 export interface WorldResult {
   readonly one: MatrixWorld;
-  readonly span: GoodputSpan;
+  readonly span: WorldSpan;
   readonly best: BestStatic;
   /** By verdict, how much is missing, as a share of what was asked; 0 and below: it holds. */
   readonly missing: Readonly<Record<VerdictName, number>>;
@@ -46,7 +50,7 @@ const bestPart = 0.995;
 
 /** Runs a world behind Headgate's admission, and holds it against its best static limit. */
 export function runWorld(one: MatrixWorld, best: BestStatic): WorldResult {
-  const span = spanOf(one, (calendar) => protectionOf(calendar, one));
+  const span = spanOf(one, protectionOf);
   return { one, span, best, missing: missingOf(one, span, best) };
 }
 
@@ -62,7 +66,7 @@ export function searchBest(one: MatrixWorld): BestStatic {
   for (const limit of candidatesOf(one)) {
     const best = bestOf(
       limit,
-      spanOf(one, (calendar) => referenceOf(calendar, one, limit)),
+      spanOf(one, (calendar, run) => referenceOf(calendar, run, limit)),
     );
     seen.push(best);
     withoutGain = best.usefulRatio > highest * 1.002 ? 0 : withoutGain + 1;
@@ -118,13 +122,53 @@ function tellDimensions(failed: readonly WorldResult[], all: readonly WorldResul
     .join("");
 }
 
-function spanOf(one: MatrixWorld, protect: (calendar: EventCalendar) => Protection): GoodputSpan {
-  const run = new GoodputRun(one.world, one.seed, protect);
-  run.span(one.settleMs);
-  return run.span(one.lookMs);
+/** All runs of a world together, each with arrivals and work of its own. */
+function spanOf(
+  one: MatrixWorld,
+  protect: (calendar: EventCalendar, run: MatrixWorld) => Protection,
+): WorldSpan {
+  const spans = runSeedsOf(one).map((seed) => {
+    const own = { ...one, seed };
+    const run = new GoodputRun(one.world, seed, (calendar) => protect(calendar, own));
+    run.span(one.settleMs);
+    return run.span(one.lookMs);
+  });
+  return togetherOf(spans);
 }
 
-function bestOf(limit: number, span: GoodputSpan): BestStatic {
+/** Spans of equal capacity as one. */
+function togetherOf(spans: readonly GoodputSpan[]): WorldSpan {
+  const sum = (of: (span: GoodputSpan) => number): number =>
+    spans.reduce((all, span) => all + of(span), 0);
+  const mean = (of: (span: GoodputSpan) => number): number => sum(of) / spans.length;
+  const byPriority = (of: (priority: Priority) => number): Record<Priority, number> => ({
+    critical: of("critical"),
+    high: of("high"),
+    normal: of("normal"),
+    low: of("low"),
+  });
+  const asked = byPriority((priority) => sum((span) => span.asked[priority]));
+  const admittedCount = sum((span) => span.admittedCount);
+  return {
+    goodputRatio: mean((span) => span.goodputRatio),
+    usefulRatio: mean((span) => span.usefulRatio),
+    asked,
+    servedRatio: byPriority((priority) => {
+      const served = sum((span) => span.servedRatio[priority] * span.asked[priority]);
+      return asked[priority] === 0 ? 1 : served / asked[priority];
+    }),
+    lateRatio: sum((span) => span.lateRatio * span.admittedCount) / Math.max(1, admittedCount),
+    admittedCount,
+    avoidablyLateCount: sum((span) => span.avoidablyLateCount),
+    p99Ms: quantile(
+      spans.flatMap((span) => span.latenciesMs),
+      0.99,
+    ),
+    limit: Math.round(mean((span) => span.limit)),
+  };
+}
+
+function bestOf(limit: number, span: WorldSpan): BestStatic {
   return {
     limit,
     usefulRatio: span.usefulRatio,
@@ -135,12 +179,12 @@ function bestOf(limit: number, span: GoodputSpan): BestStatic {
 }
 
 /**
- * What counts is allowed its chance: three standard deviations of a Poisson count whose mean is the
- * most that may be.
+ * What all runs of a world together miss. What counts is allowed its chance: three standard
+ * deviations of a Poisson count whose mean is the most that may be.
  */
 function missingOf(
   one: MatrixWorld,
-  span: GoodputSpan,
+  span: WorldSpan,
   best: BestStatic,
 ): Readonly<Record<VerdictName, number>> {
   const isHeavy = one.service === "heavyTailed";
@@ -199,12 +243,13 @@ function protectionOf(calendar: EventCalendar, one: MatrixWorld): Protection {
 }
 
 /**
- * What knows the number. Where a policy asks for a queue, it is Headgate itself with the same queue
- * before a fixed limit: waiting there takes time, whatever the limit.
+ * What knows the number, and lets critical requests pass it as Headgate does. Where a policy asks
+ * for a queue, it is Headgate itself with that queue: waiting there takes time, whatever the limit.
  */
 function referenceOf(calendar: EventCalendar, one: MatrixWorld, limit: number): Protection {
   if (one.policy !== "queue") return new StaticProtection(one, limit);
-  const law = `concurrency: {law: fixed, limits: {max: ${limit}}}`;
+  // Bounds leave the law nothing to learn but what critical requests need.
+  const law = `concurrency: {limits: {min: ${limit}, max: ${limit}, initial: ${limit}}}`;
   return new HeadgateProtection(calendar, {
     blocks: `admission: {${queueOf(one)}}, ${law}`,
     seed: one.seed,

@@ -98,6 +98,8 @@ export interface GoodputSpan {
   readonly avoidablyLateCount: number;
   /** From asking to the end of the answer. */
   readonly p99Ms: number;
+  /** The same of each request that was served. */
+  readonly latenciesMs: readonly number[];
   /** Permits at the end. */
   readonly limit: number;
 }
@@ -182,6 +184,7 @@ export class GoodputRun {
       admittedCount: this.#admittedCount,
       avoidablyLateCount: this.#avoidablyLateCount,
       p99Ms: quantile(this.#latenciesMs, 0.99),
+      latenciesMs: this.#latenciesMs,
       limit: this.#protection.limit,
     };
   }

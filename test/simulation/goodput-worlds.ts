@@ -65,6 +65,15 @@ export function drawMatrixWorld(
   }
 }
 
+/** Requests that all runs of a world have at least: few of them say little, by chance. */
+const runsArrivalCount = 10_000;
+
+/** Seeds of a world's runs, each with arrivals and work of its own: more where a run has few. */
+export function runSeedsOf(one: MatrixWorld): readonly number[] {
+  const count = Math.max(1, Math.round(runsArrivalCount / arrivalCountOf(one)));
+  return Array.from({ length: count }, (_, i) => one.seed + 100_000 * i);
+}
+
 /** A world in a line, for people. */
 export function titleOf(one: MatrixWorld): string {
   const { seed, world, service, event, disturbance, policy, initial, criticalDemandRatio } = one;

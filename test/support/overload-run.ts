@@ -363,24 +363,27 @@ const retryPolicies: Readonly<Record<Exclude<Retries, "none">, Partial<EnvoyOpti
   },
 };
 
-/** Results as a table for a person, one run a row. */
+/** Results as a table, one run a row: from five seconds after a loss on, where there is one. */
 export function overloadTable(results: readonly OverloadResult[]): string {
-  const rows = results.map(({ order, summary, attemptsPerRequest }) => [
-    `${order.protection}${order.retries === undefined ? "" : `, ${order.retries}`}`,
-    `${order.multiple}x`,
-    `${(summary.goodputRatio * 100).toFixed(0)} %`,
-    `${summary.servedP50Ms.toFixed(0)} ms`,
-    `${summary.servedP99Ms.toFixed(0)} ms`,
-    `${((summary.servedRatioByClass.get("critical") ?? 0) * 100).toFixed(1)} %`,
-    String(summary.refusedCount),
-    `${summary.refusedP99Ms.toFixed(1)} ms`,
-    summary.refusedCount === 0
-      ? "-"
-      : `${((1 - summary.withoutRetryAfter.length / summary.refusedCount) * 100).toFixed(0)} %`,
-    String(summary.unansweredCount),
-    attemptsPerRequest.toFixed(2),
-    `${(summary.lateRatio * 100).toFixed(0)} %`,
-  ]);
+  const rows = results.map(({ order, summary: before, afterwards, attemptsPerRequest }) => {
+    const summary = afterwards ?? before;
+    return [
+      `${order.protection}${order.retries === undefined ? "" : `, ${order.retries}`}`,
+      `${order.multiple}x${afterwards === undefined ? "" : ", halved"}`,
+      `${(summary.goodputRatio * 100).toFixed(0)} %`,
+      `${summary.servedP50Ms.toFixed(0)} ms`,
+      `${summary.servedP99Ms.toFixed(0)} ms`,
+      `${((summary.servedRatioByClass.get("critical") ?? 0) * 100).toFixed(1)} %`,
+      String(summary.refusedCount),
+      `${summary.refusedP99Ms.toFixed(1)} ms`,
+      summary.refusedCount === 0
+        ? "-"
+        : `${((1 - summary.withoutRetryAfter.length / summary.refusedCount) * 100).toFixed(0)} %`,
+      String(summary.unansweredCount),
+      attemptsPerRequest.toFixed(2),
+      `${(summary.lateRatio * 100).toFixed(0)} %`,
+    ];
+  });
   const head = [
     "protection",
     "load",

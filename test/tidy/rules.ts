@@ -505,7 +505,6 @@ export const entries: readonly string[] = [
   "src/console/app/main.tsx",
   "src/console/worker/simulator.ts",
   "test/support/lower-priority.ts",
-  "test/support/native-modules.mjs",
   "tools/policy-action.mjs",
   "test/**/*.test.ts",
   "test/*.test.ts",

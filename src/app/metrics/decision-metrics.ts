@@ -251,7 +251,7 @@ export function storeMetrics(parts: StoreMetricsParts): MetricGroup {
         read: (add) => add(counters.coalescedCount),
       },
       {
-        name: "headgate_remembered_refusals_total",
+        name: "headgate_over_limit_cache_denials_total",
         help: "Requests denied from the over-limit cache, without a store call.",
         read: (add) => add(counters.refusedFromMemoryCount),
       },

@@ -102,7 +102,11 @@ export const libraryMetrics: readonly LibraryMetric[] = [
       values: ({ outcomes }) => Object.entries(outcomes),
     }),
     counter("waited_total", "Requests that waited and were admitted.", (now) => now.waitedCount),
-    counter("left_total", "Requests whose client left the queue.", (now) => now.leftCount),
+    counter(
+      "client_cancelled_total",
+      "Requests whose client left the queue.",
+      (now) => now.leftCount,
+    ),
     counter(
       "bypassed_total",
       "Requests on paths that are not counted.",

@@ -42,7 +42,7 @@ export interface NodeReport {
    */
   readonly heldAtMs?: number | undefined;
   /** Of the filter `adaptive_concurrency`; undefined where the node has none, or says nothing. */
-  readonly gradientFacts?: GradientFacts;
+  readonly gradientFacts?: GradientFacts | undefined;
 }
 
 /** What several Envoys of a service measured in about the same time, added up. */
@@ -67,9 +67,9 @@ export interface NodeLatency {
   readonly count: number;
   readonly sumMs: number;
   /** Undefined where the histogram does not say. */
-  readonly p50?: number;
+  readonly p50?: number | undefined;
   /** The least, in milliseconds; undefined where the histogram does not say. */
-  readonly minMs?: number;
+  readonly minMs?: number | undefined;
 }
 
 /**

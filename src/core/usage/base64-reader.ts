@@ -9,7 +9,6 @@ const scratchBytes = 768;
  */
 export class Base64Reader {
   readonly #decoded: (bytes: Uint8Array, from: number, to: number) => void;
-  readonly #scratch = new Uint8Array(scratchBytes);
   #bits = 0;
   #bitCount = 0;
 
@@ -19,6 +18,8 @@ export class Base64Reader {
   }
 
   push(bytes: Uint8Array, from: number, to: number): void {
+    // Kept with the reader it would be a fifth of what a response may hold.
+    const scratch = new Uint8Array(scratchBytes);
     let length = 0;
     for (let i = from; i < to; i += 1) {
       const value = sextets[bytes[i] ?? 0] ?? none;
@@ -27,14 +28,14 @@ export class Base64Reader {
       this.#bitCount += 6;
       if (this.#bitCount < 8) continue;
       this.#bitCount -= 8;
-      this.#scratch[length] = this.#bits >> this.#bitCount;
+      scratch[length] = this.#bits >> this.#bitCount;
       length += 1;
       if (length === scratchBytes) {
-        this.#decoded(this.#scratch, 0, length);
+        this.#decoded(scratch, 0, length);
         length = 0;
       }
     }
-    if (length > 0) this.#decoded(this.#scratch, 0, length);
+    if (length > 0) this.#decoded(scratch, 0, length);
   }
 
   /** Begins with the next text. */

@@ -189,7 +189,7 @@ const store: readonly Panel[] = [
       unit: "reqps",
     },
     {
-      "over-limit cache": sumRate(own("headgate_remembered_refusals_total")),
+      "over-limit cache": sumRate(own("headgate_over_limit_cache_denials_total")),
       coalesced: sumRate(own("headgate_coalesced_requests_total")),
     },
   ),

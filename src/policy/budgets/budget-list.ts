@@ -2,7 +2,8 @@ import type { ParsedNode } from "yaml";
 import { entriesMax } from "../../core/budgets/account.js";
 import type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 import type { PriceTable } from "../../core/budgets/price.js";
-import { quoteText, visibleText } from "../problems/problem.js";
+import { quoteText } from "../problems/problem.js";
+import { DefinedNames, placeText } from "../text/defined-names.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import type { PlacedValue } from "../text/object.js";
@@ -41,7 +42,7 @@ export interface BudgetPolicies {
 /** The budgets and the price table of a policy as they are read, from all its files. */
 export class BudgetList {
   readonly #drafts: BudgetDraft[] = [];
-  readonly #namePlaces = new Map<string, string>();
+  readonly named = new DefinedNames("HG291", (name) => `a budget named ${name} is already defined`);
   #prices: PriceTable | undefined;
   #pricesPlace: string | undefined;
 
@@ -49,18 +50,6 @@ export class BudgetList {
   add(draft: BudgetDraft): boolean {
     if (this.#drafts.length >= budgetsMax) return false;
     this.#drafts.push(draft);
-    return true;
-  }
-
-  /** A name is taken at a place; false, and reported, for one that is taken already. */
-  takeName(name: string, node: ParsedNode, reader: NodeReader): boolean {
-    const known = this.#namePlaces.get(name);
-    if (known !== undefined) {
-      const message = `a budget named ${quoteText(name)} is already defined in ${known}`;
-      reader.report(node, { id: "HG291", message });
-      return false;
-    }
-    this.#namePlaces.set(name, placeOf(reader, node));
     return true;
   }
 
@@ -74,7 +63,7 @@ export class BudgetList {
       reader.report(node, { id: "HG297", message });
       return;
     }
-    this.#pricesPlace = placeOf(reader, node);
+    this.#pricesPlace = placeText(reader, node);
     this.#prices = prices;
   }
 
@@ -106,10 +95,6 @@ export class BudgetList {
       expected: `at most ${budgetsPerServiceMax} budgets for each service`,
     });
   }
-}
-
-function placeOf({ source }: NodeReader, node: ParsedNode): string {
-  return `${visibleText(source.file)}:${source.position(node.range[0]).line}`;
 }
 
 function refuseStrangers(

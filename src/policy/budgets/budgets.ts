@@ -1,6 +1,7 @@
 import { isSeq } from "yaml";
 import { refuseIdleWarning } from "../limits/rate-limit.js";
 import { Block } from "../text/block.js";
+import { readMaps } from "../text/defined-names.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import type { BudgetDraft } from "./budget-draft.js";
 import { type BudgetPeriod, budget, type ReadBudget } from "./budget-form.js";
@@ -9,18 +10,15 @@ import { prices } from "./price-form.js";
 
 /** Reads `budgets` into the list; what is wrong is reported. */
 export function readBudgets(reader: NodeReader, written: Field, list: BudgetList): void {
-  const nodes = reader.readList(
-    written,
-    "a list of budgets: {name: ..., amount: ..., period: ...}",
-  );
-  for (const item of nodes ?? []) {
-    const block = Block.at(reader, item, budget.shape);
-    const draft = block && readBudget(block, list);
-    if (draft === undefined || list.add(draft)) continue;
-    const message = `a policy cannot hold more than ${budgetsMax} budgets`;
-    reader.report(item, { id: "HG160", message });
-    return;
-  }
+  readMaps(reader, written, {
+    expected: "a list of budgets: {name: ..., amount: ..., period: ...}",
+    shape: budget.shape,
+    most: `${budgetsMax} budgets`,
+    add: (block) => {
+      const draft = readBudget(block, list);
+      return draft === undefined || list.add(draft);
+    },
+  });
 }
 
 /** Reads `prices` into the list; a second table is reported. */
@@ -33,7 +31,7 @@ export function readPrices(reader: NodeReader, written: Field, list: BudgetList)
 /** Undefined where it is not known what it counts: its name, its amount or its period is wrong. */
 function readBudget(block: Block, list: BudgetList): BudgetDraft | undefined {
   const { name, services, amount, overrides, period, timeZone, over, ...read } = budget.read(block);
-  const isNew = name !== undefined && list.takeName(name.value, name.node, block.reader);
+  const isNew = name !== undefined && list.named.define(name.value, name.node, block.reader);
   refuseEmptyServices(block);
   const when = readPeriod(block, { period, timeZone });
   if (read.warnAt === undefined && block.isLeftOut("warnAt") && block.field("warnHeaders")) {

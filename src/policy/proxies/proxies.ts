@@ -1,5 +1,5 @@
-import { visibleText } from "../problems/problem.js";
 import type { Block } from "../text/block.js";
+import { placeText } from "../text/defined-names.js";
 import { choice, duration, flag, readBy, text, whole } from "../text/form.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import { field, inner, innerOrOff, items, object } from "../text/object.js";
@@ -340,8 +340,7 @@ export class ProxiesReader {
       reader.report(written.key, { id: "HG249", message });
       return;
     }
-    const { line } = reader.source.position(written.key.range[0]);
-    this.#place = `${visibleText(reader.source.file)}:${line}`;
+    this.#place = placeText(reader, written.key);
     if (read === undefined) return;
     this.#policy = read.policy;
     this.#claims = read.claims;

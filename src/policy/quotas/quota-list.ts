@@ -7,9 +7,10 @@ import {
 } from "../../core/limits/limit.js";
 import type { LimitNames } from "../limits/limit-names.js";
 import { type RuleList, rulesMax, stepLabel } from "../limits/rule-list.js";
-import { quoteText, visibleText } from "../problems/problem.js";
+import { quoteText } from "../problems/problem.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import { LimitPaths, mayMeet } from "../services/limit-paths.js";
+import { DefinedNames } from "../text/defined-names.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import type { QuotaPart } from "./quota-parts.js";
@@ -50,7 +51,7 @@ interface QuotaContext {
 export class QuotaList {
   readonly names: LimitNames;
   readonly #drafts: QuotaDraft[] = [];
-  readonly #namePlaces = new Map<string, string>();
+  readonly named = new DefinedNames("HG261", (name) => `a quota named ${name} is already defined`);
   readonly #defaults = new Map<string, LimitDefaults>();
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
@@ -65,18 +66,6 @@ export class QuotaList {
     if (this.#drafts.length >= quotasMax) return false;
     this.#drafts.push(draft);
     return true;
-  }
-
-  /** A name is taken at a place; reports one that is taken already. */
-  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
-    const known = this.#namePlaces.get(name);
-    if (known !== undefined) {
-      const message = `a quota named ${quoteText(name)} is already defined in ${known}`;
-      reader.report(node, { id: "HG261", message });
-      return;
-    }
-    const { line } = reader.source.position(node.range[0]);
-    this.#namePlaces.set(name, `${visibleText(reader.source.file)}:${line}`);
   }
 
   /** What holds for limits of a domain that do not say it themselves. */

@@ -1,20 +1,21 @@
 import { isSeq } from "yaml";
-import { Block } from "../text/block.js";
+import type { Block } from "../text/block.js";
+import { readMaps } from "../text/defined-names.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import { type QuotaDraft, type QuotaList, quotasMax } from "./quota-list.js";
 import { callsShareDefault, quota, servicesExpected } from "./quota-policy.js";
 
 /** Reads `quotas` into the list; what is wrong is reported. */
 export function readQuotas(reader: NodeReader, written: Field, list: QuotaList): void {
-  const nodes = reader.readList(written, "a list of quotas: {name: ...}");
-  for (const item of nodes ?? []) {
-    const block = Block.at(reader, item, quota.shape);
-    const draft = block && readQuota(block, list);
-    if (draft === undefined || list.add(draft)) continue;
-    const message = `a policy cannot hold more than ${quotasMax} quotas`;
-    reader.report(item, { id: "HG160", message });
-    return;
-  }
+  readMaps(reader, written, {
+    expected: "a list of quotas: {name: ...}",
+    shape: quota.shape,
+    most: `${quotasMax} quotas`,
+    add: (block) => {
+      const draft = readQuota(block, list);
+      return draft === undefined || list.add(draft);
+    },
+  });
 }
 
 /** Undefined where what it is about is not known: its name, its domain or its buckets. */
@@ -24,7 +25,7 @@ function readQuota(block: Block, list: QuotaList): QuotaDraft | undefined {
   refuseEmptyServices(block);
   const isRated = !block.isLeftOut("rate");
   if (name === undefined) return undefined;
-  list.takeName(name.value, name.node, reader);
+  list.named.define(name.value, name.node, reader);
   if (domain === undefined || bucket === undefined) return undefined;
   if (rate !== undefined) list.names.define(domain.value, name.value);
   return {

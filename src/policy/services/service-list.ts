@@ -1,8 +1,9 @@
 import type { ParsedNode } from "yaml";
 import type { Rule } from "../../core/limits/limit.js";
 import type { MeasuredService } from "../budgets/budget-draft.js";
-import { quoteText, visibleText } from "../problems/problem.js";
+import { quoteText } from "../problems/problem.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
+import { DefinedNames } from "../text/defined-names.js";
 import { findNearestName } from "../text/nearest-name.js";
 import type { NodeReader } from "../text/node-reader.js";
 import { warnOfCosts } from "./limit-costs.js";
@@ -31,15 +32,16 @@ export class ServiceList {
   readonly #clusterClaims: ClusterClaim[] = [];
   readonly #measured: MeasuredService[] = [];
   readonly #claims: RateLimitClaim[] = [];
-  readonly #namePlaces = new Map<string, string>();
-  readonly #hostPlaces = new Map<string, string>();
+  readonly named = new DefinedNames(
+    "HG220",
+    (name) => `a service named ${name} is already defined`,
+  );
+  /** Hosts, which belong to one service each. */
+  readonly hosts = new DefinedNames("HG221", (host) => {
+    return `the host ${host} already belongs to a service`;
+  });
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
-
-  /** Names of services, right or wrong for the rest. */
-  get names(): readonly string[] {
-    return [...this.#namePlaces.keys()];
-  }
 
   /** Domains whose limits some service asks for in ext_proc. */
   get extProcDomains(): ReadonlySet<string> {
@@ -73,22 +75,6 @@ export class ServiceList {
   /** Services whose calls are measured, in the order of the files. */
   get measured(): readonly MeasuredService[] {
     return this.#measured;
-  }
-
-  /** A name is taken at a place; reports one that is taken already. */
-  takeName(name: string, node: ParsedNode, reader: NodeReader): void {
-    const known = take(this.#namePlaces, { text: name, node, reader });
-    if (known === undefined) return;
-    const message = `a service named ${quoteText(name)} is already defined in ${known}`;
-    reader.report(node, { id: "HG220", message });
-  }
-
-  /** A host is taken at a place; reports one that is taken already. */
-  takeHost(host: string, node: ParsedNode, reader: NodeReader): void {
-    const known = take(this.#hostPlaces, { text: host, node, reader });
-    if (known === undefined) return;
-    const message = `the host ${quoteText(host)} already belongs to a service in ${known}`;
-    reader.report(node, { id: "HG221", message });
   }
 
   /** A service's rate limit must be there when all files are read. */
@@ -139,18 +125,6 @@ export class ServiceList {
       );
     }
   }
-}
-
-function take(
-  places: Map<string, string>,
-  taken: { readonly text: string; readonly node: ParsedNode; readonly reader: NodeReader },
-): string | undefined {
-  const { text, node, reader } = taken;
-  const known = places.get(text);
-  if (known !== undefined) return known;
-  const { line } = reader.source.position(node.range[0]);
-  places.set(text, `${visibleText(reader.source.file)}:${line}`);
-  return undefined;
 }
 
 function checkClaim(claim: RateLimitClaim, paths: ReadonlyMap<string, LimitPaths>): void {

@@ -1,4 +1,5 @@
-import { Block } from "../text/block.js";
+import type { Block } from "../text/block.js";
+import { readMaps } from "../text/defined-names.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import type { AdaptiveConcurrencyPolicy } from "../upstream/adaptive-concurrency.js";
 import { circuitBreakers, refuseIdleAuto } from "../upstream/circuit-breakers.js";
@@ -19,14 +20,12 @@ import type { serviceRateLimit } from "./service-rate-limit.js";
 
 /** Reads `services` into the list; what is wrong is reported. */
 export function readServices(reader: NodeReader, field: Field, list: ServiceList): void {
-  const items = reader.readList(field, "a list of services: {name: ...}");
-  for (const item of items ?? []) {
-    const block = Block.at(reader, item, service.shape);
-    if (block === undefined || list.add(readService(block, list))) continue;
-    const message = `a policy cannot hold more than ${servicesMax} services`;
-    reader.report(item, { id: "HG160", message });
-    return;
-  }
+  readMaps(reader, field, {
+    expected: "a list of services: {name: ...}",
+    shape: service.shape,
+    most: `${servicesMax} services`,
+    add: (block) => list.add(readService(block, list)),
+  });
 }
 
 /** A name is a whole service; what `proxies` has to do with waits until all files are read. */
@@ -98,8 +97,8 @@ function finished<Data>(
 function claimNames(block: Block, read: ReadService, list: ServiceList): void {
   const { reader } = block;
   const { name, hosts, clusters, rateLimit } = read;
-  if (name !== undefined) list.takeName(name.value, name.node, reader);
-  for (const { value, node } of hosts) list.takeHost(value, node, reader);
+  if (name !== undefined) list.named.define(name.value, name.node, reader);
+  for (const { value, node } of hosts) list.hosts.define(value, node, reader);
   for (const { value, node } of clusters) {
     list.claimCluster({ cluster: value, service: name?.value ?? "", node, reader });
   }

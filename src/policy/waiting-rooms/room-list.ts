@@ -1,10 +1,10 @@
 import type { ParsedNode } from "yaml";
 import { matchesPath, pathPrefixOf } from "../../core/base/path-pattern.js";
-import { quoteText, visibleText } from "../problems/problem.js";
+import { quoteText } from "../problems/problem.js";
 import type { ServicePolicy } from "../services/service-policy.js";
 import type { Block } from "../text/block.js";
+import { DefinedNames } from "../text/defined-names.js";
 import { findNearestName } from "../text/nearest-name.js";
-import type { NodeReader } from "../text/node-reader.js";
 import type { PlacedValue } from "../text/object.js";
 import type { PageTemplates } from "./page-templates.js";
 import type { RoomMatch, RoomPolicy } from "./room-policy.js";
@@ -38,25 +38,15 @@ interface RoomContext {
 /** The waiting rooms of a policy as they are read, from all its files. */
 export class RoomList {
   readonly #drafts: RoomDraft[] = [];
-  readonly #namePlaces = new Map<string, string>();
+  readonly named = new DefinedNames(
+    "HG270",
+    (name) => `a waiting room named ${name} is already defined`,
+  );
 
   /** Adds a room at the end; false, and not added, when there are `roomsMax` already. */
   add(draft: RoomDraft): boolean {
     if (this.#drafts.length >= roomsMax) return false;
     this.#drafts.push(draft);
-    return true;
-  }
-
-  /** A name is taken at a place; false, and reported, for one that is taken already. */
-  takeName(name: string, node: ParsedNode, reader: NodeReader): boolean {
-    const known = this.#namePlaces.get(name);
-    if (known !== undefined) {
-      const message = `a waiting room named ${quoteText(name)} is already defined in ${known}`;
-      reader.report(node, { id: "HG270", message });
-      return false;
-    }
-    const { line } = reader.source.position(node.range[0]);
-    this.#namePlaces.set(name, `${visibleText(reader.source.file)}:${line}`);
     return true;
   }
 

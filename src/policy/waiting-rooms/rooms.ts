@@ -1,27 +1,28 @@
 import { quoteText } from "../problems/problem.js";
-import { Block } from "../text/block.js";
+import type { Block } from "../text/block.js";
+import { readMaps } from "../text/defined-names.js";
 import type { Field, NodeReader } from "../text/node-reader.js";
 import { type ReadRoom, room } from "./room-form.js";
 import { type RoomDraft, type RoomList, roomsMax } from "./room-list.js";
 
 /** Reads `waitingRooms` into the list; what is wrong is reported. */
 export function readRooms(reader: NodeReader, written: Field, list: RoomList): void {
-  const nodes = reader.readList(written, "a list of waiting rooms: {name: ..., service: ...}");
-  for (const item of nodes ?? []) {
-    const block = Block.at(reader, item, room.shape);
-    const draft = block && readRoom(block, list);
-    if (draft === undefined || list.add(draft)) continue;
-    const message = `a policy cannot hold more than ${roomsMax} waiting rooms`;
-    reader.report(item, { id: "HG160", message });
-    return;
-  }
+  readMaps(reader, written, {
+    expected: "a list of waiting rooms: {name: ..., service: ...}",
+    shape: room.shape,
+    most: `${roomsMax} waiting rooms`,
+    add: (block) => {
+      const draft = readRoom(block, list);
+      return draft === undefined || list.add(draft);
+    },
+  });
 }
 
 /** Undefined where what it is about is not known: its name, which no other has, or its service. */
 function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
   const { name, service, match, page, cookie, bypass, endpointPath, ...read } = room.read(block);
   if (name === undefined) return undefined;
-  const isNew = list.takeName(name.value, name.node, block.reader);
+  const isNew = list.named.define(name.value, name.node, block.reader);
   for (const header of bypass.headers) warnOfAnyone(block.reader, header);
   if (service === undefined || !isNew) return undefined;
   const { templateFile, ...shown } = page;

@@ -127,7 +127,7 @@ export class LayerLedger {
   /** The stream has ended: whatever was in flight has arrived by now, or never will. */
   noteStreamEnded(nowMs: number): void {
     for (const push of this.#pending) push.endedAtMs ??= nowMs;
-    if (this.#isHeard) this.#heardUntilMs = nowMs;
+    if (this.#isHeard) this.#heardUntilMs = this.heldAtMs(nowMs);
     this.#isHeard = false;
   }
 
@@ -136,10 +136,15 @@ export class LayerLedger {
    * layer on its current stream; otherwise the end of its last stream here, because it may have
    * received more from another replica since. Minus infinity if never known; now if nothing was
    * ever sent.
+   *
+   * It is at most so late that the acknowledged layer lasts for half a ttl from then on, even if no
+   * renewal arrives: whoever is told of it takes the configured default to apply after that.
    */
   heldAtMs(nowMs: number): number {
     if (this.#last === undefined) return nowMs;
-    return this.#isHeard ? nowMs : this.#heardUntilMs;
+    const push = this.#acknowledged?.push;
+    if (!this.#isHeard || push === undefined) return this.#heardUntilMs;
+    return Math.min(nowMs, push.sentAtMs + push.ttlMs - this.#parts.ttlMs / 2);
   }
 
   /**

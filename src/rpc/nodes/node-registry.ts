@@ -1,4 +1,4 @@
-import type { NodeReport } from "../../core/feedback/feedback.js";
+import type { NodeLatency, NodeReport } from "../../core/feedback/feedback.js";
 import { breakerKey } from "../../core/feedback/runtime-keys.js";
 import type { ServiceClusters } from "../../policy/services/service-clusters.js";
 import { LayerLedger, type LayerLedgerParts } from "./layer-ledger.js";
@@ -197,7 +197,7 @@ export class NodeRegistry {
    * Returns what each Envoy did since the last call, by service. Called once per second. A report
    * with an unchanged `atMs` repeats what is in flight and counts nothing. An Envoy that gets
    * layers from here but reports to another replica is included with values that are
-   * `forgottenAfterMs` old.
+   * `forgottenAfterMs` old. A report holds until the call after the next one.
    *
    * @param teaches whether the latencies of a service are used
    */
@@ -299,25 +299,25 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   };
   const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
-  // Field by field, and what is optional afterwards: a spread was half of the cost.
   const reports = reported.map((one): NodeReport => {
-    const { service, gradientFacts, highInFlight } = one;
-    const report: OpenReport = {
-      nodeId,
-      owner,
-      service,
-      atMs: one.atMs,
-      inFlight: one.inFlight,
-      rps: one.rps,
-      latency: teaches(service) ? one.latency : noLatency,
-      errorCount: one.errorCount,
-      dropCount: one.dropCount,
-      overflowCount: one.overflowCount,
-      held: ledger.held(service, nowMs),
-      heldAtMs: knownAtMs,
-    };
-    if (highInFlight !== undefined) report.highInFlight = highInFlight;
-    if (gradientFacts !== undefined) report.gradientFacts = gradientFacts;
+    const { report } = one;
+    report.nodeId = nodeId;
+    report.owner = owner;
+    report.atMs = one.atMs;
+    report.inFlight = one.inFlight;
+    report.highInFlight = one.highInFlight;
+    report.rps = one.rps;
+    const { count, sumMs, p50, minMs } = teaches(one.service) ? one.latency : noLatency;
+    report.latency.count = count;
+    report.latency.sumMs = sumMs;
+    report.latency.p50 = p50;
+    report.latency.minMs = minMs;
+    report.errorCount = one.errorCount;
+    report.dropCount = one.dropCount;
+    report.overflowCount = one.overflowCount;
+    report.held = ledger.held(one.service, nowMs);
+    report.heldAtMs = knownAtMs;
+    report.gradientFacts = one.gradientFacts;
     return report;
   });
   const spoken = new Set(reported.map(({ service }) => service));
@@ -327,9 +327,7 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
   return reports;
 }
 
-type OpenReport = { -readonly [field in keyof NodeReport]: NodeReport[field] };
-
-const noLatency = { count: 0, sumMs: 0 } as const;
+const noLatency: NodeLatency = { count: 0, sumMs: 0 };
 
 /** At most as long ago as an Envoy is remembered. */
 function heldAtMs(ledger: LayerLedger, nowMs: number): number {

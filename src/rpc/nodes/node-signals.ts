@@ -9,6 +9,7 @@ import {
 } from "./cluster-signals.js";
 import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
+import { blankReport, type OpenReport } from "./open-report.js";
 
 /** What an Envoy did for one service since the last call. */
 interface ServiceSummary {
@@ -23,6 +24,8 @@ interface ServiceSummary {
   readonly dropCount: number;
   readonly overflowCount: number;
   readonly gradientFacts: GradientFacts | undefined;
+  /** To be filled in with it, for one second: it is used again in the second after the next. */
+  readonly report: OpenReport;
 }
 
 /** Maximum number of service clusters that are tracked per Envoy. A service may have several. */
@@ -80,6 +83,8 @@ export class NodeSignals {
   #last: { readonly name: string; readonly signals: ClusterSignals } | undefined;
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
+  /** Which of two reports of each service is filled in. */
+  #isOdd = false;
   #ignoredCount = 0;
   readonly #room: NodeRoom;
   #bytes = 0;
@@ -161,6 +166,7 @@ export class NodeSignals {
     if (this.#foundBy?.clusters !== clusters || this.#foundBy.at !== at) this.#find(clusters, at);
     const reported: ServiceSummary[] = [];
     let reportedCount = 0;
+    this.#isOdd = !this.#isOdd;
     for (const followed of this.#services.values()) {
       followed.summaries.length = 0;
       for (const one of followed.clusters) {
@@ -175,7 +181,8 @@ export class NodeSignals {
     for (const followed of this.#services.values()) {
       if (followed.summaries.length === 0) continue;
       const gradientFacts = this.#gradientOf(followed.service, isOnly);
-      reported.push(join(followed, gradientFacts));
+      const [even, odd] = followed.reports;
+      reported.push(join(followed, gradientFacts, this.#isOdd ? odd : even));
     }
     return reported;
   }
@@ -198,6 +205,7 @@ export class NodeSignals {
         clusters: [],
         demands: [],
         summaries: [],
+        reports: [blankReport(service), blankReport(service)],
         lastRps: before.get(service)?.lastRps ?? 0,
       };
       this.#services.set(service, known);
@@ -301,6 +309,8 @@ interface FollowedService {
   readonly demands: ClusterDemand[];
   /** Of clusters that have reported, in one call of `take`. */
   readonly summaries: ClusterSummary[];
+  /** Of this second and of the one before, which is still being read. */
+  readonly reports: readonly [OpenReport, OpenReport];
   /** 0: unknown. */
   lastRps: number;
 }
@@ -315,7 +325,11 @@ type OpenDemand = { -readonly [field in keyof ClusterDemand]: ClusterDemand[fiel
 
 const noShares: ReadonlyMap<string, NodeShare> = new Map();
 
-function join(followed: FollowedService, gradientFacts: GradientFacts | undefined): ServiceSummary {
+function join(
+  followed: FollowedService,
+  gradientFacts: GradientFacts | undefined,
+  report: OpenReport,
+): ServiceSummary {
   const { service, summaries } = followed;
   const rps = rpsOf(followed);
   const [only] = summaries;
@@ -332,6 +346,7 @@ function join(followed: FollowedService, gradientFacts: GradientFacts | undefine
       dropCount,
       overflowCount,
       gradientFacts,
+      report,
     };
   }
   const sum = (of: (summary: ClusterSummary) => number): number =>
@@ -339,6 +354,7 @@ function join(followed: FollowedService, gradientFacts: GradientFacts | undefine
   return {
     service,
     gradientFacts,
+    report,
     atMs: Math.max(...summaries.map(({ atMs }) => atMs)),
     inFlight: sum(({ inFlight }) => inFlight),
     highInFlight: summaries.every(({ highInFlight }) => highInFlight !== undefined)

@@ -5,8 +5,11 @@ import {
   inUseRatioMax,
   ownMemory,
   type ProcessMemory,
+  quietBytesMax,
   residentRatioMax,
   watchMemory,
+  youngEveryMs,
+  youngHeldBytesMax,
 } from "../../../../src/app/base/memory-watch.js";
 import type { MemoryCause } from "../../../../src/decide/rate-limit/pressure.js";
 import { FakeClock } from "../../../support/fake-clock.js";
@@ -16,7 +19,9 @@ class TestMemory implements ProcessMemory {
   ratio = 0;
   bytes = 0;
   inUse = 0;
+  young = { held: 0, used: 0 };
   collectCount = 0;
+  youngCollectCount = 0;
   #reported: (() => void) | undefined;
 
   heapRatio(): number {
@@ -40,6 +45,15 @@ class TestMemory implements ProcessMemory {
 
   collect(): void {
     this.collectCount += 1;
+  }
+
+  youngBytes(): { held: number; used: number } {
+    return this.young;
+  }
+
+  collectYoung(): void {
+    this.youngCollectCount += 1;
+    this.young = { held: youngHeldBytesMax, used: 0 };
   }
 
   /** V8 has looked at everything. */
@@ -145,6 +159,33 @@ describe("watchMemory()", () => {
     expect(memory.collectCount).toBe(1);
     clock.advance(100);
     expect(memory.collectCount).toBe(2);
+  });
+
+  it("gives back what young objects had once the process idles, and not before", () => {
+    const { clock, memory } = startWatch();
+    const stepAfter = (held: number, used: number): number => {
+      memory.young = { held, used };
+      clock.advance(youngEveryMs);
+      return memory.youngCollectCount;
+    };
+    const large = youngHeldBytesMax + 1;
+    // It has made too much, and then so much that V8 has collected.
+    expect(stepAfter(large, 10_000_000)).toBe(0);
+    expect(stepAfter(large, 10_000_000 + quietBytesMax)).toBe(0);
+    expect(stepAfter(large, 9_999_999 + quietBytesMax)).toBe(0);
+    expect(stepAfter(large, 9_999_998 + 2 * quietBytesMax)).toBe(1);
+    expect(stepAfter(youngHeldBytesMax, 1)).toBe(1);
+    expect(stepAfter(large, 2)).toBe(2);
+  });
+
+  it("collects this process's young objects", () => {
+    const makeGarbage = (): number => Array.from({ length: 10_000 }, (_, i) => ({ i })).length;
+    expect(makeGarbage()).toBe(10_000);
+    const before = ownMemory.youngBytes();
+    ownMemory.collectYoung();
+    const after = ownMemory.youngBytes();
+    expect(after.used).toBeLessThan(before.used);
+    expect(after.held).toBeGreaterThan(after.used);
   });
 
   it("is told of this process's own rounds, also of those that it asks for", async () => {

@@ -108,7 +108,7 @@ describe("the metrics of decisions, the store and the policy", () => {
     expect(text).toContain("headgate_store_batch_requests_total 30");
     expect(text).toContain("headgate_store_batch_charges_total 45");
     expect(text).toContain("headgate_coalesced_requests_total 4");
-    expect(text).toContain("headgate_remembered_refusals_total 5");
+    expect(text).toContain("headgate_over_limit_cache_denials_total 5");
   });
 
   it("shows by rule what was sent to a shared bucket", async () => {

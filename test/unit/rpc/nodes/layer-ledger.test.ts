@@ -130,6 +130,17 @@ describe("LayerLedger", () => {
     expect(ledger.heldAtMs(90)).toBe(90);
   });
 
+  it("says so up to half of a ttl before the layer may run out, whatever is on its way", () => {
+    const ledger = ledgerOf();
+    ledger.noteSent("a", layer(1, 5), 10);
+    ledger.noteAcknowledged("a", 30);
+    ledger.noteSent("b", layer(2, 5), 5_000);
+    expect(ledger.heldAtMs(10 + ttlMs / 2)).toBe(10 + ttlMs / 2);
+    expect(ledger.heldAtMs(9_000)).toBe(10 + ttlMs / 2);
+    ledger.noteStreamEnded(9_000);
+    expect(ledger.heldAtMs(9_500)).toBe(10 + ttlMs / 2);
+  });
+
   it("has room for so many layers that nobody acknowledges, and for more when they ran out", () => {
     const ledger = ledgerOf();
     for (let i = 0; i < unacknowledgedMax; i += 1) {
