@@ -111,7 +111,7 @@ async function saturationOf(scenario: Omit<Scenario, "load">, measureMs: number)
   for (let rate = callsPerSecond; ; rate *= slowerRatio) {
     const row = await measure({ ...scenario, load: openLoad(rate) }, measureMs / 2);
     const isKept = row.callsPerSecond >= keptRatioMin * rate && row.p99Ms <= keptP99MsMax;
-    if (isKept || rate < callsPerSecond / 10) return rate;
+    if (isKept || rate < callsPerSecond / 4) return rate;
   }
 }
 
