@@ -56,7 +56,7 @@ export interface SimulatedFleetParts {
   readonly ownerCount?: number | undefined;
   /** Default: slower than a sound network and store would ever be. */
   readonly delays?: FleetDelays;
-  /** Whether late reports wait for the next ones of their replica. Default: each comes by itself. */
+  /** Whether late reports wait for the next ones of their replica. Default: each comes alone. */
   readonly isMerged?: boolean;
 }
 
