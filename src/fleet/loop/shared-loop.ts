@@ -175,7 +175,8 @@ export class SharedLoop {
       if (await this.#write(report)) return;
       // The store has lost what the report differs from: it says all then.
       this.#writer.forget();
-      await this.#write(report);
+      // While a newer one waits, those of this one may be filled in anew (`rpc/nodes/open-report`).
+      if (this.#waiting === undefined) await this.#write(report);
     });
   }
 
