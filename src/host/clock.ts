@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import type { Cancel, Clock, Random } from "../core/base/clock.js";
 
 /** The longest wait a timer knows; with more it would fire at once. */
@@ -20,8 +19,17 @@ export const systemClock: Clock = {
   },
 };
 
-/** Real randomness: nothing that is decided depends on it, so speed counts more than quality. */
+const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+
+/**
+ * Real randomness: no decision depends on `next`, so speed counts more than quality. Ids come from
+ * the Web Crypto API: the client library also runs where there is no `node:crypto`.
+ */
 export const systemRandom: Random = {
   next: () => Math.random(),
-  id: () => randomBytes(8).toString("hex"),
+  id: () => {
+    let id = "";
+    for (const byte of crypto.getRandomValues(new Uint8Array(8))) id += hexOfByte[byte];
+    return id;
+  },
 };
