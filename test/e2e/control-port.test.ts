@@ -214,7 +214,7 @@ describe.concurrent("a real Envoy on the control port, beside others", () => {
     { reported: "labelled statistics", reportsLoad: false, emitsLabels: true },
     { reported: "load reports", pushesMetrics: false },
     { reported: "both" },
-  ] as const)("tells what it does by $told", async ({ reported, ...control }) => {
+  ] as const)("tells what it does by $reported", async ({ reported, ...control }) => {
     const rig = await startRig(stage, control);
     await rig.port.say({ version: 1, services: { upstream: { shares: { "edge-1": 10 } } } });
     await acknowledged(rig, "1.1");

@@ -337,6 +337,9 @@ describe.each(["light", "dark"] as const)("the console's rooms, %s", (theme) => 
     await console.page.click("dialog button[type=submit]");
     await console.see("Changed. It applies on all replicas");
     await console.page.click("text=Done");
+    for (const replica of [0, 1]) {
+      await seen("it is open again", ({ mode }) => mode === "open", replica);
+    }
     await visitor.leave();
     expect(console.troubles).toEqual([]);
     const reading = await ConsolePage.open(browser, origin, theme);

@@ -113,7 +113,7 @@ export class RoomEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
         withEndpoints(text, grpcPort, others).replace(
-          "message_timeout: 0.2s",
+          /message_timeout: [\d.]+s/,
           `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`,
         ),
     });
@@ -150,6 +150,12 @@ export class RoomEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
         const count = await headgate.metric("headgate_waiting_room_store_reachable");
         return count === this.#services.size;
       });
+      // What a leader publishes reaches the other one with its next beat.
+      for (const room of this.#services.keys()) {
+        await waitFor(`${room} is known`, () =>
+          headgate.metric("headgate_waiting_room_active_max", { room }),
+        );
+      }
     }
   }
 

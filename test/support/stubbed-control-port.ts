@@ -45,7 +45,8 @@ export async function openStubbedControlPort(
       onSnapshot = listener;
       return () => {};
     },
-    report: (more) => reports.push(...more),
+    // They are filled in anew two seconds later.
+    report: (more) => reports.push(...structuredClone(more)),
   };
 
   function say({ version, services, gates = {} }: SnapshotCommand): void {
