@@ -82,8 +82,8 @@ const slowFiles = [
   "test/unit/core/usage/usage-reader.test.ts",
   "test/unit/recommend/recommend.test.ts",
   "test/golden/generate.test.ts",
-  // These four begin together, and the other two of their kind when one has ended.
-  "test/e2e/critical-share.test.ts",
+  // These four begin together, and the other three of their kind when one has ended.
+  "test/e2e/three-layers.test.ts",
   "test/e2e/feedback.test.ts",
   "test/e2e/feedback-joining.test.ts",
   "test/e2e/feedback-shares.test.ts",
