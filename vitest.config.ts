@@ -76,10 +76,8 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
  * those of 15 s and more, and of 10 s where a kind is soon done.
  */
 const slowFiles = [
-  // One writes down the whole heap, the other collects it again and again: it is small as long as
-  // no other file has run in the process.
+  // It writes down the whole heap, which is small as long as no other file has run in the process.
   "test/unit/app/observability/debug-http.test.ts",
-  "test/unit/core/usage/usage-reader.test.ts",
   "test/unit/recommend/recommend.test.ts",
   "test/golden/generate.test.ts",
   // These four begin together, and the other three of their kind when one has ended.
