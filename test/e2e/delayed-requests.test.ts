@@ -53,7 +53,7 @@ beforeAll(async () => {
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}}`,
     // On a busy machine Envoy would give up on answers that come at once.
     edit: (text) =>
-      text.replaceAll(/message_timeout: [\d.]+s/g, `message_timeout: ${timeoutSeconds}s`),
+      text.replaceAll(/\bmessage_timeout: [\d.]+s/g, `message_timeout: ${timeoutSeconds}s`),
   });
   envoy = generated.envoy;
   await writeFile(headgate.policyPath, generated.policy);

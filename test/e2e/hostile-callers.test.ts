@@ -191,7 +191,7 @@ async function startProxy(inExtProc: string, { listener = {} }: ProxyOptions = {
     edit: (text) =>
       text
         // What comes too late on a busy machine would be counted as an error.
-        .replaceAll(/message_timeout: [\d.]+s/g, "message_timeout: 10s")
+        .replaceAll(/\bmessage_timeout: [\d.]+s/g, "message_timeout: 10s")
         .replace(/^( *)(?=http_filters:$)/m, `$1${tracing}\n$1`),
   });
   await writeFile(headgate.policyPath, policy);

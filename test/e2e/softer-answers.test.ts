@@ -60,7 +60,9 @@ beforeAll(async () => {
     proxies: `headgate: {address: 127.0.0.1, port: ${headgate.grpcPort}}`,
     // On a busy machine Envoy would give up on answers that come at once.
     edit: (text) =>
-      text.replaceAll(/message_timeout: [\d.]+s/g, "message_timeout: 3s").replaceAll("0.02s", "3s"),
+      text
+        .replaceAll(/\bmessage_timeout: [\d.]+s/g, "message_timeout: 3s")
+        .replaceAll("0.02s", "3s"),
   });
   envoy = generated.envoy;
   await writeFile(headgate.policyPath, generated.policy);

@@ -232,7 +232,7 @@ function edited(
   observesElsewhere: boolean,
 ): string {
   const document = parseDocument(
-    text.replace(/message_timeout: [\d.]+s/, `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`),
+    text.replace(/\bmessage_timeout: [\d.]+s/, `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`),
   );
   const config = document.toJS();
   const { clusters } = config.static_resources;

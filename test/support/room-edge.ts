@@ -113,7 +113,7 @@ export class RoomEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
       // Envoy waits longer than decisions wait for the store, as it does where nobody changes both.
       edit: (text) =>
         withEndpoints(text, grpcPort, others).replace(
-          /message_timeout: [\d.]+s/,
+          /\bmessage_timeout: [\d.]+s/,
           `message_timeout: ${(4 * storeBudgetMs) / 1_000}s`,
         ),
     });
