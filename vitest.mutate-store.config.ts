@@ -3,6 +3,10 @@ import unitConfig from "./vitest.mutate.config.js";
 
 /** The contract tests of stores: what stores do with real servers is held there. */
 const files = [
+  "budget-ledger",
+  "budgets",
+  "budgets-differential",
+  "budgets-redis",
   "cluster",
   "cluster-faults",
   "configured-store",
@@ -18,7 +22,9 @@ const files = [
   "permit-shares",
   "quota-leases",
   "redis*",
+  "regions",
   "replica-questions",
+  "rooms*",
   "sentinel",
   "shadow-ledger",
   "shared-loop",
