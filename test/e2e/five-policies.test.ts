@@ -112,11 +112,14 @@ describe("policies as users write them", () => {
     const rig = await startPolicy(stage, given);
     for (const request of policyRequests(given)) {
       if (!request.eventually) await askOnce(rig, given, request);
-      else
-        await waitFor(request.what, async () => {
+      else {
+        const look = async () => {
           await askOnce(rig, given, request);
           return true;
-        });
+        };
+        // Limits and shares are learned from these requests: they come as often as from callers.
+        await waitFor(request.what, look, { everyMs: 10 });
+      }
     }
   });
 });
