@@ -6,6 +6,7 @@ import {
   type MetricValueWithName,
   Registry,
 } from "prom-client";
+import { timerMsMax } from "../../host/clock.js";
 
 /** The labels of a series. */
 export type Labels = Readonly<Record<string, string>>;
@@ -116,6 +117,7 @@ export function createMetrics(labels: Labels = {}): Metrics {
  */
 export function createProcessMetrics(loopDelay?: MetricGroup): Metrics {
   const registry = new Registry();
+  // Of a timer that never fires.
   const eventLoopMonitoringPrecision = loopDelay === undefined ? 10 : timerMsMax;
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   for (const { name } of loopDelay?.gauges ?? []) registry.removeSingleMetric(name);
@@ -123,9 +125,6 @@ export function createProcessMetrics(loopDelay?: MetricGroup): Metrics {
   if (loopDelay !== undefined) metrics.add(loopDelay);
   return metrics;
 }
-
-/** A timer that never fires, in milliseconds. */
-const timerMsMax = 2 ** 31 - 1;
 
 function metricsOf(registry: Registry, labels: Labels = {}): Metrics {
   return {
