@@ -104,9 +104,9 @@ describe("a generated proxy", () => {
     });
     const open = connect(envoy.port, "127.0.0.1");
     stage.atEnd(() => open.destroy());
-    await waitFor("it is accepted", () =>
-      envoy.stat("connection_limit.ingress.active_connections"),
-    );
+    await waitFor("it is accepted", async () => {
+      return (await envoy.stat("connection_limit.ingress.active_connections")) === 1;
+    });
     const other = connect(envoy.port, "127.0.0.1");
     await new Promise((resolve) => other.once("close", resolve));
     expect(await envoy.stat("connection_limit.ingress.limited_connections")).toBe(1);

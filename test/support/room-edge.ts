@@ -152,9 +152,10 @@ export class RoomEdge<Headgate extends RunningHeadgate = RunningHeadgate> {
       });
       // What a leader publishes reaches the other one with its next beat.
       for (const room of this.#services.keys()) {
-        await waitFor(`${room} is known`, () =>
-          headgate.metric("headgate_waiting_room_active_max", { room }),
-        );
+        await waitFor(`${room} is known`, async () => {
+          const { body } = await headgate.get("/metrics");
+          return body.includes(`\nheadgate_waiting_room_waiting{room="${room}"} `);
+        });
       }
     }
   }

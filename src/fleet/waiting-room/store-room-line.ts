@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../core/base/clock.js";
+import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 import { assert, type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import type { ServiceLoad } from "../../core/waiting-room/auto-capacity.js";
 import { placeOf } from "../../core/waiting-room/places.js";
@@ -60,6 +60,9 @@ export interface RoomLineOptions {
 /** Turns on their way to the store, of one room. What comes meanwhile fails at once. */
 const turnsInFlightMax = 64;
 
+/** How soon a room is heard of again whose leader has published nothing yet. */
+const unpublishedBeatMs = 100;
+
 /** How long a beat, and each call of a leader's step, may take. */
 const beatTimeoutMs = 1_000;
 
@@ -73,6 +76,7 @@ export class StoreRoomLine implements RoomLine {
   #published: PublishedRoom | undefined;
   #leader: RoomLeader | undefined;
   #isLost = false;
+  #isStopped = false;
   /** The store's second when it was asked last, and when this process had it. */
   #clockReading:
     | { readonly second: number; readonly sentMs: number; readonly heardMs: number }
@@ -81,6 +85,7 @@ export class StoreRoomLine implements RoomLine {
   #waits = { endedCount: 0, heldCount: 0 };
   #turnsInFlight = 0;
   #beat: Promise<void> | undefined;
+  #cancelSoon: Cancel | undefined;
 
   constructor(rules: RoomRules, options: RoomLineOptions) {
     this.#rules = rules;
@@ -143,16 +148,26 @@ export class StoreRoomLine implements RoomLine {
     if (isHeld) this.#waits.heldCount += 1;
   }
 
-  /** Hears of the room, and leads it where nobody else does; once a second. Never rejects. */
+  /**
+   * Hears of the room, and leads it where nobody else does; once a second. While a line has begun
+   * that nobody has led yet, it hears of it more often by itself: until then no visitor gets a
+   * place. Never rejects.
+   */
   beat(): Promise<void> {
     this.#beat ??= this.#hearAndLead(this.#options.leaseMs).finally(() => {
       this.#beat = undefined;
+      this.#cancelSoon?.();
+      const isUnpublished = this.isReachable && this.#head?.published === undefined;
+      if (!isUnpublished || this.#isStopped) return;
+      this.#cancelSoon = this.#options.clock.schedule(unpublishedBeatMs, () => void this.beat());
     });
     return this.#beat;
   }
 
   /** Gives the lead up, so that another replica goes on at once. Never rejects. */
   async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#cancelSoon?.();
     await this.#beat;
     if (this.isLeader) await this.#hear(0);
   }

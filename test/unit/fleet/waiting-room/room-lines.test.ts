@@ -188,6 +188,15 @@ describe("RoomLines", () => {
     expect(await fleet.join(line)).toEqual([{ kind: "failed" }]);
   });
 
+  it("knows a line at every replica soon after it has begun", async () => {
+    const fleet = new Fleet();
+    const { line } = await fleet.replica();
+    const { line: other } = await fleet.replica();
+    await fleet.pass(200);
+    expect(line.status).toBeDefined();
+    expect(other.status).toEqual(line.status);
+  });
+
   it("passes the lead on at once where it stops, and after its lease where it dies", async () => {
     const fleet = new Fleet();
     const first = await fleet.replica();
