@@ -48,7 +48,7 @@ describe("an upstream under more load than it can bear", { timeout: 60_000 }, ()
 
   it("keeps its goodput behind Headgate at 10 times its capacity", () => expectGoodput(10));
 
-  it.concurrent.each(["budget", "istio"] as const)(
+  it.each(["budget", "istio"] as const)(
     "is not asked again and again by callers that retry (%s)",
     async (retries) => {
       const result = await run({
