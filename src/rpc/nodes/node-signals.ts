@@ -100,16 +100,22 @@ export class NodeSignals {
     return this.#lastName === cluster || this.#clusters.has(cluster);
   }
 
-  /** Adds a flush or a part of one. @param samples of clusters of services only */
-  addMetrics(samples: readonly MetricSample[], nowMs: number): void {
+  /** Adds a flush or a part of one. @param isOurs whether a sample is of a service's cluster */
+  addMetrics(
+    samples: readonly MetricSample[],
+    nowMs: number,
+    isOurs: (sample: MetricSample) => boolean = () => true,
+  ): void {
     this.#metricsAtMs = nowMs;
     for (const sample of samples) {
+      if (!isOurs(sample)) continue;
       if (sample.kind === "gradient") {
         this.#addGradient(sample);
         continue;
       }
       const signals = this.#clusterOf(sample.cluster);
-      this.#cover(sample.stampMs > 0 ? sample.stampMs : nowMs);
+      const flushMs = sample.stampMs > 0 ? sample.stampMs : nowMs;
+      if (flushMs !== this.#lastFlushMs) this.#cover(flushMs);
       if (signals === undefined || !signals.addSample(sample, nowMs)) this.#ignoredCount += 1;
     }
   }
@@ -250,7 +256,6 @@ export class NodeSignals {
    */
   #cover(flushMs: number): void {
     const coveredMs = flushMs - this.#lastFlushMs;
-    if (coveredMs === 0) return;
     const isFirst = this.#lastFlushMs === 0;
     if (coveredMs < 0 && -coveredMs < coveredMsMax) return;
     this.#lastFlushMs = flushMs;
