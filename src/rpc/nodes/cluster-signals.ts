@@ -90,10 +90,18 @@ export class ClusterSignals {
     else if (sample.kind === "latency") {
       this.#latency.addBuckets(sample.count, sample.sumMs, sample.buckets);
     } else if (sample.kind === "quantiles") this.#latency.addQuantiles(sample, sample);
-    else if (sample.counter === "connectionsOverflowed") {
-      this.#connectionOverflowCount += sample.delta;
-    } else this.#counts[sample.counter] += sample.delta;
+    else this.#count(sample.counter, sample.delta);
     return true;
+  }
+
+  /** By name: V8 makes an object of a number that is written to a field that it does not know. */
+  #count(counter: ClusterCounter, delta: number): void {
+    const counts = this.#counts;
+    if (counter === "completed") counts.completed += delta;
+    else if (counter === "failed") counts.failed += delta;
+    else if (counter === "overflowed") counts.overflowed += delta;
+    else if (counter === "dropped") counts.dropped += delta;
+    else this.#connectionOverflowCount += delta;
   }
 
   /** Adds the time that a flush covers. Called before its samples are added. */

@@ -56,8 +56,6 @@ export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
   readonly #clusterShares = new ClusterShares();
-  /** A share that one cluster has alone, while it is read. */
-  readonly #undivided = new Map<string, NodeShare>();
   /** By service, its clusters as of the last call of `take`. */
   #services = new Map<string, FollowedService>();
   /** Of all services, those of this second and of the one before, which are still being read. */
@@ -97,7 +95,12 @@ export class NodeSignals {
 
   /** Whether it belongs to a service, as far as that is known here. */
   follows(cluster: string): boolean {
-    return this.#lastName === cluster || this.#clusters.has(cluster);
+    if (this.#lastName === cluster) return true;
+    const known = this.#clusters.get(cluster);
+    if (known === undefined) return false;
+    this.#last = known;
+    this.#lastName = cluster;
+    return true;
   }
 
   /** Adds a flush or a part of one. @param isOurs whether a sample is of a service's cluster */
@@ -195,6 +198,7 @@ export class NodeSignals {
         service,
         clusters: [],
         demands: [],
+        undivided: new Map(),
         lastRps: before.get(service)?.lastRps ?? 0,
       };
       this.#services.set(service, known);
@@ -225,8 +229,7 @@ export class NodeSignals {
     if (followed === undefined || only === undefined) return noShares;
     const { demands } = followed;
     if (demands.length > 1) return this.#clusterShares.divide(service, share, demands);
-    this.#undivided.clear();
-    return this.#undivided.set(only.cluster, share);
+    return followed.undivided.set(only.cluster, share);
   }
 
   /** Assigns a listener's controller to the service of the same name, or to the only service. */
@@ -299,6 +302,8 @@ interface FollowedService {
   readonly clusters: FollowedCluster[];
   /** Those of the clusters, in their order. */
   readonly demands: ClusterDemand[];
+  /** A share that its only cluster has alone. */
+  readonly undivided: Map<string, NodeShare>;
   /** 0: unknown. */
   lastRps: number;
 }
