@@ -57,7 +57,7 @@ function patterns(): readonly Tree[] {
       safe_regex: { regex: String.raw`cluster\..*\.upstream_rq_(${requestStats})` },
     }),
     { safe_regex: { regex: String.raw`cluster\..*\.upstream_cx_overflow` } },
-    { safe_regex: { regex: breakerStats } },
+    { safe_regex: { regex: String.raw`cluster\..*\.circuit_breakers\.${breakerStats}` } },
     { contains: ".adaptive_concurrency.gradient_controller." },
     noted("Statistics of proxies and their protections, for people. Headgate ignores them.", {
       prefix: "overload.",
@@ -80,5 +80,5 @@ function patterns(): readonly Tree[] {
 /** Ends of `cluster.<name>.upstream_rq_...`, as Headgate knows them. */
 const requestStats = "time|active|completed|[1-5]xx|active_overflow|pending_overflow|drop_overload";
 
-/** Of a breaker's fourteen statistics, the one that Headgate reads and those of the dashboards. */
-const breakerStats = String.raw`cluster\..*\.circuit_breakers\.(default|high)\.(rq_open|remaining_rq)`;
+/** Ends of `cluster.<name>.circuit_breakers.`: what Headgate reads, and what dashboards show. */
+const breakerStats = String.raw`(default|high)\.(rq_open|remaining_rq)`;
