@@ -8,41 +8,24 @@ export interface Family {
   readonly value: ClusterNumber | number;
 }
 
-/** Envoy's word for as many as there may be. */
-const endless = 2 ** 64;
-
 /**
  * What an Envoy 1.40 with a generated bootstrap flushes of each cluster that has requests, after
  * `cluster.<name>.`: as one was recorded, with the counters that it adds once requests fail or are
  * refused.
  */
 export const clusterFamilies: readonly Family[] = [
-  { name: "membership_change", type: "counter", value: 0 },
   { name: "upstream_rq_completed", type: "counter", value: "completed" },
   { name: "external.upstream_rq_completed", type: "counter", value: "completed" },
   { name: "upstream_rq_5xx", type: "counter", value: "failed" },
   { name: "external.upstream_rq_5xx", type: "counter", value: "failed" },
   { name: "upstream_rq_active_overflow", type: "counter", value: "overflowed" },
   { name: "upstream_rq_active", type: "gauge", value: "active" },
-  ...breakerFamilies("default", "remaining"),
-  ...breakerFamilies("high", 40),
-  ...["cx_open", "cx_pool_open", "rq_open", "rq_pending_open"].map(
-    (name): Family => ({ name: `circuit_breakers.default.${name}`, type: "gauge", value: 0 }),
-  ),
+  { name: "circuit_breakers.default.remaining_rq", type: "gauge", value: "remaining" },
+  { name: "circuit_breakers.high.remaining_rq", type: "gauge", value: 40 },
+  { name: "circuit_breakers.default.rq_open", type: "gauge", value: 0 },
   { name: "membership_total", type: "gauge", value: 1 },
   { name: "membership_healthy", type: "gauge", value: 1 },
-  { name: "membership_degraded", type: "gauge", value: 0 },
-  { name: "membership_excluded", type: "gauge", value: 0 },
 ];
-
-function breakerFamilies(priority: string, requests: Family["value"]): readonly Family[] {
-  const rows = { rq: requests, pending: 100, retries: 3, cx: 999, cx_pools: endless };
-  return Object.entries(rows).map(([name, value]) => ({
-    name: `circuit_breakers.${priority}.remaining_${name}`,
-    type: "gauge",
-    value,
-  }));
-}
 
 /** Histograms of each cluster, after `cluster.<name>.`; each goes as quantiles. */
 export const clusterTimes = ["upstream_rq_time", "external.upstream_rq_time"] as const;
@@ -62,7 +45,6 @@ export const processCounters: readonly string[] = [
   ...["admin.http.admin", "0.0.0.0_10000.http.ingress"].flatMap((listener) =>
     ["2xx", "completed"].map((one) => `listener.${listener}.downstream_rq_${one}`),
   ),
-  "cluster.headgate_control.membership_change",
   "cluster.headgate_control.upstream_rq_completed",
   "cluster.headgate_control.internal.upstream_rq_completed",
   ...["override_dir_not_exists", "load_success", "init_fetch_timeout", "update_attempt"].map(
@@ -81,11 +63,8 @@ export const processGauges: readonly string[] = [
   ...["admin.main_thread", "admin", "0.0.0.0_10000", "0.0.0.0_10000.worker_0"].map(
     (listener) => `listener.${listener}.downstream_cx_active`,
   ),
-  ...["total", "healthy", "degraded", "excluded"].map(
-    (one) => `cluster.headgate_control.membership_${one}`,
-  ),
-  ...["cx_open", "cx_pool_open", "rq_open", "rq_pending_open"].map(
-    (one) => `cluster.headgate_control.circuit_breakers.default.${one}`,
+  ...["membership_total", "membership_healthy", "circuit_breakers.default.rq_open"].map(
+    (one) => `cluster.headgate_control.${one}`,
   ),
   "cluster.headgate_control.upstream_rq_active",
   ...["num_layers", "num_keys", "control_plane.connected_state"].map((one) => `runtime.${one}`),

@@ -22,7 +22,7 @@ import { createMetricsService } from "../nodes/metrics-sink.js";
 import { type Node, NodeRegistry, nodesMax } from "../nodes/node-registry.js";
 import type { NodeRule } from "../nodes/node-rules.js";
 import { type OwnerFault, StreamOwners } from "../nodes/stream-owners.js";
-import { contestedPins, type LayerPlan, planLayers, unfixedPins } from "./layer-plan.js";
+import { type LayerPlan, planLayers, unfixedPins } from "./layer-plan.js";
 import { defaultPushTimes, type PushTimes } from "./layer-pusher.js";
 import { createQuotaService, type QuotaServiceParts } from "./quota-stream.js";
 import { bareLayer, layerOf } from "./runtime-layers.js";
@@ -132,7 +132,7 @@ export class ControlPlane {
 
   /** Services whose pins of `adaptive_concurrency` exclude each other: none is sent. */
   get contestedPins(): readonly string[] {
-    return contestedPins(this.#policy.plan);
+    return this.#policy.plan.contestedPins;
   }
 
   /** Services that ask for a pin whose minimum is not fixed: none is sent. */

@@ -24,6 +24,8 @@ export const plannedClustersMax = 10_000;
 /** What layers are made of while one policy is active. */
 export interface LayerPlan {
   readonly services: readonly PlannedService[];
+  /** Services whose pins exclude each other: Envoy has one pin for all of its filters. */
+  readonly contestedPins: readonly string[];
   /**
    * What holds while Headgate lives, whatever a snapshot says: what is only for without it is off.
    */
@@ -85,26 +87,28 @@ export function planLayers(
   const known = new Map<string, ClusterKeys>();
   return {
     services: planned,
+    contestedPins: contestedPinsOf(planned),
     liveValues: liveValuesOf(services),
     last: undefined,
     needsSnapshot: planned.length > 0,
     keysOf: (cluster) => {
-      const keys = known.get(cluster) ?? clusterKeys(cluster);
-      if (known.size < plannedClustersMax) known.set(cluster, keys);
-      return keys;
+      const keys = known.get(cluster);
+      if (keys !== undefined) return keys;
+      const made = clusterKeys(cluster);
+      if (known.size < plannedClustersMax) known.set(cluster, made);
+      return made;
     },
   };
-}
-
-/** Services whose pins exclude each other: Envoy has one pin for all of its filters. */
-export function contestedPins({ services }: LayerPlan): readonly string[] {
-  const pinned = services.filter(({ pin }) => pin === "fixed").map(({ name }) => name);
-  return pinned.length > 1 ? pinned : [];
 }
 
 /** Services that ask for a pin, and whose minimum is not fixed: none is sent. */
 export function unfixedPins({ services }: LayerPlan): readonly string[] {
   return services.filter(({ pin }) => pin === "unfixed").map(({ name }) => name);
+}
+
+function contestedPinsOf(services: readonly PlannedService[]): readonly string[] {
+  const pinned = services.filter(({ pin }) => pin === "fixed").map(({ name }) => name);
+  return pinned.length > 1 ? pinned : [];
 }
 
 function planService(service: ServicePolicy, clusters: ServiceClusters): PlannedService {

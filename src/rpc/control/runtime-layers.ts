@@ -4,13 +4,12 @@ import { concurrencyPinKeys } from "../../core/feedback/runtime-keys.js";
 import type { ProxyGroup } from "../../policy/services/service-clusters.js";
 import { emptyLayer, type LayerValue, type NodeLayer } from "../nodes/layer-ledger.js";
 import { areSameValues, LayerBuilder } from "../nodes/layer-values.js";
-import {
-  type BreakerKeys,
-  type ClusterKeys,
-  contestedPins,
-  type LayerPlan,
-  type PlannedRetries,
-  type PlannedService,
+import type {
+  BreakerKeys,
+  ClusterKeys,
+  LayerPlan,
+  PlannedRetries,
+  PlannedService,
 } from "./layer-plan.js";
 
 /** The largest share there is: Envoy holds thresholds in 32 bits. */
@@ -59,7 +58,7 @@ export function layerOf(
   const values = new LayerBuilder(likely?.values);
   for (const [key, value] of plan.liveValues) values.set(key, value);
   const shares = new LayerBuilder(likely?.shares);
-  const arePinsContested = contestedPins(plan).length > 0;
+  const arePinsContested = plan.contestedPins.length > 0;
   for (const planned of plan.services) {
     const known = snapshot.services.get(planned.name);
     if ((gates.get(planned.name) ?? known?.gate) === "closed") shed(planned, values);

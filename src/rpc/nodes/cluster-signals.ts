@@ -58,10 +58,16 @@ export class ClusterSignals {
   #loadInFlight = 0;
   #connectionOverflowCount = 0;
   readonly #high = new HighInFlight();
+  readonly #summary = emptySummary();
 
   /** The time of the last report; minus infinity if there was none. */
   get atMs(): number {
     return Math.max(this.#metricsAtMs, this.#loadAtMs);
+  }
+
+  /** What `take` has returned last. */
+  get summary(): ClusterSummary {
+    return this.#summary;
   }
 
   /** How often the circuit breaker of connections was full. */
@@ -84,10 +90,18 @@ export class ClusterSignals {
     else if (sample.kind === "latency") {
       this.#latency.addBuckets(sample.count, sample.sumMs, sample.buckets);
     } else if (sample.kind === "quantiles") this.#latency.addQuantiles(sample, sample);
-    else if (sample.counter === "connectionsOverflowed") {
-      this.#connectionOverflowCount += sample.delta;
-    } else this.#counts[sample.counter] += sample.delta;
+    else this.#count(sample.counter, sample.delta);
     return true;
+  }
+
+  /** By name: V8 makes an object of a number that is written to a field that it does not know. */
+  #count(counter: ClusterCounter, delta: number): void {
+    const counts = this.#counts;
+    if (counter === "completed") counts.completed += delta;
+    else if (counter === "failed") counts.failed += delta;
+    else if (counter === "overflowed") counts.overflowed += delta;
+    else if (counter === "dropped") counts.dropped += delta;
+    else this.#connectionOverflowCount += delta;
   }
 
   /** Adds the time that a flush covers. Called before its samples are added. */
@@ -113,14 +127,18 @@ export class ClusterSignals {
   }
 
   /**
-   * Returns what was reported since the last call.
+   * Returns what was reported since the last call. The object holds until the next call: what is
+   * made anew each second for each cluster ends among V8's old objects.
    *
    * @param highThreshold the active threshold of the breaker at HIGH; undefined if unknown
    */
   take(nowMs: number, highThreshold?: number): ClusterSummary {
     const high = this.#high.take(highThreshold);
-    const summary = this.hasMetrics(nowMs) ? this.#byMetrics(high) : this.#byLoad();
-    // In place: what is made anew each second for each cluster ends among V8's old objects.
+    if (this.hasMetrics(nowMs)) this.#sumMetrics(high);
+    else this.#sumLoads();
+    const summary = this.#summary;
+    summary.atMs = this.atMs;
+    summary.latency = this.#latency.take();
     const counts = this.#counts;
     counts.completed = 0;
     counts.failed = 0;
@@ -139,22 +157,17 @@ export class ClusterSignals {
    * Envoy responds with 503 to requests that it refuses, and counts them as failed and completed.
    * They are subtracted from both.
    */
-  #byMetrics(high: number | undefined): ClusterSummary {
+  #sumMetrics(high: number | undefined): void {
     const { completed, failed, overflowed, dropped } = this.#counts;
     const dropCount = overflowed + dropped;
-    const latency = this.#latency.take();
-    const inFlight = Math.round(this.#metricsInFlight);
-    return {
-      atMs: this.atMs,
-      inFlight,
-      highInFlight: high === undefined ? undefined : Math.min(inFlight, high),
-      endedCount: Math.max(latency.count, completed - dropCount),
-      coveredMs: this.#metricsCoveredMs,
-      latency,
-      errorCount: Math.max(0, failed - dropCount),
-      dropCount,
-      overflowCount: overflowed,
-    };
+    const summary = this.#summary;
+    summary.inFlight = Math.round(this.#metricsInFlight);
+    summary.highInFlight = high === undefined ? undefined : Math.min(summary.inFlight, high);
+    summary.endedCount = Math.max(this.#latency.count, completed - dropCount);
+    summary.coveredMs = this.#metricsCoveredMs;
+    summary.errorCount = Math.max(0, failed - dropCount);
+    summary.dropCount = dropCount;
+    summary.overflowCount = overflowed;
   }
 
   /**
@@ -163,20 +176,17 @@ export class ClusterSignals {
    * missing an error costs less than taking Envoy's refusals for failures of the upstream, which
    * would lower its limit.
    */
-  #byLoad(): ClusterSummary {
+  #sumLoads(): void {
     const { successCount, errorCount, dropCount, coveredMs } = this.#load;
     const failedCount = Math.max(0, errorCount - dropCount);
-    return {
-      atMs: this.atMs,
-      inFlight: this.#loadInFlight,
-      highInFlight: undefined,
-      endedCount: successCount + failedCount,
-      coveredMs,
-      latency: this.#latency.take(),
-      errorCount: failedCount,
-      dropCount,
-      overflowCount: dropCount,
-    };
+    const summary = this.#summary;
+    summary.inFlight = this.#loadInFlight;
+    summary.highInFlight = undefined;
+    summary.endedCount = successCount + failedCount;
+    summary.coveredMs = coveredMs;
+    summary.errorCount = failedCount;
+    summary.dropCount = dropCount;
+    summary.overflowCount = dropCount;
   }
 
   #isNews(series: string, stampMs: number): boolean {
@@ -236,4 +246,21 @@ function emptyCounts(): Counts {
 
 function emptyLoad(): Record<"successCount" | "errorCount" | "dropCount" | "coveredMs", number> {
   return { successCount: 0, errorCount: 0, dropCount: 0, coveredMs: 0 };
+}
+
+type OpenSummary = { -readonly [field in keyof ClusterSummary]: ClusterSummary[field] };
+
+/** Numbers with fractions among them. */
+function emptySummary(): OpenSummary {
+  return {
+    atMs: 0.5,
+    inFlight: 0,
+    highInFlight: undefined,
+    endedCount: 0,
+    coveredMs: 0.5,
+    latency: { count: 0, sumMs: 0 },
+    errorCount: 0,
+    dropCount: 0,
+    overflowCount: 0,
+  };
 }

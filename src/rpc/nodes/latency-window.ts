@@ -1,6 +1,8 @@
 import type { NodeLatency } from "../../core/feedback/feedback.js";
 import { bucketsMax, type LatencyBucket } from "./metrics-message.js";
 
+type OpenLatency = { -readonly [field in keyof NodeLatency]: NodeLatency[field] };
+
 /** The latencies of one cluster at one Envoy since the last call of `take`. */
 export class LatencyWindow {
   #count = 0;
@@ -13,6 +15,12 @@ export class LatencyWindow {
   #medianCount = 0;
   /** The Envoy sends buckets. The requests of its quantiles are counted in these too. */
   #hasBuckets = false;
+  readonly #taken: OpenLatency = { count: 0, sumMs: 0.5, p50: undefined, minMs: undefined };
+
+  /** Requests since the last call of `take`. */
+  get count(): number {
+    return this.#count;
+  }
 
   /** Adds a flush of cumulative buckets. */
   addBuckets(count: number, sumMs: number, buckets: readonly LatencyBucket[]): void {
@@ -57,19 +65,20 @@ export class LatencyWindow {
     this.#medianCount += count;
   }
 
-  /** Returns what was reported since the last call. */
+  /** Returns what was reported since the last call. The object holds until the next call. */
   take(): NodeLatency {
-    const p50 = this.#p50();
-    const minMs = this.#minMs;
-    const totals = { count: this.#count, sumMs: this.#sumMs };
-    const latency = withQuantiles(totals, { p50, minMs });
+    const taken = this.#taken;
+    taken.count = this.#count;
+    taken.sumMs = this.#sumMs;
+    taken.p50 = this.#p50();
+    taken.minMs = this.#minMs;
     this.#count = 0;
     this.#sumMs = 0;
     this.#buckets?.clear();
     this.#minMs = undefined;
     this.#medianSumMs = 0;
     this.#medianCount = 0;
-    return latency;
+    return taken;
   }
 
   /**
@@ -96,20 +105,6 @@ export class LatencyWindow {
     }
     return undefined;
   }
-}
-
-/** Creates the object in one step if both are known, as in nearly all calls. */
-function withQuantiles(
-  { count, sumMs }: { readonly count: number; readonly sumMs: number },
-  { p50, minMs }: { readonly p50: number | undefined; readonly minMs: number | undefined },
-): NodeLatency {
-  if (p50 !== undefined && minMs !== undefined) return { count, sumMs, p50, minMs };
-  return {
-    count,
-    sumMs,
-    ...(p50 === undefined ? {} : { p50 }),
-    ...(minMs === undefined ? {} : { minMs }),
-  };
 }
 
 /** Combines the latencies of several clusters of one service. */

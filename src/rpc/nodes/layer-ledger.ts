@@ -181,9 +181,13 @@ export class LayerLedger {
   }
 
   /** The services in any of these layers. */
-  services(nowMs: number): ReadonlySet<string> {
+  services(nowMs: number): Iterable<string> {
     this.#forgetExpired(nowMs);
-    const layers = new Set([this.sentLayer, this.acknowledgedLayer]);
+    const { sentLayer, acknowledgedLayer } = this;
+    if (this.#pending.length === 0 && sentLayer === acknowledgedLayer) {
+      return sentLayer?.shares.keys() ?? [];
+    }
+    const layers = new Set([sentLayer, acknowledgedLayer]);
     for (const { layer } of this.#pending) layers.add(layer);
     const found = new Set<string>();
     for (const layer of layers) {

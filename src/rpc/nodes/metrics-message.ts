@@ -66,6 +66,7 @@ export interface LatencyBucket {
 export interface MetricsMessage {
   /** In the first message of a stream. */
   readonly node: NodeIdentity | undefined;
+  /** They hold until the decoder reads its next message. */
   readonly samples: readonly MetricSample[];
 }
 
@@ -107,6 +108,7 @@ export class MetricsDecoder {
   );
   readonly #owners = new Map<string, string>();
   readonly #plain = new PlainFamily();
+  readonly #samples = new SampleList();
 
   /**
    * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
@@ -120,8 +122,10 @@ export class MetricsDecoder {
     const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
     const reader = new FieldReader(bytes, metricsFieldsMax, partsMax);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const samples = this.#samples;
+    samples.clear();
     const reading: Reading = {
-      ...{ isWanted, view, samples: [], metricsLeft: metricsMax, node: undefined },
+      ...{ isWanted, view, samples, metricsLeft: metricsMax, node: undefined },
       ...{ owner: undefined, isOwnerWanted: false, other: undefined, isOtherWanted: false },
     };
     const takePlain = (_: Buffer, start: number, end: number): true | undefined =>
@@ -136,7 +140,7 @@ export class MetricsDecoder {
         reading.node = readIdentifier(reader, reading.node);
       } else reader.skip();
     }
-    return { node: reading.node, samples: reading.samples };
+    return { node: reading.node, samples: samples.finish() };
   }
 
   /** A family that begins with its name, and is not wanted, or is written as nearly all are. */
@@ -191,7 +195,7 @@ export class MetricsDecoder {
 interface Reading {
   readonly isWanted: IsWantedCluster;
   readonly view: DataView;
-  readonly samples: MetricSample[];
+  readonly samples: SampleList;
   metricsLeft: number;
   node: NodeIdentity | undefined;
   /**
@@ -218,8 +222,73 @@ function isOwnerWanted(owner: string, to: Reading): boolean {
 function takeMetric({ row, owner }: NameMeaning, metric: RawMetric, to: Reading): void {
   to.metricsLeft -= 1;
   if (to.metricsLeft < 0) throw new TooManyFieldsError();
-  const sample = row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner);
-  if (sample !== undefined) to.samples.push(sample);
+  row.read(metric, owner === "" ? ownerByLabel(row, metric) : owner, to.samples);
+}
+
+type Open<Fields> = { -readonly [field in keyof Fields]: Fields[field] };
+type SampleOf<Kind> = Open<Extract<MetricSample, { readonly kind: Kind }>>;
+
+/**
+ * The samples of one message. Objects of the kinds that every Envoy sends are filled in again for
+ * the next message: a thousand Envoys send a hundred thousand of them each second.
+ */
+class SampleList {
+  readonly count = new Spares<SampleOf<"count">>(() => {
+    return { kind: "count", ...blankStamp, counter: "completed", series: "", delta: 0.5 };
+  });
+  readonly inFlight = new Spares<SampleOf<"inFlight">>(() => {
+    return { kind: "inFlight", ...blankStamp, value: 0.5 };
+  });
+  readonly highRemaining = new Spares<SampleOf<"highRemaining">>(() => {
+    return { kind: "highRemaining", ...blankStamp, value: 0.5 };
+  });
+  readonly quantiles = new Spares<SampleOf<"quantiles">>(() => {
+    const unknown = { minMs: undefined, p50Ms: undefined };
+    return { kind: "quantiles", ...blankStamp, count: 0, sumMs: 0.5, ...unknown };
+  });
+  readonly #list: MetricSample[] = [];
+  #count = 0;
+
+  clear(): void {
+    this.#count = 0;
+    for (const one of [this.count, this.inFlight, this.highRemaining, this.quantiles]) {
+      one.clear();
+    }
+  }
+
+  add(sample: MetricSample): void {
+    this.#list[this.#count] = sample;
+    this.#count += 1;
+  }
+
+  finish(): readonly MetricSample[] {
+    if (this.#list.length > this.#count) this.#list.length = this.#count;
+    return this.#list;
+  }
+}
+
+/** Numbers with fractions among them. */
+const blankStamp = { cluster: "", stampMs: 0.5 } as const;
+
+class Spares<Made> {
+  readonly #make: () => Made;
+  readonly #made: Made[] = [];
+  #count = 0;
+
+  constructor(make: () => Made) {
+    this.#make = make;
+  }
+
+  take(): Made {
+    const spare = this.#made[this.#count] ?? this.#make();
+    this.#made[this.#count] = spare;
+    this.#count += 1;
+    return spare;
+  }
+
+  clear(): void {
+    this.#count = 0;
+  }
 }
 
 /** @param known what was read before: of more nodes the first one counts */
@@ -253,7 +322,7 @@ interface StatRow {
   readonly label: string;
   /** Of clusters that nobody asks for, too. */
   readonly isAlwaysRead: boolean;
-  readonly read: (metric: RawMetric, owner: string) => MetricSample | undefined;
+  readonly read: (metric: RawMetric, owner: string, to: SampleList) => void;
 }
 
 /** Source: Envoy, "Cluster manager statistics" and "Adaptive concurrency", statistics. */
@@ -312,18 +381,29 @@ function clusterRow(stat: string, read: StatRow["read"]): StatRow {
 }
 
 function gaugeRow(stat: string, kind: "inFlight" | "highRemaining"): StatRow {
-  const row = clusterRow(stat, (metric, cluster) => {
-    const value = metric.gauge;
-    return isAmount(value) ? { kind, cluster, stampMs: stampOf(metric), value } : undefined;
+  const row = clusterRow(stat, (metric, cluster, to) => {
+    const { gauge } = metric;
+    if (!isAmount(gauge)) return;
+    const sample = to[kind].take();
+    sample.cluster = cluster;
+    sample.stampMs = stampOf(metric);
+    sample.value = gauge;
+    to.add(sample);
   });
   return { ...row, isAlwaysRead: kind === "inFlight" };
 }
 
 function counterRow(stat: string, counter: ClusterCounter): StatRow {
-  return clusterRow(stat, (metric, cluster) => {
+  return clusterRow(stat, (metric, cluster, to) => {
     const delta = metric.counter;
-    if (!isAmount(delta)) return undefined;
-    return { kind: "count", cluster, counter, series: stat, delta, stampMs: stampOf(metric) };
+    if (!isAmount(delta)) return;
+    const sample = to.count.take();
+    sample.cluster = cluster;
+    sample.stampMs = stampOf(metric);
+    sample.counter = counter;
+    sample.series = stat;
+    sample.delta = delta;
+    to.add(sample);
   });
 }
 
@@ -335,9 +415,9 @@ function onlyWith(
   const { name, value } = wanted;
   return {
     ...row,
-    read: (metric, owner) => {
+    read: (metric, owner, to) => {
       const isWanted = metric.labels.some((pair) => pair.name === name && pair.value === value);
-      return isWanted ? row.read(metric, owner) : undefined;
+      if (isWanted) row.read(metric, owner, to);
     },
   };
 }
@@ -348,33 +428,36 @@ function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
     after: `.adaptive_concurrency.gradient_controller.${stat}`,
     label: "envoy.http_conn_manager_prefix",
     isAlwaysRead: true,
-    read: (metric, prefix) => {
-      const value = metric.gauge;
-      if (!isAmount(value)) return undefined;
+    read: ({ gauge }, prefix, to) => {
+      if (!isAmount(gauge)) return;
       // Envoy's gauges are whole numbers: the gradient comes times a thousand.
-      return { kind: "gradient", prefix, fact, value: fact === "gradient" ? value / 1_000 : value };
+      const value = fact === "gradient" ? gauge / 1_000 : gauge;
+      to.add({ kind: "gradient", prefix, fact, value });
     },
   };
 }
 
 /** Envoy sends the times of a flush as quantiles, as buckets, or as both, each in a family. */
-function readTimes(metric: RawMetric, cluster: string): MetricSample | undefined {
+function readTimes(metric: RawMetric, cluster: string, to: SampleList): void {
   const { histogram, summary } = metric;
   const stampMs = stampOf(metric);
   if (histogram !== undefined) {
-    const { count, sum: sumMs } = histogram;
-    if (!isAmount(count) || !isAmount(sumMs) || histogram.buckets.length > bucketsMax) {
-      return undefined;
-    }
-    const { buckets } = histogram;
-    return { kind: "latency", cluster, stampMs, count, sumMs, buckets };
+    const { count, sum: sumMs, buckets } = histogram;
+    if (!isAmount(count) || !isAmount(sumMs) || buckets.length > bucketsMax) return;
+    to.add({ kind: "latency", cluster, stampMs, count, sumMs, buckets });
+    return;
   }
-  if (summary === undefined) return undefined;
+  if (summary === undefined) return;
   const { count, sum: sumMs, quantiles } = summary;
-  if (!isAmount(count) || !isAmount(sumMs)) return undefined;
-  const minMs = valueAt(statisticQuantiles.min, quantiles);
-  const p50Ms = valueAt(statisticQuantiles.median, quantiles);
-  return { kind: "quantiles", cluster, stampMs, count, sumMs, minMs, p50Ms };
+  if (!isAmount(count) || !isAmount(sumMs)) return;
+  const sample = to.quantiles.take();
+  sample.cluster = cluster;
+  sample.stampMs = stampMs;
+  sample.count = count;
+  sample.sumMs = sumMs;
+  sample.minMs = valueAt(statisticQuantiles.min, quantiles);
+  sample.p50Ms = valueAt(statisticQuantiles.median, quantiles);
+  to.add(sample);
 }
 
 function valueAt(

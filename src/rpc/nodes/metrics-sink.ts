@@ -86,5 +86,5 @@ function takeMetrics(
     if (sample.kind === "inFlight") registry.noteUnclaimed(sample.cluster);
     return false;
   };
-  node.signals.addMetrics(samples.filter(isWanted), clock.monotonicMs());
+  node.signals.addMetrics(samples, clock.monotonicMs(), isWanted);
 }

@@ -4,6 +4,7 @@ import type { ServiceClusters } from "../../policy/services/service-clusters.js"
 import { LayerLedger, type LayerLedgerParts } from "./layer-ledger.js";
 import { isKnownVersion, type NodeIdentity } from "./node-identity.js";
 import { NodeRoom, NodeSignals } from "./node-signals.js";
+import { setLatency } from "./open-report.js";
 
 /** The streams that an Envoy opens, one of each kind at a time. */
 export const streamClaims = ["layers", "loadReports", "metrics"] as const;
@@ -224,7 +225,7 @@ export class NodeRegistry {
     let turnEnd = reportsPerTurn;
     for (const node of this.#nodes.values()) {
       const terms = { clusters, teaches, configuredHigh, highKeyOf, nowMs: nowMs() };
-      for (const report of reportsOf(node, terms)) reports.push(report);
+      addReports(reports, node, terms);
       if (reports.length < turnEnd) continue;
       turnEnd = reports.length + reportsPerTurn;
       yield;
@@ -287,7 +288,7 @@ interface ReportTerms {
   readonly nowMs: number;
 }
 
-function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
+function addReports(to: NodeReport[], node: Node, terms: ReportTerms): void {
   const { clusters, teaches, configuredHigh, highKeyOf, nowMs } = terms;
   const { id: nodeId, owner, signals, ledger, identity: at } = node;
   // The thresholds of its breakers are only known if it gets its layers from here.
@@ -297,34 +298,19 @@ function reportsOf(node: Node, terms: ReportTerms): readonly NodeReport[] {
     const sent = values.get(highKeyOf(cluster));
     return typeof sent === "number" ? sent : configuredHigh(service);
   };
-  const reported = signals.take(clusters, nowMs, { at, highThresholdOf });
   const knownAtMs = heldAtMs(ledger, nowMs);
-  const reports = reported.map((one): NodeReport => {
-    const { report } = one;
+  for (const report of signals.take(clusters, nowMs, { at, highThresholdOf })) {
+    const { service } = report;
     report.nodeId = nodeId;
     report.owner = owner;
-    report.atMs = one.atMs;
-    report.inFlight = one.inFlight;
-    report.highInFlight = one.highInFlight;
-    report.rps = one.rps;
-    const { count, sumMs, p50, minMs } = teaches(one.service) ? one.latency : noLatency;
-    report.latency.count = count;
-    report.latency.sumMs = sumMs;
-    report.latency.p50 = p50;
-    report.latency.minMs = minMs;
-    report.errorCount = one.errorCount;
-    report.dropCount = one.dropCount;
-    report.overflowCount = one.overflowCount;
-    report.held = ledger.held(one.service, nowMs);
+    if (!teaches(service)) setLatency(report, noLatency);
+    report.held = ledger.held(service, nowMs);
     report.heldAtMs = knownAtMs;
-    report.gradientFacts = one.gradientFacts;
-    return report;
-  });
-  const spoken = new Set(reported.map(({ service }) => service));
-  for (const service of ledger.services(nowMs)) {
-    if (!spoken.has(service)) reports.push(silentReport(node, service, nowMs));
+    to.push(report);
   }
-  return reports;
+  for (const service of ledger.services(nowMs)) {
+    if (!signals.reports(service)) to.push(silentReport(node, service, nowMs));
+  }
 }
 
 const noLatency: NodeLatency = { count: 0, sumMs: 0 };

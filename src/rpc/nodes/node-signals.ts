@@ -1,4 +1,4 @@
-import type { GradientFacts, NodeLatency, NodeShare } from "../../core/feedback/feedback.js";
+import type { GradientFacts, NodeShare } from "../../core/feedback/feedback.js";
 import type { ProxyGroup, ServiceClusters } from "../../policy/services/service-clusters.js";
 import { type ClusterDemand, ClusterShares } from "./cluster-shares.js";
 import {
@@ -9,24 +9,7 @@ import {
 } from "./cluster-signals.js";
 import { joinLatencies } from "./latency-window.js";
 import type { MetricSample } from "./metrics-message.js";
-import { blankReport, type OpenReport } from "./open-report.js";
-
-/** What an Envoy did for one service since the last call. */
-interface ServiceSummary {
-  readonly service: string;
-  readonly atMs: number;
-  readonly inFlight: number;
-  /** The part of them at HIGH. Undefined unless known for all clusters. */
-  readonly highInFlight: number | undefined;
-  readonly rps: number;
-  readonly latency: NodeLatency;
-  readonly errorCount: number;
-  readonly dropCount: number;
-  readonly overflowCount: number;
-  readonly gradientFacts: GradientFacts | undefined;
-  /** To be filled in with it, for one second: it is used again in the second after the next. */
-  readonly report: OpenReport;
-}
+import { blankReport, type OpenReport, setLatency } from "./open-report.js";
 
 /** Maximum number of service clusters that are tracked per Envoy. A service may have several. */
 export const clustersPerNodeMax = 2_000;
@@ -73,17 +56,18 @@ export class NodeSignals {
   readonly #clusters = new Map<string, ClusterSignals>();
   readonly #gradients = new Map<string, Partial<GradientFacts>>();
   readonly #clusterShares = new ClusterShares();
-  /** A share that one cluster has alone, while it is read. */
-  readonly #undivided = new Map<string, NodeShare>();
   /** By service, its clusters as of the last call of `take`. */
   #services = new Map<string, FollowedService>();
+  /** Of all services, those of this second and of the one before, which are still being read. */
+  #reports: readonly [OpenReport[], OpenReport[]] = [[], []];
   /** What the services were found by; undefined: a cluster has come since. */
   #foundBy: { readonly clusters: ServiceClusters; readonly at: ProxyGroup } | undefined;
   /** The cluster that was asked for last: samples of one come in a row. */
-  #last: { readonly name: string; readonly signals: ClusterSignals } | undefined;
+  #lastName: string | undefined;
+  #last: ClusterSignals | undefined;
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
-  /** Which of two reports of each service is filled in. */
+  /** Which of them are filled in. */
   #isOdd = false;
   #ignoredCount = 0;
   readonly #room: NodeRoom;
@@ -111,19 +95,30 @@ export class NodeSignals {
 
   /** Whether it belongs to a service, as far as that is known here. */
   follows(cluster: string): boolean {
-    return this.#last?.name === cluster || this.#clusters.has(cluster);
+    if (this.#lastName === cluster) return true;
+    const known = this.#clusters.get(cluster);
+    if (known === undefined) return false;
+    this.#last = known;
+    this.#lastName = cluster;
+    return true;
   }
 
-  /** Adds a flush or a part of one. @param samples of clusters of services only */
-  addMetrics(samples: readonly MetricSample[], nowMs: number): void {
+  /** Adds a flush or a part of one. @param isOurs whether a sample is of a service's cluster */
+  addMetrics(
+    samples: readonly MetricSample[],
+    nowMs: number,
+    isOurs: (sample: MetricSample) => boolean = () => true,
+  ): void {
     this.#metricsAtMs = nowMs;
     for (const sample of samples) {
+      if (!isOurs(sample)) continue;
       if (sample.kind === "gradient") {
         this.#addGradient(sample);
         continue;
       }
       const signals = this.#clusterOf(sample.cluster);
-      this.#cover(sample.stampMs > 0 ? sample.stampMs : nowMs);
+      const flushMs = sample.stampMs > 0 ? sample.stampMs : nowMs;
+      if (flushMs !== this.#lastFlushMs) this.#cover(flushMs);
       if (signals === undefined || !signals.addSample(sample, nowMs)) this.#ignoredCount += 1;
     }
   }
@@ -157,41 +152,40 @@ export class NodeSignals {
 
   /**
    * Returns what was reported since the last call, by service. Data of other clusters is dropped.
+   * What the node itself is, and what it holds, is left to be filled in. The reports hold until the
+   * call after the next one.
    */
   take(
     clusters: ServiceClusters,
     nowMs: number,
     { at, highThresholdOf }: TakeTerms = noTerms,
-  ): readonly ServiceSummary[] {
+  ): readonly OpenReport[] {
     if (this.#foundBy?.clusters !== clusters || this.#foundBy.at !== at) this.#find(clusters, at);
-    const reported: ServiceSummary[] = [];
-    let reportedCount = 0;
     this.#isOdd = !this.#isOdd;
+    const reports = this.#reports[this.#isOdd ? 1 : 0];
+    let place = 0;
     for (const followed of this.#services.values()) {
-      followed.summaries.length = 0;
+      const { service } = followed;
       for (const one of followed.clusters) {
-        const summary = one.signals.take(nowMs, highThresholdOf(one.cluster, followed.service));
-        setDemand(one.demand, summary);
-        if (summary.atMs !== Number.NEGATIVE_INFINITY) followed.summaries.push(summary);
+        setDemand(one.demand, one.signals.take(nowMs, highThresholdOf(one.cluster, service)));
       }
-      if (followed.summaries.length > 0) reportedCount += 1;
-      else followed.lastRps = 0;
+      const report = reports[place];
+      if (report !== undefined) fill(report, followed, this.#gradientOf(service));
+      place += 1;
     }
-    const isOnly = reportedCount === 1;
-    for (const followed of this.#services.values()) {
-      if (followed.summaries.length === 0) continue;
-      const gradientFacts = this.#gradientOf(followed.service, isOnly);
-      const [even, odd] = followed.reports;
-      reported.push(join(followed, gradientFacts, this.#isOdd ? odd : even));
-    }
-    return reported;
+    return reports;
+  }
+
+  /** Whether a service has a cluster here, as of the last call of `take`. */
+  reports(service: string): boolean {
+    return this.#services.has(service);
   }
 
   /** Finds the service of each cluster, and forgets the clusters of none. */
   #find(clusters: ServiceClusters, at: ProxyGroup): void {
     const before = this.#services;
     this.#services = new Map();
-    this.#last = undefined;
+    this.#lastName = undefined;
     for (const [cluster, signals] of this.#clusters) {
       const service = clusters.serviceOf(cluster, at);
       if (service === undefined) {
@@ -204,8 +198,7 @@ export class NodeSignals {
         service,
         clusters: [],
         demands: [],
-        summaries: [],
-        reports: [blankReport(service), blankReport(service)],
+        undivided: new Map(),
         lastRps: before.get(service)?.lastRps ?? 0,
       };
       this.#services.set(service, known);
@@ -216,6 +209,8 @@ export class NodeSignals {
     for (const service of before.keys()) {
       if (!this.#services.has(service)) this.#clusterShares.forget(service);
     }
+    const names = [...this.#services.keys()];
+    this.#reports = [names.map(blankReport), names.map(blankReport)];
     this.#foundBy = { clusters, at };
   }
 
@@ -234,14 +229,15 @@ export class NodeSignals {
     if (followed === undefined || only === undefined) return noShares;
     const { demands } = followed;
     if (demands.length > 1) return this.#clusterShares.divide(service, share, demands);
-    this.#undivided.clear();
-    return this.#undivided.set(only.cluster, share);
+    return followed.undivided.set(only.cluster, share);
   }
 
   /** Assigns a listener's controller to the service of the same name, or to the only service. */
-  #gradientOf(service: string, isOnly: boolean): GradientFacts | undefined {
+  #gradientOf(service: string): GradientFacts | undefined {
+    if (this.#gradients.size === 0) return undefined;
+    const isOnly = this.#gradients.size === 1 && this.#services.size === 1;
     const named = this.#gradients.get(service);
-    const [single] = this.#gradients.size === 1 && isOnly ? this.#gradients.values() : [];
+    const [single] = isOnly ? this.#gradients.values() : [];
     const facts = named ?? single;
     return facts !== undefined && isWhole(facts) ? facts : undefined;
   }
@@ -263,7 +259,6 @@ export class NodeSignals {
    */
   #cover(flushMs: number): void {
     const coveredMs = flushMs - this.#lastFlushMs;
-    if (coveredMs === 0) return;
     const isFirst = this.#lastFlushMs === 0;
     if (coveredMs < 0 && -coveredMs < coveredMsMax) return;
     this.#lastFlushMs = flushMs;
@@ -274,10 +269,10 @@ export class NodeSignals {
   }
 
   #clusterOf(name: string): ClusterSignals | undefined {
-    if (this.#last?.name === name) return this.#last.signals;
-    const signals = this.#findCluster(name);
-    this.#last = signals && { name, signals };
-    return signals;
+    if (this.#lastName === name) return this.#last;
+    this.#last = this.#findCluster(name);
+    this.#lastName = this.#last && name;
+    return this.#last;
   }
 
   #findCluster(name: string): ClusterSignals | undefined {
@@ -307,10 +302,8 @@ interface FollowedService {
   readonly clusters: FollowedCluster[];
   /** Those of the clusters, in their order. */
   readonly demands: ClusterDemand[];
-  /** Of clusters that have reported, in one call of `take`. */
-  readonly summaries: ClusterSummary[];
-  /** Of this second and of the one before, which is still being read. */
-  readonly reports: readonly [OpenReport, OpenReport];
+  /** A share that its only cluster has alone. */
+  readonly undivided: Map<string, NodeShare>;
   /** 0: unknown. */
   lastRps: number;
 }
@@ -325,54 +318,47 @@ type OpenDemand = { -readonly [field in keyof ClusterDemand]: ClusterDemand[fiel
 
 const noShares: ReadonlyMap<string, NodeShare> = new Map();
 
-function join(
+/** Adds up what its clusters have reported. */
+function fill(
+  report: OpenReport,
   followed: FollowedService,
   gradientFacts: GradientFacts | undefined,
-  report: OpenReport,
-): ServiceSummary {
-  const { service, summaries } = followed;
-  const rps = rpsOf(followed);
-  const [only] = summaries;
-  if (only !== undefined && summaries.length === 1) {
-    const { atMs, inFlight, highInFlight, latency, errorCount, dropCount, overflowCount } = only;
-    return {
-      service,
-      atMs,
-      inFlight,
-      highInFlight,
-      rps,
-      latency,
-      errorCount,
-      dropCount,
-      overflowCount,
-      gradientFacts,
-      report,
-    };
+): void {
+  const { clusters } = followed;
+  report.gradientFacts = gradientFacts;
+  report.rps = rpsOf(followed);
+  report.atMs = Number.NEGATIVE_INFINITY;
+  report.inFlight = 0;
+  let high: number | undefined = 0;
+  report.errorCount = 0;
+  report.dropCount = 0;
+  report.overflowCount = 0;
+  for (const { signals } of clusters) {
+    const { atMs, inFlight, highInFlight, errorCount, dropCount, overflowCount } = signals.summary;
+    report.atMs = Math.max(report.atMs, atMs);
+    report.inFlight += inFlight;
+    high = high === undefined || highInFlight === undefined ? undefined : high + highInFlight;
+    report.errorCount += errorCount;
+    report.dropCount += dropCount;
+    report.overflowCount += overflowCount;
   }
-  const sum = (of: (summary: ClusterSummary) => number): number =>
-    summaries.reduce((total, summary) => total + of(summary), 0);
-  return {
-    service,
-    gradientFacts,
+  report.highInFlight = high;
+  const [first] = clusters;
+  const isOnly = first !== undefined && clusters.length === 1;
+  setLatency(
     report,
-    atMs: Math.max(...summaries.map(({ atMs }) => atMs)),
-    inFlight: sum(({ inFlight }) => inFlight),
-    highInFlight: summaries.every(({ highInFlight }) => highInFlight !== undefined)
-      ? sum(({ highInFlight = 0 }) => highInFlight)
-      : undefined,
-    rps,
-    latency: joinLatencies(summaries.map(({ latency }) => latency)),
-    errorCount: sum(({ errorCount }) => errorCount),
-    dropCount: sum(({ dropCount }) => dropCount),
-    overflowCount: sum(({ overflowCount }) => overflowCount),
-  };
+    isOnly
+      ? first.signals.summary.latency
+      : joinLatencies(clusters.map(({ signals }) => signals.summary.latency)),
+  );
 }
 
 /** The rate over the reported time. If no time was reported, the previous rate. */
 function rpsOf(followed: FollowedService): number {
   let rps = 0;
   let isReported = false;
-  for (const { endedCount, coveredMs } of followed.summaries) {
+  for (const { signals } of followed.clusters) {
+    const { endedCount, coveredMs } = signals.summary;
     if (coveredMs <= 0) continue;
     isReported = true;
     rps += (endedCount / coveredMs) * 1_000;

@@ -29,3 +29,11 @@ export function blankReport(service: string): OpenReport {
     gradientFacts: undefined,
   };
 }
+
+/** Copies it: the object of a report is kept. */
+export function setLatency({ latency }: OpenReport, from: NodeLatency): void {
+  latency.count = from.count;
+  latency.sumMs = from.sumMs;
+  latency.p50 = from.p50;
+  latency.minMs = from.minMs;
+}

@@ -107,7 +107,6 @@ export class PlainFamily {
   /** A count, a sum and quantiles, in this order. */
   #readSummary(bytes: DataView, start: number, end: number): boolean {
     const summary = this.#summary;
-    summary.quantiles.length = 0;
     if (end - start < 2 || bytes.getUint8(start) !== totalTags.count) return false;
     let at = start + 1;
     let scale = 1;
@@ -124,6 +123,7 @@ export class PlainFamily {
     summary.sum = bytes.getFloat64(at + 1, true);
     at += numberBytes;
     if ((end - at) % quantileBytes !== 0) return false;
+    let keptCount = 0;
     for (; at < end; at += quantileBytes) {
       const isPlain =
         bytes.getUint16(at) === plainQuantileHead &&
@@ -132,12 +132,15 @@ export class PlainFamily {
       if (!isPlain) return false;
       const quantile = bytes.getFloat64(at + 3, true);
       if (quantile !== statisticQuantiles.min && quantile !== statisticQuantiles.median) continue;
-      const kept = this.#quantiles[summary.quantiles.length];
+      const kept = this.#quantiles[keptCount];
       if (kept === undefined) return false;
       kept.at = quantile;
       kept.value = bytes.getFloat64(at + 3 + numberBytes, true);
-      summary.quantiles.push(kept);
+      summary.quantiles[keptCount] = kept;
+      keptCount += 1;
     }
+    // Not shortened before: V8 would then make another array of it each time.
+    if (summary.quantiles.length > keptCount) summary.quantiles.length = keptCount;
     return true;
   }
 }

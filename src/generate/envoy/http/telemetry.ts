@@ -57,7 +57,7 @@ function patterns(): readonly Tree[] {
       safe_regex: { regex: String.raw`cluster\..*\.upstream_rq_(${requestStats})` },
     }),
     { safe_regex: { regex: String.raw`cluster\..*\.upstream_cx_overflow` } },
-    { contains: ".circuit_breakers." },
+    { safe_regex: { regex: String.raw`cluster\..*\.circuit_breakers\.${breakerStats}` } },
     { contains: ".adaptive_concurrency.gradient_controller." },
     noted("Statistics of proxies and their protections, for people. Headgate ignores them.", {
       prefix: "overload.",
@@ -70,7 +70,7 @@ function patterns(): readonly Tree[] {
     { contains: ".upstream_rq_retry" },
     { contains: ".downstream_rq_" },
     { contains: ".downstream_cx_" },
-    { contains: ".membership_" },
+    { safe_regex: { regex: String.raw`cluster\..*\.membership_(healthy|total)` } },
     { prefix: "control_plane." },
     { prefix: "runtime." },
     { prefix: "server." },
@@ -79,3 +79,6 @@ function patterns(): readonly Tree[] {
 
 /** Ends of `cluster.<name>.upstream_rq_...`, as Headgate knows them. */
 const requestStats = "time|active|completed|[1-5]xx|active_overflow|pending_overflow|drop_overload";
+
+/** Ends of `cluster.<name>.circuit_breakers.`: what Headgate reads, and what dashboards show. */
+const breakerStats = String.raw`(default|high)\.(rq_open|remaining_rq)`;

@@ -6,7 +6,6 @@ import type { AdaptiveConcurrencyPolicy } from "../../../../src/policy/upstream/
 import { defaultBlocks } from "../../../../src/policy/upstream/default-upstream.js";
 import type { LocalRateLimitPolicy } from "../../../../src/policy/upstream/local-rate-limit.js";
 import {
-  contestedPins,
   type LayerPlan,
   planLayers,
   plannedClustersMax,
@@ -144,11 +143,11 @@ describe("layerOf()", () => {
       [minPin]: 7,
       [maxPin]: 7,
     });
-    expect(contestedPins(plan)).toEqual([]);
+    expect(plan.contestedPins).toEqual([]);
     const both = planOf(pinnedService("orders"), pinnedService("carts"));
     expect(layerOf("edge-1", snapshot, both).values.size).toBe(0);
     expect(layerOf("edge-1", snapshot, both).shares.size).toBe(0);
-    expect(contestedPins(both)).toEqual(["orders", "carts"]);
+    expect(both.contestedPins).toEqual(["orders", "carts"]);
   });
 
   it.each(["sampled", "unsaid"] as const)("sends no pin where the minimum is %s", (minRtt) => {
@@ -170,7 +169,7 @@ describe("layerOf()", () => {
       shares: new Map(),
     });
     expect(unfixedPins(plan)).toEqual(["orders"]);
-    expect(contestedPins(plan)).toEqual([]);
+    expect(plan.contestedPins).toEqual([]);
   });
 
   it("divides a share among the clusters that an Envoy has, and counts what it let go", () => {

@@ -96,6 +96,10 @@ describe("telemetry()", () => {
     expect(isCounted("overload.envoy.resource_monitors.fixed_heap.pressure")).toBe(true);
     expect(isCounted("orders.http_local_rate_limit.rate_limited")).toBe(true);
     expect(isCounted("cluster.orders.circuit_breakers.default.remaining_rq")).toBe(true);
+    expect(isCounted("cluster.orders.membership_total")).toBe(true);
+    expect(isCounted("cluster.orders.membership_degraded")).toBe(false);
+    expect(isCounted("cluster.orders.circuit_breakers.high.remaining_cx")).toBe(false);
+    expect(isCounted("cluster.orders.circuit_breakers.default.rq_pending_open")).toBe(false);
     expect(isCounted("cluster.orders.upstream_cx_length_ms")).toBe(false);
     expect(isCounted("cluster.orders.lb_healthy_panic")).toBe(false);
   });
