@@ -174,6 +174,25 @@ describe("RequestCache", () => {
     await fc.assert(property, propertyRuns(20));
   });
 
+  it("changes no answer where callers share keys, over windows that end", async () => {
+    const worlds = [createWorld({ recentMax: 1 }, false), createWorld({}, true)];
+    for (let call = 0; call < 120; call += 1) {
+      const values = { window: "all", user: `user ${call % 40}`, tokens: "shared" };
+      const descriptors = Object.entries(values).map(([key, value]) => ({
+        entries: [{ key, value }],
+      }));
+      const request = { domain: "shop", descriptors };
+      const [knowing, forgetful] = worlds.map((world) => {
+        world.clock.advance(10_000);
+        return world.ask(request);
+      });
+      expect(await knowing).toEqual(await forgetful);
+    }
+    const [knowing] = worlds;
+    expect(knowing?.preparedCount.value).toBe(40);
+    expect(knowing?.counters.deniedCount).toBeGreaterThan(0);
+  });
+
   it("matches a request once, and others of its shape as well", async () => {
     const { ask, preparedCount } = createWorld({}, false);
     for (let round = 0; round < 3; round += 1) {
