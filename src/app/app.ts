@@ -1,14 +1,12 @@
 import type { Clock } from "../core/base/clock.js";
 import { isServiceError } from "../core/base/errors.js";
 import { loadTokenLibrary } from "./access/admin-oidc.js";
-import type { AdminParts } from "./admin/admin.js";
-import type { AdminPort } from "./admin/admin-port.js";
+import { openAdmin } from "./admin/admin.js";
 import { openAdmission } from "./admission/admission.js";
 import { openBudgets } from "./admission/budgets.js";
 import { exitCodes, StartFailure } from "./base/failure.js";
 import type { ListenAddress } from "./base/listen.js";
 import { type OpenStack, openAll } from "./base/open-stack.js";
-import { optimizeAsUsual } from "./base/v8-flags.js";
 import type { Config } from "./config/config.js";
 import { openControlPlane } from "./control/control-plane.js";
 import { openDecisions } from "./decisions/decisions.js";
@@ -82,7 +80,7 @@ async function open(
     await openObservability(runtime, { ...decided, controlPlane, http }),
   );
   const seen = { ...decided, admission, controlPlane, observability, rooms: rooms.controls };
-  const admin = stack.keep(await openConfiguredAdmin(runtime, seen));
+  const admin = stack.keep(await openAdmin(runtime, seen));
   const { tracing, listeners } = observability;
   const ports = stack.keep(await openDecisionPorts(runtime, { ...decided, rooms, tracing, http }));
   const { policies } = foundation;
@@ -100,7 +98,7 @@ async function open(
   const places = { grpc: addresses.grpcAddress, http: addresses.httpAddress };
   if (health.isServing) logger.info({ event: "serving", ...places }, "Serving.");
   else logger.info({ event: "waiting", ...places }, "Listening; waiting for a policy.");
-  void loadAhead(config).then(() => runtime.loopActivity.onceWorking(optimizeAsUsual));
+  void loadAhead(config);
 
   const stop = async (drainDelayMs: number): Promise<boolean> => {
     stopFollowing();
@@ -132,13 +130,6 @@ async function open(
       return closing;
     },
   };
-}
-
-/** Without an admin port, nothing of it is loaded: neither the console nor Node's HTTP/2. */
-async function openConfiguredAdmin(runtime: Runtime, parts: AdminParts): Promise<AdminPort> {
-  if (runtime.config.admin === undefined) return { close: async () => {} };
-  const { openAdmin } = await import("./admin/admin.js");
-  return openAdmin(runtime, parts);
 }
 
 /**

@@ -40,7 +40,7 @@ import { type AdminPort, type AdminPortParts, openAdminPort } from "./admin-port
 import { History } from "./history.js";
 
 /** What the admin API shows and changes. */
-export interface AdminParts extends Foundation {
+interface AdminParts extends Foundation {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
   readonly admission: OpenAdmission;

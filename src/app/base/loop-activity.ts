@@ -14,12 +14,6 @@ const busyRatioMin = 0.03;
 /** How long a process has been busy in no span before it is idle, in milliseconds. */
 const idleAfterMs = 5_000;
 
-/** The part of a core from which on a process works: less is what a start left to do. */
-const workRatioMin = 0.1;
-
-/** Spans of work without idleness between them after which a process works. */
-const workSpansMin = 5;
-
 interface LoopActivityParts {
   readonly clock: Clock;
   /** CPU time in milliseconds. Default: this process's. */
@@ -39,9 +33,7 @@ export class LoopActivity {
   #spanStartMs: number;
   #spanUsedMs: number;
   #busyMs: number;
-  #workSpanCount = 0;
   #isIdle = false;
-  #onWork: (() => void) | undefined;
 
   constructor({ clock, usedMs = ownUsedMs }: LoopActivityParts) {
     this.#clock = clock;
@@ -58,32 +50,16 @@ export class LoopActivity {
     const elapsedMs = nowMs - this.#spanStartMs;
     if (elapsedMs < spanMs) return this.#isIdle;
     const usedMs = this.#usedMs();
-    const usedRatio = (usedMs - this.#spanUsedMs) / elapsedMs;
-    if (usedRatio >= busyRatioMin) this.#busyMs = nowMs;
-    if (usedRatio >= workRatioMin) this.#noteWork();
+    if (usedMs - this.#spanUsedMs >= busyRatioMin * elapsedMs) this.#busyMs = nowMs;
     this.#spanStartMs = nowMs;
     this.#spanUsedMs = usedMs;
     const isIdle = nowMs - this.#busyMs >= idleAfterMs;
-    if (isIdle) this.#workSpanCount = 0;
     if (isIdle !== this.#isIdle) {
       this.#isIdle = isIdle;
       if (isIdle) this.#delay.disable();
       else this.#delay.enable();
     }
     return isIdle;
-  }
-
-  /** Calls back once, when the process has worked for a second from now on. */
-  onceWorking(onWork: () => void): void {
-    this.#workSpanCount = 0;
-    this.#onWork = onWork;
-  }
-
-  #noteWork(): void {
-    this.#workSpanCount += 1;
-    if (this.#workSpanCount < workSpansMin) return;
-    this.#onWork?.();
-    this.#onWork = undefined;
   }
 
   /** The delay since the last scrape, as `prom-client` names it: time between two measurements. */

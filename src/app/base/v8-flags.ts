@@ -9,21 +9,6 @@ const optimizing: Readonly<Record<string, { readonly flag: string; readonly amou
   13: { flag: "--invocation-count-for-turbofan", amount: 3_000 },
 };
 
-/** The most bytecode of a function that V8 optimizes, in bytes: its own default. */
-const optimizedBytesMax = 61_440;
-
-/**
- * Makes V8 optimize nothing. As soon as it has optimized one function, its optimizing compiler holds
- * 3 MB of pages of Node's program, and up to 3 MB that it worked with; but most processes idle after
- * their start. `optimizeAsUsual` is for when there is work.
- *
- * To be called when Node's own modules are loaded, as `optimizeLater` is; but before the program's,
- * since Node takes their names apart in loops that V8 optimizes.
- */
-export function optimizeNothing(): void {
-  setFlagsFromString("--max-optimized-bytecode-size=0");
-}
-
 /**
  * Makes V8 optimize after four times as much of a function. A command, or the thread that parses a
  * policy, runs much code for some milliseconds, and to optimize it in other threads takes a quarter
@@ -36,13 +21,12 @@ export function optimizeLater(): void {
   optimizeAfter(4);
 }
 
-/** Ends `optimizeLater` and `optimizeNothing`. */
+/** Ends `optimizeLater`. */
 export function optimizeAsUsual(): void {
   optimizeAfter(1);
 }
 
 function optimizeAfter(times: number): void {
-  setFlagsFromString(`--max-optimized-bytecode-size=${optimizedBytesMax}`);
   const [major = ""] = process.versions.v8.split(".");
   const known = optimizing[major];
   if (known !== undefined) setFlagsFromString(`${known.flag}=${known.amount * times}`);

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { type PolicyText, parsePolicy } from "../../policy/parse.js";
+import { parsePolicy } from "../../policy/parse.js";
 import type {
   DiscoveredResource,
   RateLimitConfigTexts,
@@ -12,23 +12,19 @@ import {
   type WorkerMessage,
 } from "./policy-worker-messages.js";
 
-/** Up to this length of its texts, optimized code does not make a policy faster to parse. */
-const smallPolicyLengthMax = 65_536;
-
 /**
  * Runs in a worker thread: parses a policy and hands it over in chunks, each when asked for, so
  * that copying them never holds the event loop that decides.
  */
 // Flags of V8 are for the whole process: now its modules are loaded, and nothing is decided yet.
+optimizeLater();
 keepNewObjectsYoung();
 const { policy, options } = workerData as WorkerInput;
-const isLarge = policy.kind === "resources" || lengthOf(policy.sources) > smallPolicyLengthMax;
-if (isLarge) optimizeLater();
 const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
 // A control plane names its resources as it likes: none of them is a page.
 const parse = policy.kind === "texts" ? options : { ...options, onlyDialect: "ratelimit" as const };
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, parse) : texts;
-if (isLarge) optimizeAsUsual();
+optimizeAsUsual();
 if (parsed.kind !== "policy") {
   send(parsed);
 } else {
@@ -73,10 +69,6 @@ if (parsed.kind !== "policy") {
 async function textsOf(resources: readonly DiscoveredResource[]): Promise<RateLimitConfigTexts> {
   const { readRateLimitConfigs } = await import("../../rpc/policy-xds/rate-limit-config.js");
   return readRateLimitConfigs(resources);
-}
-
-function lengthOf(sources: readonly PolicyText[]): number {
-  return sources.reduce((sum, { text }) => sum + text.length, 0);
 }
 
 function send(message: WorkerMessage): void {

@@ -40,27 +40,6 @@ describe("LoopActivity", () => {
     activity.close();
   });
 
-  it("says once that there is work, when there has been some for a second", () => {
-    const { loop, activity, askFor } = start();
-    let workCount = 0;
-    loop.usedRatio = 0.2;
-    askFor(2_000);
-    activity.onceWorking(() => {
-      workCount += 1;
-    });
-    askFor(700);
-    loop.usedRatio = 0.05;
-    askFor(5_000);
-    loop.usedRatio = 0.001;
-    askFor(6_000);
-    loop.usedRatio = 0.2;
-    askFor(700);
-    expect(workCount).toBe(0);
-    askFor(2_000);
-    expect(workCount).toBe(1);
-    activity.close();
-  });
-
   it("tells a delay of none while it idles, under the names of the library", async () => {
     const { activity, askFor } = start();
     askFor(6_000);
