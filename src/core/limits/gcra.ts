@@ -246,34 +246,30 @@ function decideSimple(
   { charges, multiplicity }: RepeatedRequest,
   { table, nowUs }: Surroundings,
 ): RepeatedResult {
-  // Loops: functions would allocate a quarter more.
-  const bases = new Array<Bucket>(charges.length);
-  const levels = new Array<number>(charges.length);
+  // Loops, and levels that are computed twice: functions and arrays would allocate half as much
+  // again.
+  const results = new Array<{ isOver: boolean; bucket: Bucket }>(charges.length);
   let grantedCount = multiplicity;
   for (let i = 0; i < charges.length; i += 1) {
     const charge = charges[i];
     if (charge === undefined) continue;
-    const base = pastBucket(table.get(charge.key), nowUs);
-    const level = levelAt(charge, base, nowUs);
-    grantedCount = Math.min(grantedCount, fittingCount(charge, level));
-    bases[i] = base;
-    levels[i] = level;
+    const bucket = pastBucket(table.get(charge.key), nowUs);
+    grantedCount = Math.min(grantedCount, fittingCount(charge, levelAt(charge, bucket, nowUs)));
+    results[i] = { isOver: false, bucket };
   }
-  const results = new Array<ChargeResult>(charges.length);
   for (let i = 0; i < charges.length; i += 1) {
     const charge = charges[i];
-    if (charge === undefined) continue;
-    const level = (levels[i] ?? 0) + grantedCount * charge.cost * unitsPerHit;
-    const isOver = grantedCount < multiplicity && fittingCount(charge, level) === 0;
-    const bucket = grantedCount === 0 ? (bases[i] ?? noBucket) : { level, tUs: nowUs };
+    const result = results[i];
+    if (charge === undefined || result === undefined) continue;
+    const granted = grantedCount * charge.cost * unitsPerHit;
+    const level = levelAt(charge, result.bucket, nowUs) + granted;
+    result.isOver = grantedCount < multiplicity && fittingCount(charge, level) === 0;
+    if (grantedCount > 0) result.bucket = { level, tUs: nowUs };
     // One whose time was in the future has its new time stored even if nothing is granted.
-    if (bucket.tUs === nowUs) store(charge, bucket, { table, nowUs });
-    results[i] = { isOver, bucket };
+    if (result.bucket.tUs === nowUs) store(charge, result.bucket, { table, nowUs });
   }
   return { grantedCount, results };
 }
-
-const noBucket: Bucket = { level: 0, tUs: 0 };
 
 /**
  * Returns how often the cost fits above a level, rounded down; 0 above the capacity. The quotient

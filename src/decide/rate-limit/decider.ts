@@ -31,7 +31,7 @@ import type { PolicySource } from "./policy-source.js";
 import { type PreparedQuery, preparedBytes, prepareQuery } from "./prepared-query.js";
 import type { OverloadCause, Pressure, PressureEvent } from "./pressure.js";
 import type { Hits, RateLimitQuery } from "./query.js";
-import { type QueryShape, RepeatedChecks, shapedQuery } from "./query-shapes.js";
+import { type QueryShape, shapedQuery } from "./query-shapes.js";
 import { RecentCharges } from "./recent-charges.js";
 import type { RefusalLog } from "./refusal-log.js";
 import { type ShedMode, shedModeOf } from "./shedding.js";
@@ -96,7 +96,6 @@ export class Decider {
     | ((shape: QueryShape, keys: readonly Readonly<Digest>[]) => PreparedQuery)
     | undefined;
   #records: KeyRecords;
-  #repeatedChecks = new RepeatedChecks();
   /** The policy under which the records were made. */
   #recordsPolicy: Policy | undefined;
   #recordsOverrides: OverrideTable | undefined;
@@ -193,7 +192,6 @@ export class Decider {
       const overrides = this.#overrides();
       if (policy !== this.#recordsPolicy || overrides !== this.#recordsOverrides) {
         this.#records = new KeyRecords(this.#parts.keyRecordsBytesMax);
-        this.#repeatedChecks = new RepeatedChecks();
         this.#recordsPolicy = policy;
         this.#recordsOverrides = overrides;
       }
@@ -233,7 +231,7 @@ export class Decider {
     if (shape.sample.window !== undefined) {
       this.#windows.renew(shape.sample, this.#parts.clock.epochUs());
     }
-    return shapedQuery(shape, keys, this.#repeatedChecks);
+    return shapedQuery(shape, keys);
   }
 
   /** Whether the query was prepared under the active policy and the current overrides. */

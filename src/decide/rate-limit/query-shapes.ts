@@ -1,19 +1,21 @@
 import type { Digest } from "../../core/collections/keyed-hash.js";
-import type { Charge } from "../../core/limits/bucket.js";
-import { shortKey } from "../../core/limits/key.js";
+import { readShortKey, shortKey } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import { createSlot } from "./batcher.js";
 import type { LimitCheck, PreparedDescriptor, PreparedQuery } from "./prepared-query.js";
 
 /**
- * What queries that match the same limits in the same way have in common: everything except their
- * keys. A policy has few shapes, however many callers there are.
+ * What queries that match the same limits in the same way have in common: everything except the
+ * keys of their callers. Keys that many callers share, such as those of a plan or a path, belong to
+ * the shape: each one that is not looked up for the call saves a quarter of its check.
  */
 export interface QueryShape {
   /** Its index among the shapes of its policy. */
   readonly index: number;
-  /** The first query of this shape. Others differ only in their keys. */
+  /** The first query of this shape. Others differ only in the keys of `ownChecks`. */
   readonly sample: PreparedQuery;
+  /** The checks whose keys are not those of the sample: indexes of its `asks`, ascending. */
+  readonly ownChecks: readonly number[];
 }
 
 /** Maximum number of shapes of one policy, about 1 KiB each. Further queries have no shape. */
@@ -22,11 +24,15 @@ const queryShapesMax = 16_384;
 /** Maximum number of limits of a query with a shape. */
 export const shapedAsksMax = 8;
 
+/** The part of the shapes that may contain keys. */
+const keyedShapesRatioMax = 0.5;
+
 /** The shapes of the queries seen under one policy. */
 export class QueryShapes {
   readonly #shapes: QueryShape[] = [];
   readonly #byName = new Map<string, QueryShape>();
   readonly #shapesMax: number;
+  readonly #frequentKeys = new FrequentKeys();
 
   /** @param shapesMax at least 0 */
   constructor(shapesMax = queryShapesMax) {
@@ -46,70 +52,95 @@ export class QueryShapes {
   shapeOf(prepared: PreparedQuery): QueryShape | undefined {
     const name = nameOf(prepared);
     if (name === undefined) return undefined;
+    const { asks } = prepared;
+    const everyCheck = asks.map((_, i) => i);
+    const ownChecks = this.#frequentKeys.infrequent(asks);
+    if (ownChecks.length < asks.length) {
+      const isOwn = (i: number): boolean => ownChecks.includes(i);
+      const keys = asks.map(({ charge }, i) => (isOwn(i) ? "/" : charge.key));
+      const keyed = {
+        name: name + keys.join(""),
+        shapesMax: this.#shapesMax * keyedShapesRatioMax,
+      };
+      const shape = this.#shapeNamed(keyed, { sample: prepared, ownChecks });
+      if (shape !== undefined) return shape;
+    }
+    const own = { name, shapesMax: this.#shapesMax };
+    return this.#shapeNamed(own, { sample: prepared, ownChecks: everyCheck });
+  }
+
+  #shapeNamed(
+    { name, shapesMax }: { readonly name: string; readonly shapesMax: number },
+    parts: Omit<QueryShape, "index">,
+  ): QueryShape | undefined {
     const known = this.#byName.get(name);
-    if (known !== undefined) return known;
-    if (this.#shapes.length >= this.#shapesMax) return undefined;
-    const shape = { index: this.#shapes.length, sample: prepared };
+    if (known !== undefined || this.#shapes.length >= shapesMax) return known;
+    const shape = { index: this.#shapes.length, ...parts };
     this.#shapes.push(shape);
     this.#byName.set(name, shape);
     return shape;
   }
 }
 
-/** Slots for checks that repeat, at most 0.5 KiB each. A power of two. */
-const repeatedChecksMax = 1_024;
+/** Slots for keys that may be frequent. A power of two. */
+const frequentKeysMax = 1_024;
 
-/** A check that was asked for again, and the one of its shape's first query. */
-interface RepeatedCheck {
-  readonly sample: LimitCheck;
-  readonly check: LimitCheck;
-}
+/** A key is frequent once so many more queries with it than with others of its slot were new. */
+const frequentMin = 8;
 
 /**
- * The checks of keys that many requests share, such as those of a plan or a path. A check is kept
- * when its slot is asked for the same key twice in a row, so those of many callers are not.
+ * Counts the keys of new queries, to find those that many callers share. Each slot has the key that
+ * most of the queries with keys of this slot had, if there is one.
+ *
+ * Source: Boyer and Moore, "MJRTY: a fast majority vote algorithm", 1981.
  */
-export class RepeatedChecks {
-  /** The digest of the key that each slot was asked for last. */
-  readonly #asked = new Int32Array(4 * repeatedChecksMax);
-  readonly #checks: (RepeatedCheck | undefined)[] = new Array(repeatedChecksMax).fill(undefined);
+class FrequentKeys {
+  readonly #keys: (LimitKey | undefined)[] = new Array(frequentKeysMax).fill(undefined);
+  readonly #counts = new Uint32Array(frequentKeysMax);
+  readonly #digest: Digest = { a: 0, b: 0, c: 0, d: 0 };
 
-  /** The check of a shape for the short key of this digest. */
-  checkFor(sample: LimitCheck, digest: Readonly<Digest>): LimitCheck {
-    const { a, b, c, d } = digest;
-    const asked = this.#asked;
-    const slot = a & (repeatedChecksMax - 1);
-    const at = 4 * slot;
-    if (asked[at] === a && asked[at + 1] === b && asked[at + 2] === c && asked[at + 3] === d) {
-      const known = this.#checks[slot];
-      if (known?.sample === sample && known.check.charge.windows === sample.charge.windows) {
-        return known.check;
-      }
-      const check = shapedAsk(sample, shortKey(digest));
-      this.#checks[slot] = { sample, check };
-      return check;
-    }
-    asked[at] = a;
-    asked[at + 1] = b;
-    asked[at + 2] = c;
-    asked[at + 3] = d;
-    this.#checks[slot] = undefined;
-    return shapedAsk(sample, shortKey(digest));
+  /**
+   * Counts the keys of a query with several checks.
+   *
+   * @returns the indexes of the checks whose keys are not frequent, and of at least one
+   */
+  infrequent(asks: readonly LimitCheck[]): readonly number[] {
+    if (asks.length < 2) return asks.map((_, i) => i);
+    const counts = asks.map(({ charge }) => this.#count(charge.key));
+    const least = Math.min(...counts);
+    return [...counts.keys()].filter((i) => (counts[i] ?? 0) < Math.max(frequentMin, least + 1));
+  }
+
+  #count(key: LimitKey): number {
+    const slot = readShortKey(key, this.#digest) ? this.#digest.a & (frequentKeysMax - 1) : 0;
+    const count = this.#counts[slot] ?? 0;
+    const isSame = this.#keys[slot] === key;
+    if (count === 0) this.#keys[slot] = key;
+    this.#counts[slot] = isSame || count === 0 ? count + 1 : count - 1;
+    return isSame ? count + 1 : 0;
   }
 }
 
 /**
  * The query that `prepareQuery` would build for this shape.
  *
- * @param keys the digest of the short key of each check
+ * @param keys the digest of the short key of each of its own checks
  */
 export function shapedQuery(
-  { sample }: QueryShape,
+  { sample, ownChecks }: QueryShape,
   keys: readonly Readonly<Digest>[],
-  repeated = new RepeatedChecks(),
 ): PreparedQuery {
-  const asks = shapedAsks(sample.asks, keys, repeated);
-  const charges = chargesOf(asks);
+  const asks = sample.asks.slice();
+  const charges = sample.charges.slice();
+  for (let i = 0; i < ownChecks.length; i += 1) {
+    const place = ownChecks[i] ?? 0;
+    const check = sample.asks[place];
+    const key = keys[i];
+    if (check === undefined || key === undefined) continue;
+    const own = shapedAsk(check, shortKey(key));
+    asks[place] = own;
+    charges[place] = own.charge;
+  }
   const { policy, overrides, peekedRules, isDomainKnown, isShadow, descriptors, window } = sample;
   const { delayUs, isRepeatable, isPlain, isKeepable, isStyled, isMarking, isGlobal } = sample;
   return {
@@ -133,23 +164,6 @@ export function shapedQuery(
   };
 }
 
-/**
- * The checks of a shape with these keys. Nearly all queries have one, which is written as a
- * literal: an array that grows allocates room for 17 elements at once, at a cost in garbage
- * collection.
- */
-function shapedAsks(
-  samples: readonly LimitCheck[],
-  keys: readonly Readonly<Digest>[],
-  repeated: RepeatedChecks,
-): readonly LimitCheck[] {
-  const [first] = samples;
-  const [key] = keys;
-  if (first === undefined || key === undefined) return [];
-  if (samples.length === 1) return [repeated.checkFor(first, key)];
-  return samples.map((sample, i) => repeated.checkFor(sample, keys[i] ?? key));
-}
-
 function shapedAsk(
   { limit, descriptorIndex, charge: sample }: LimitCheck,
   key: LimitKey,
@@ -158,14 +172,6 @@ function shapedAsk(
   const { hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows } = sample;
   const charge = { key, hits, periodUs, burst, cost, role, isRefund, peekExhausted, windows };
   return { limit, record: undefined, descriptorIndex, charge };
-}
-
-function chargesOf(asks: readonly LimitCheck[]): readonly Charge[] {
-  const [first, second] = asks;
-  if (first === undefined) return [];
-  if (asks.length === 1) return [first.charge];
-  if (asks.length === 2 && second !== undefined) return [first.charge, second.charge];
-  return asks.map(({ charge }) => charge);
 }
 
 /** Identifies a shape within a policy. Undefined for a query without a shape. */

@@ -184,7 +184,7 @@ export class RequestCache {
     if (place === undefined || rehydrate === undefined) return undefined;
     const shape = this.#shapes.at(table.word(place, fields.shape) & ~usedBit);
     if (shape === undefined) return undefined;
-    const { length } = shape.sample.asks;
+    const { length } = shape.ownChecks;
     this.#readKey(place, 0);
     for (let i = 1; i < length; i += 1) {
       const further = table.find(this.#digestOfFurther(digest, i));
@@ -208,10 +208,10 @@ export class RequestCache {
   }
 
   #addShaped(digest: Readonly<Digest>, shape: QueryShape, { asks }: PreparedQuery): void {
-    for (let i = 0; i === 0 || i < asks.length; i += 1) {
+    for (let i = 0; i === 0 || i < shape.ownChecks.length; i += 1) {
       const place = this.#placeFor(i === 0 ? digest : this.#digestOfFurther(digest, i));
       this.#shaped.setWord(place, fields.shape, shape.index);
-      const key = asks[i]?.charge.key;
+      const key = asks[shape.ownChecks[i] ?? 0]?.charge.key;
       const words = this.#scratch;
       if (key === undefined || !readShortKey(key, words)) continue;
       this.#shaped.setWord(place, fields.key, words.a);

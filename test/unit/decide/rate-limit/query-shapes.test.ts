@@ -9,8 +9,8 @@ import { NewKeyGuard } from "../../../../src/decide/rate-limit/new-keys.js";
 import { prepareQuery } from "../../../../src/decide/rate-limit/prepared-query.js";
 import type { DescriptorQuery } from "../../../../src/decide/rate-limit/query.js";
 import {
+  type QueryShape,
   QueryShapes,
-  RepeatedChecks,
   shapedAsksMax,
   shapedQuery,
 } from "../../../../src/decide/rate-limit/query-shapes.js";
@@ -143,6 +143,49 @@ describe("QueryShapes", () => {
     expect(shapes.shapeOf(prepare("user=bob"))).toBeUndefined();
   });
 
+  it("has one shape for the queries of callers that share other keys", () => {
+    const shapes = new QueryShapes();
+    const prepare = preparer();
+    const ask = (user: number, quota: string) => {
+      const prepared = prepare(`quota=${quota}`, `user=${user}`);
+      return { prepared, shape: shapes.shapeOf(prepared) };
+    };
+    const first = ask(0, "gold").shape;
+    expect(first?.ownChecks).toEqual([0, 1, 2]);
+    for (let user = 1; user < 20; user += 1) ask(user, "gold");
+    const { prepared, shape } = ask(20, "gold");
+    expect(shape?.ownChecks).toEqual([1, 2]);
+    expect(ask(21, "gold").shape).toBe(shape);
+    expect(ask(22, "silver").shape).toBe(first);
+    const keys = prepared.charges.slice(1).map(({ key }) => digestOf(key));
+    const rehydrated = shape && shapedQuery(shape, keys);
+    expect(rehydrated).toEqual(prepared);
+    expect(rehydrated?.asks[0]).toBe(shape?.sample.asks[0]);
+  });
+
+  it("has the most frequent keys of all in the shape where all are frequent", () => {
+    const shapes = new QueryShapes();
+    const prepare = preparer();
+    let shape: QueryShape | undefined;
+    for (const team of ["a", "b"]) {
+      const prepared = prepare("quota=x", `team=${team}`);
+      for (let i = 0; i < 20; i += 1) shape = shapes.shapeOf(prepared);
+    }
+    expect(shape?.ownChecks).toEqual([1]);
+    expect(shapes.shapeOf(prepare("quota=x", "team=a"))).toBe(shape);
+  });
+
+  it("has shapes with keys for half of its bound", () => {
+    const shapes = new QueryShapes(4);
+    const prepare = preparer();
+    const ownChecks = Array.from({ length: 60 }, (_, i) => {
+      const team = Math.floor(i / 20);
+      return shapes.shapeOf(prepare(`quota=${i}`, `user=${team}`))?.ownChecks;
+    });
+    expect(ownChecks[19]).toEqual([0]);
+    expect(ownChecks[59]).toEqual([0, 1, 2]);
+  });
+
   it("has no further ones above its bound, and keeps those it has", () => {
     const shapes = new QueryShapes(1);
     const prepare = preparer();
@@ -163,37 +206,6 @@ describe("shapedQuery()", () => {
       const wanted = prepare(...query);
       const keys = wanted.charges.map(({ key }) => key);
       expect(used && shapedQuery(used, keys.map(digestOf))).toEqual(wanted);
-    }
-  });
-});
-
-describe("RepeatedChecks", () => {
-  const prepare = preparer();
-  const prepared = prepare("team=a");
-  const shape = new QueryShapes().shapeOf(prepared);
-  const keyOf = (team: string) => digestOf(prepare(`team=${team}`).charges[0]?.key as LimitKey);
-
-  it("gives queries that repeat a key the same check, and others their own", () => {
-    const repeated = new RepeatedChecks();
-    const checkOf = (team: string) => shape && shapedQuery(shape, [keyOf(team)], repeated).asks[0];
-    const [first, second, third] = [checkOf("a"), checkOf("a"), checkOf("a")];
-    expect(second).not.toBe(first);
-    expect(third).toBe(second);
-    expect(third).toEqual(first);
-    expect(checkOf("b")).not.toEqual(third);
-  });
-
-  it("makes a check again when the window of its limit has ended", () => {
-    const repeated = new RepeatedChecks();
-    const [sample] = prepared.asks;
-    if (sample === undefined) throw new Error("one check");
-    const key = keyOf("a");
-    for (const startUs of [0, 10]) {
-      const windows = { startUs, endUs: startUs + 10, nextEndUs: startUs + 20 };
-      sample.charge = { ...sample.charge, windows };
-      for (let i = 0; i < 3; i += 1) {
-        expect(repeated.checkFor(sample, key).charge.windows).toBe(windows);
-      }
     }
   });
 });

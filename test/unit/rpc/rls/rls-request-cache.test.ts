@@ -31,6 +31,7 @@ function policyOf(burst: number) {
       { path: ["user"], effect: [testLimit(burst), daily] },
       { path: ["user=root"], effect: { kind: "unlimited" } },
       { path: ["window"], effect: [window] },
+      { path: ["plan"], effect: [{ ...window, hits: 100, burst: 100 }] },
       { path: ["tokens"], effect: [testLimit(burst, { role: "settle", peek: "exhausted" })] },
       { path: ["quota"], effect: [testLimit(2, { role: "quota" })] },
       { path: ["shadow"], effect: [testLimit(1, { role: "shadow" })] },
@@ -172,6 +173,25 @@ describe("RequestCache", () => {
       expect(counts[0]).toEqual(counts[1]);
     });
     await fc.assert(property, propertyRuns(20));
+  });
+
+  it("changes no answer where callers share keys, over windows that end", async () => {
+    const worlds = [createWorld({ recentMax: 1 }, false), createWorld({}, true)];
+    for (let call = 0; call < 400; call += 1) {
+      const values = { plan: "basic", user: `user ${call % 40}`, shadow: "all" };
+      const descriptors = Object.entries(values).map(([key, value]) => ({
+        entries: [{ key, value }],
+      }));
+      const request = { domain: "shop", descriptors };
+      const [knowing, forgetful] = worlds.map((world) => {
+        world.clock.advance(500);
+        return world.ask(request);
+      });
+      expect(await knowing).toEqual(await forgetful);
+    }
+    const [knowing] = worlds;
+    expect(knowing?.preparedCount.value).toBe(40);
+    expect(knowing?.counters.deniedCount).toBeGreaterThan(0);
   });
 
   it("matches a request once, and others of its shape as well", async () => {
