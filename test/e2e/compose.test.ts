@@ -164,24 +164,20 @@ describe("what docker-compose.yml starts, as processes", () => {
     const topology = await ComposeTopology.start(stage);
     const envoys = [await topology.port("envoy-1", 10_000), await topology.port("envoy-2", 10_000)];
     const startedMs = performance.now();
-    const answers: { readonly status: number; readonly isDecided: boolean }[][] = [[], []];
+    const statuses: number[][] = [[], []];
     const askBoth = async (): Promise<void> => {
       for (const [index, port] of envoys.entries()) {
-        const { status, headers } = await topology.http.send({
-          port,
-          headers: { "x-user": "you" },
-        });
-        // On a busy machine an answer may come too late for Envoy, which then lets a request pass.
-        answers[index]?.push({ status, isDecided: headers["x-ratelimit-limit"] !== undefined });
+        const { status } = await topology.http.send({ port, headers: { "x-user": "you" } });
+        statuses[index]?.push(status);
       }
     };
     await waitFor("both refuse", async () => {
       await askBoth();
-      return answers.every((own) => own.some(({ status }) => status === 429));
+      return statuses.every((own) => own.includes(429));
     });
     // Five at once, then one every two seconds, over all of them.
     const drained = Math.floor((performance.now() - startedMs) / 2_000) + 1;
-    const passed = answers.flat().filter(({ status, isDecided }) => isDecided && status === 200);
+    const passed = statuses.flat().filter((status) => status === 200);
     expect(passed.length).toBeGreaterThan(0);
     expect(passed.length).toBeLessThanOrEqual(5 + drained);
     await seeBothAsked(topology, envoys[0] ?? 0);

@@ -254,17 +254,14 @@ spec:
 }
 
 /**
- * What a service wants that is to survive: a law, classes that callers state, and a queue in which
- * the most urgent one is sure to see a request end: a dozen do in that time.
+ * What a service wants that is to survive: classes that callers state, and a queue in which the
+ * most urgent one is sure to see a request end: a dozen do in that time. The law is the default.
  */
 function overloadPolicy(meanServiceMs: number): string {
   return servicePolicy(`admission:
         caller: { header: x-caller }
         queue: { size: 8, maxWait: ${meanServiceMs * 1.2}ms, order: priority }
-      concurrency:
-        law: gradient
-        gradient: { rttTolerance: 1.1 }
-        limits: { initial: 20, min: 5, max: 200 }`);
+      concurrency: { limits: { initial: 20, max: 200 } }`);
 }
 
 const headgateOptions: Partial<EnvoyOptions> = {
@@ -276,6 +273,8 @@ const headgateOptions: Partial<EnvoyOptions> = {
     request_attributes: ["source.address"],
     // What Envoy refuses because the machine was busy says nothing about Headgate.
     message_timeout: "10s",
+    // Nor do the shorter times that Headgate announces for requests that wait.
+    max_message_timeout: "0s",
   },
 };
 

@@ -361,7 +361,8 @@ describe("headgate recommend --from-fleet", () => {
     terminal.interrupt();
     const { code, out, err } = await running;
     expect(code).toBe(0);
-    expect(err).toMatch(/^Watching: 10m left, 1,7\d\d seconds of replicas so far\.\n?/);
+    // On a busy machine the first answer takes some of the ten minutes.
+    expect(err).toMatch(/^Watching: (10|9)m\S* left, 1,7\d\d seconds of replicas so far\.\n?/);
     const { recommendation } = JSON.parse(out);
     const [{ verdict, observations, missing }] = recommendation.services;
     expect(verdict.kind).toBe("seen");
