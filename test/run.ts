@@ -65,7 +65,7 @@ const quick: Readonly<Record<string, readonly string[]>> = {
 
 /** What of the usual number of seeds is enough before a commit, and the fewest. */
 const quickFactor = 0.2;
-const quickSeedsMin = 20;
+const quickSeedsMin = 5;
 
 /** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */
 const soaked: readonly string[] = [

@@ -89,20 +89,42 @@ export function fitLimit(days: CallerDays, options: FitOptions): Fit {
   };
 }
 
-/** Pairs of a caller and a day, by rate and by the step of their need. */
-interface NeedCounts {
-  /** By their weights, as all counts here. */
-  readonly rowCount: number;
-  readonly hitCount: number;
-  readonly rateCount: number;
-  /** At `rate * needStepCount + step`. */
-  readonly counts: Float64Array;
-}
-
+/** One day's pairs of a caller and a day, by rate and by the step of their need. */
 interface DayCount {
+  /** By their weights, as all counts here. */
   rowCount: number;
   hitCount: number;
+  /** At `rate * needStepCount + step`. */
   readonly counts: Float64Array;
+  /** By rate: the highest step that is needed. */
+  readonly tops: Uint8Array;
+}
+
+/** The needs of some days together; a day may be among them several times. */
+class NeedCounts {
+  readonly rateCount: number;
+  readonly rowCount: number;
+  readonly hitCount: number;
+  readonly #days: readonly DayCount[];
+
+  constructor(days: readonly DayCount[], rateCount: number) {
+    this.rateCount = rateCount;
+    this.rowCount = days.reduce((sum, day) => sum + day.rowCount, 0);
+    this.hitCount = days.reduce((sum, day) => sum + day.hitCount, 0);
+    this.#days = days;
+  }
+
+  /** The highest step that is needed at a rate. */
+  topOf(rate: number): number {
+    return this.#days.reduce((top, { tops }) => Math.max(top, tops[rate] ?? 0), 0);
+  }
+
+  /** Few cells are asked for, those at the top: to add up all of them takes far longer. */
+  at(rate: number, step: number): number {
+    let sum = 0;
+    for (const { counts } of this.#days) sum += counts[rate * needStepCount + step] ?? 0;
+    return sum;
+  }
 }
 
 /** Needs by day. */
@@ -119,15 +141,17 @@ class DayCounts {
       let day = this.#byDay.get(rows.dayAt(row));
       if (day === undefined) {
         const counts = new Float64Array(this.#rateCount * needStepCount);
-        day = { rowCount: 0, hitCount: 0, counts };
+        day = { rowCount: 0, hitCount: 0, counts, tops: new Uint8Array(this.#rateCount) };
         this.#byDay.set(rows.dayAt(row), day);
       }
       const weight = weights[rows.callerAt(row)] ?? 1;
       day.rowCount += weight;
       day.hitCount += weight * rows.hitsAt(row);
       for (let rate = 0; rate < this.#rateCount; rate += 1) {
-        const at = rate * needStepCount + rows.needStepAt(row, rate);
+        const step = rows.needStepAt(row, rate);
+        const at = rate * needStepCount + step;
         day.counts[at] = (day.counts[at] ?? 0) + weight;
+        if (step > (day.tops[rate] ?? 0)) day.tops[rate] = step;
       }
     }
   }
@@ -144,20 +168,9 @@ class DayCounts {
     return this.days.filter((day) => 2 * (this.#byDay.get(day)?.rowCount ?? 0) >= typical);
   }
 
-  /** The needs of some days together; a day may be among them several times. */
   sum(days: readonly number[]): NeedCounts {
-    const counts = new Float64Array(this.#rateCount * needStepCount);
-    let [rowCount, hitCount] = [0, 0];
-    for (const day of days) {
-      const own = this.#byDay.get(day);
-      if (own === undefined) continue;
-      rowCount += own.rowCount;
-      hitCount += own.hitCount;
-      for (let at = 0; at < counts.length; at += 1) {
-        counts[at] = (counts[at] ?? 0) + (own.counts[at] ?? 0);
-      }
-    }
-    return { rowCount, hitCount, rateCount: this.#rateCount, counts };
+    const own = days.flatMap((day) => this.#byDay.get(day) ?? []);
+    return new NeedCounts(own, this.#rateCount);
   }
 }
 
@@ -166,16 +179,16 @@ class DayCounts {
  * refused at least what it needs more, and all these requests must be an allowed part as well.
  */
 function needAt(
-  { counts, rowCount, hitCount }: NeedCounts,
+  counts: NeedCounts,
   rate: number,
   { refusedRatioMax, refusedRequestRatioMax, isShared }: FitOptions,
 ): number {
-  const allowed = isShared ? 0 : refusedRatioMax * rowCount + 1e-9;
-  const allowedHits = refusedRequestRatioMax * hitCount + 1e-9;
+  const allowed = isShared ? 0 : refusedRatioMax * counts.rowCount + 1e-9;
+  const allowedHits = refusedRequestRatioMax * counts.hitCount + 1e-9;
   let [refused, refusedHits] = [0, 0];
-  for (let step = needStepCount - 1; step > 0; step -= 1) {
+  for (let step = counts.topOf(rate); step > 0; step -= 1) {
     // With the burst of the step below.
-    refused += counts[rate * needStepCount + step] ?? 0;
+    refused += counts.at(rate, step);
     refusedHits += refused * (needOfStep(step) - needOfStep(step - 1));
     if (refused > allowed || refusedHits > allowedHits) return needOfStep(step);
   }
@@ -224,16 +237,16 @@ function envelopeOf(counts: NeedCounts, options: FitOptions): number {
 
 /** Part of the pairs of a caller and a day that a limit refuses something. */
 function refusedRatio(
-  { counts, rowCount, rateCount }: NeedCounts,
+  counts: NeedCounts,
   { hits, burst }: FittedLimit,
   { isWindowed }: FitOptions,
 ): number {
-  const rate = isWindowed ? 0 : Math.min(rateCount - 1, observedRates.indexOf(hits));
+  const rate = isWindowed ? 0 : Math.min(counts.rateCount - 1, observedRates.indexOf(hits));
   let refused = 0;
-  for (let step = needStepCount - 1; step > 0 && needOfStep(step) > burst; step -= 1) {
-    refused += counts[rate * needStepCount + step] ?? 0;
+  for (let step = counts.topOf(rate); step > 0 && needOfStep(step) > burst; step -= 1) {
+    refused += counts.at(rate, step);
   }
-  return rowCount === 0 ? 0 : refused / rowCount;
+  return counts.rowCount === 0 ? 0 : refused / counts.rowCount;
 }
 
 function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): Headroom {

@@ -4,7 +4,7 @@
  */
 export const seedsFactorName = "HEADGATE_SEEDS_FACTOR";
 
-/** How many they use at least, where the usual number is not smaller: `npm run all` sets 20. */
+/** How many they use at least, where the usual number is not smaller: `npm run all` sets 5. */
 export const seedsMinName = "HEADGATE_SEEDS_MIN";
 
 /** The first seed of every randomized test, in place of its own: `npm run soak` draws one. */

@@ -200,10 +200,9 @@ function valuesBy<Rows extends DeclaredFields>(
   rows: Rows,
   make: (name: string, row: AnyField) => unknown,
 ): Values<Rows> {
-  const each = Object.entries(rows);
-  return Object.fromEntries(
-    each.map(([name, row]) => [row.as ?? name, make(name, row)]),
-  ) as Values<Rows>;
+  const values: Record<string, unknown> = {};
+  for (const [name, row] of Object.entries(rows)) values[row.as ?? name] = make(name, row);
+  return values as Values<Rows>;
 }
 
 /** A declared map as the value of a field. @param expected what belongs there, for messages */

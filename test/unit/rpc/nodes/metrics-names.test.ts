@@ -86,14 +86,16 @@ describe("NameTable", () => {
     const { find, table } = tableOf(".upstream_rq_time", ".upstream_rq_active");
     const padding = "n".repeat(900);
     let isAnew = false;
+    const wrong: string[] = [];
     for (let i = 0; i < 60_000; i += 1) {
       // The same few names in changing order, and many that come once.
       const name = i % 3 === 0 ? `${i}${padding}` : `cluster.${(i * i) % 17}`;
       const end = i % 5 < 2 ? ".upstream_rq_time" : ".upstream_rq_active";
       const before = table.keptCount;
-      expect(find(`${name}${end}`)).toBe(end);
+      if (find(`${name}${end}`) !== end) wrong.push(`${name}${end}`);
       isAnew ||= table.keptCount < before;
     }
+    expect(wrong).toEqual([]);
     expect(isAnew).toBe(true);
   });
 
