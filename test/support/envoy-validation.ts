@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { verifyWithEnvoy } from "../../src/cli/generate/verify-envoy.js";
 import type { Document } from "../../src/generate/base/document.js";
@@ -18,6 +19,9 @@ import { within } from "./wait.js";
 
 const checkMsMax = 60_000;
 
+/** An empty file for each configuration that an Envoy has accepted; a fresh clone has none. */
+const acceptedFolder = "node_modules/.cache/accepted-by-envoy";
+
 /** How a real Envoy ends that only looks at its configuration, and all that it says. */
 export async function validateWithEnvoy(
   stage: Stage,
@@ -33,23 +37,37 @@ export async function validateWithEnvoy(
 /**
  * What a real Envoy says against documents: one line for each that it refuses. Whole configurations
  * are taken as they are; fragments of one folder are put into one small configuration. These
- * certificates stand for those that the documents name.
+ * certificates stand for those that the documents name. Configurations that this Envoy has accepted
+ * before are not shown to it again.
  */
 export async function refusalsByEnvoy(
   documents: readonly Document[],
   certificates: CertificateFiles,
 ): Promise<readonly string[]> {
   const path = await requireProgram("envoy");
-  const whole = wholeConfigurations(documents).map(({ name, value }): Document => {
+  const marked = wholeConfigurations(documents).map((one) => ({
+    ...one,
+    mark: join(acceptedFolder, digestOf([path, statSync(path).mtimeMs, one.value])),
+  }));
+  const unknown = marked.filter(({ mark }) => !existsSync(mark));
+  const whole = unknown.map(({ name, value }): Document => {
     const message = bootstrapMessage;
     const part = withCertificates(value, certificates);
     return { path: name, kind: { format: "yaml", is: "envoy", message }, parts: [part], title: "" };
   });
   const verdicts = await verifyWithEnvoy(whole, { kind: "found", path, version: "1.40.0" });
   if (verdicts.length !== whole.length) throw new Error("some were not checked");
+  mkdirSync(acceptedFolder, { recursive: true });
+  for (const [i, { mark }] of unknown.entries()) {
+    if (verdicts[i]?.refusal === undefined) writeFileSync(mark, "");
+  }
   return verdicts.flatMap((one) =>
     one.refusal === undefined ? [] : [`${one.path}: ${one.refusal}`],
   );
+}
+
+function digestOf(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value)).digest("hex");
 }
 
 interface Named {

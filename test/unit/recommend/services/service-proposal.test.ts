@@ -143,13 +143,14 @@ describe("what is recommended from any observations", () => {
       count: fc.nat(1e6),
       errorRatio: fc.double({ min: 0.03, max: 1, noNaN: true }),
     }),
-    { maxLength: 40 },
+    { maxLength: 40, size: "max" },
   );
   const optional = (max: number) => fc.option(positive(max), { nil: undefined });
   const any = fc.record({
     points: curve,
     isQueue: fc.boolean(),
-    knee: positive(1e5),
+    knee: fc.integer({ min: 2, max: 100 }),
+    spread: fc.integer({ min: 1, max: 8 }),
     requestCount: fc.nat(1e9),
     durationSeconds: positive(1e7),
     perSecondMax: positive(1e9),
@@ -167,12 +168,15 @@ describe("what is recommended from any observations", () => {
   test("is a policy that is right, or a reason", () => {
     let seenCount = 0;
     fc.assert(
-      fc.property(any, ({ points, isQueue, knee, p50, p99, ...fields }) => {
+      fc.property(any, ({ points, isQueue, knee, spread, p50, p99, ...fields }) => {
         const { connections, pendingRequests, heapBytes, downstreamConnections } = fields;
         const sorted = points.toSorted((one, other) => one.level - other.level);
         // Half of them are of a queue, so that there is something to propose.
-        const latencyMs = (level: number) => 50 * Math.max(1, level / knee);
-        const queue = sorted.map((one) => ({ ...one, latencyMs: latencyMs(one.level) }));
+        const queue = sorted.map((one, i) => {
+          const level = ((i + 1) * spread * knee) / sorted.length;
+          const count = Math.max(50, one.count);
+          return { ...one, level, count, latencyMs: 50 * Math.max(1, level / knee) };
+        });
         const { recommended, sources } = recommend(plain, {
           ...fields,
           curve: isQueue ? queue : sorted,
