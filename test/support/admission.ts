@@ -15,6 +15,7 @@ import type { ServiceAdmission } from "../../src/decide/admission/service-admiss
 import type { BlockParts } from "../../src/decide/admission/service-blocks.js";
 import { DecisionCounters } from "../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../src/decide/rate-limit/decider.js";
+import type { RefusalLog } from "../../src/decide/rate-limit/refusal-log.js";
 import { type Policy, PolicyBuilder } from "../../src/policy/policy.js";
 import { type AdmissionPolicy, permitsAlone } from "../../src/policy/services/service-admission.js";
 import type { ServicePolicy } from "../../src/policy/services/service-policy.js";
@@ -144,6 +145,7 @@ export interface RigParts {
   readonly budgetsOf?: BlockParts["budgetsOf"];
   readonly permitsPeerPercentMax?: number;
   readonly sharedKeys?: SharedKeyCounts;
+  readonly refusalLog?: RefusalLog;
 }
 
 /** Admission in a test's hand: its time, its draws, its policy. */
@@ -173,6 +175,7 @@ export class AdmissionRig {
       ...(parts.gateSettings === undefined ? {} : { gateSettings: parts.gateSettings }),
       ...(parts.budgetsOf === undefined ? {} : { budgetsOf: parts.budgetsOf }),
       ...(parts.sharedKeys === undefined ? {} : { sharedKeys: parts.sharedKeys }),
+      refusalLog: parts.refusalLog,
       digest: (text) => `digest-of-${text}`,
       permitLeaseMsMax: 300_000,
       permitsPeerPercentMax: parts.permitsPeerPercentMax ?? 100,

@@ -458,7 +458,7 @@ function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   const { stage, response, budgeted } = visit;
   visit.budgeted = undefined;
   const isIn = stage === "admitted" || stage === "followed" || stage === "overdue";
-  const hasResponse = isIn && (response !== undefined || end === "completed");
+  const hasResponse = response !== undefined || end === "completed";
   budgeted?.end(isIn ? { hasResponse, status: response?.status, mayGoOn: true } : unansweredEnd);
 }
 

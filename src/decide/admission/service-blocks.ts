@@ -228,6 +228,8 @@ function isSame<T extends object>(one: T | undefined, other: T | undefined): boo
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
+type Admitted = Extract<AdmissionVerdict, { readonly kind: "admitted" }>;
+
 /** What goes on with admitted requests of a service; nearly always the same few objects. */
 class AdmissionTerms {
   readonly #policy: ServicePolicy;
@@ -236,7 +238,7 @@ class AdmissionTerms {
   readonly #sampled: Readonly<Record<Priority, AdmissionGrant>>;
   readonly #unsampled: Readonly<Record<Priority, AdmissionGrant>>;
   /** For requests whose end nobody needs to know. */
-  readonly unfollowed: Readonly<Record<Priority, AdmissionVerdict>>;
+  readonly unfollowed: Readonly<Record<Priority, Admitted>>;
   /** For a path that is not counted: its class is nobody's business, and not to be believed. */
   readonly bypassed: AdmissionVerdict;
 
@@ -287,8 +289,7 @@ class AdmissionTerms {
   /** For a request that needs no permit. */
   unfollowedBy({ priority, marks }: AdmittedRequest): AdmissionVerdict {
     const plain = this.unfollowed[priority];
-    if (marks === undefined || plain.kind !== "admitted") return plain;
-    return passed(marked(plain.terms, marks));
+    return marks === undefined ? plain : passed(marked(plain.terms, marks));
   }
 
   #sample(): Readonly<Record<Priority, AdmissionGrant>> {
@@ -313,7 +314,7 @@ function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): Admissi
   return { ...sent, clearsRoute: true, metadata };
 }
 
-function passed(terms: AdmissionGrant): AdmissionVerdict {
+function passed(terms: AdmissionGrant): Admitted {
   return { kind: "admitted", terms, ticket: undefined };
 }
 

@@ -105,8 +105,8 @@ export class Budgets {
     this.#follow();
     const service = textOf(fields.get("service"));
     const measured = this.#services.get(service);
-    const { form } = measured ?? {};
-    if (measured === undefined || form === undefined) return undefined;
+    if (measured?.form === undefined) return undefined;
+    const { form } = measured;
     const id = readReservationId(textOf(fields.get("reservation")));
     const open = id && this.#shared.calls.find(id);
     const charge = open === undefined ? this.#chargeOf(fields, measured) : undefined;

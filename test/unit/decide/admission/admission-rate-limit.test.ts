@@ -6,6 +6,7 @@ import {
 } from "../../../../src/decide/admission/admission-rate-limit.js";
 import { DecisionCounters } from "../../../../src/decide/rate-limit/counters.js";
 import type { Decider } from "../../../../src/decide/rate-limit/decider.js";
+import { type LoggedRefusal, RefusalLog } from "../../../../src/decide/rate-limit/refusal-log.js";
 import type { Policy } from "../../../../src/policy/policy.js";
 import type { ServicePolicy } from "../../../../src/policy/services/service-policy.js";
 import type { ServiceRateLimit } from "../../../../src/policy/services/service-rate-limit.js";
@@ -45,6 +46,7 @@ function createWorld(
   admission: Parameters<typeof testService>[0],
   fields: Partial<ServicePolicy> = {},
   onStoreFailure: "local" | "error" = "local",
+  refusalLog?: RefusalLog,
 ): World {
   const { clock } = clockOf;
   const limit = testLimit(2, { onStoreFailure });
@@ -60,7 +62,8 @@ function createWorld(
     policies: { current: () => policy },
     counters: new DecisionCounters(),
   });
-  return { rig: new AdmissionRig(policy, { clock, decider }), decider, store };
+  const logs = refusalLog === undefined ? {} : { refusalLog };
+  return { rig: new AdmissionRig(policy, { clock, decider, ...logs }), decider, store };
 }
 
 async function askAll(rig: AdmissionRig, users: readonly string[]): Promise<readonly string[]> {
@@ -141,6 +144,29 @@ describe("RateLimitAsker", () => {
     const observed = rig.ask({ user: "a", isObserved: true });
     expect(observed.verdict).toBe("admitted");
     expect(rig.service().counts.dryRefused.of("normal", "rateLimit")).toBe(1);
+  });
+
+  it("charges who finds no permit where permits only count, and lets them pass", async () => {
+    const { rig } = createWorld({ maxInFlight: 1, dryRun: new Set(["permits"]) });
+    expect(await askAll(rig, ["a", "a", "a"])).toEqual(["admitted", "admitted", "rate_limit"]);
+    expect(await askAll(rig, ["a", "b"])).toEqual(["rate_limit", "admitted"]);
+    expect(rig.service().counts.refused.of("normal", "concurrency")).toBe(0);
+    expect(rig.service().counts.dryRefused.of("normal", "concurrency")).toBe(2);
+  });
+
+  it("leaves it to the decider to log whom a rate limit refuses", async () => {
+    const logged: LoggedRefusal[] = [];
+    const refusalLog = new RefusalLog({
+      perSecondMax: 10,
+      onRefused: (reported) => logged.push(reported),
+    });
+    const { rig } = createWorld({ maxInFlight: 3 }, {}, "local", refusalLog);
+    expect(await askAll(rig, ["a", "a", "a"])).toEqual(["admitted", "admitted", "rate_limit"]);
+    expect(logged).toEqual([]);
+    expect(await askAll(rig, ["b"])).toEqual(["admitted"]);
+    expect(await askAll(rig, ["b"])).toEqual(["concurrency"]);
+    const reported = { kind: "service", service: "orders", cause: "concurrency", refusedCount: 1 };
+    expect(logged).toEqual([reported]);
   });
 
   it("lets pass, and counts, what nobody can decide", async () => {

@@ -273,6 +273,34 @@ describe("ServiceAdmission", () => {
     });
   });
 
+  it("takes the permits in use for the place of a late request where there is no queue", () => {
+    const rig = new AdmissionRig([
+      testService(
+        { lateAfterMs: 1_000 },
+        {
+          concurrency: {
+            settings: { law: "window", limits: { initial: 30, min: 2, max: 100 } },
+            per: undefined,
+            signal: undefined,
+            sources: ["extProc"],
+            feedback: [],
+          },
+        },
+      ),
+    ]);
+    const visits = rig.askMany(25);
+    rig.clock.advance(1_000);
+    visits.at(-1)?.complete();
+    // A margin of 10 below its place.
+    expect(rig.service().pools.whole.limit(rig.clock.monotonicMs())).toBe(15);
+  });
+
+  it("takes no notice of a reading where the service has no limit that goes by one", () => {
+    const rig = new AdmissionRig([testService({ maxInFlight: 2 })]);
+    rig.admission.read("orders", { isAnew: true, byKey: new Map(), gone: [], rest: 0.5 });
+    expect(verdicts(rig.askMany(3))).toEqual(["admitted", "admitted", "concurrency"]);
+  });
+
   describe("deadlines", () => {
     const deadline = { minRemainingMs: 5, marginMs: 10, header: "x-time-left" };
 

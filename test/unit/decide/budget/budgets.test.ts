@@ -99,6 +99,32 @@ describe("Budgets", () => {
     expect(await rig.account("team", "c")).toEqual({ spent: 0, reserved: 100 });
   });
 
+  it("learns of each account what its own calls use, where they are not alike", async () => {
+    const rig = await rigOf(perTeam.replace("1000", "100000"));
+    for (let i = 0; i < 20; i += 1) {
+      await rig.complete(await rig.ask(team("a")), { outputTokens: 16 });
+      await rig.complete(await rig.ask(team("b")), { outputTokens: 1_000 });
+    }
+    await rig.ask(team("a"));
+    await rig.ask(team("b"));
+    expect((await rig.account("team", "a")).reserved).toBe(20);
+    expect((await rig.account("team", "b")).reserved).toBeGreaterThanOrEqual(1_000);
+  });
+
+  it("drains an account evenly over a period that no calendar has", async () => {
+    const rig = await rigOf(perTeam.replace("day", "100s"));
+    await rig.complete(await rig.ask(team("a")), { outputTokens: 1_000 });
+    expect((await rig.ask(team("a"))).verdict).toBe("budget");
+    // Ten tokens a second come back.
+    await rig.advance(9_000);
+    expect((await rig.ask(team("a"))).verdict).toBe("budget");
+    await rig.advance(1_000);
+    expect((await rig.ask(team("a"))).verdict).toBe("admitted");
+    await rig.advance(50_000);
+    expect((await rig.account("team", "a")).spent).toBe(400);
+    rig.close();
+  });
+
   it("charges a call more than was reserved, and counts by how much", async () => {
     const rig = await rigOf(perTeam);
     await rig.complete(await rig.ask(team("a")), { outputTokens: 950 });
@@ -225,6 +251,30 @@ describe("Budgets", () => {
     expect(await rig.account("team", "a")).toEqual({ spent: 100, reserved: 0 });
     await rig.complete(call, { outputTokens: 5 });
     expect(await rig.account("team", "a")).toEqual({ spent: 100, reserved: 0 });
+    expect(rig.budgets.openCount).toBe(0);
+  });
+
+  it.each([
+    { what: "has no answer", respond: false, account: { spent: 0, reserved: 100 } },
+    { what: "was answered without a report", respond: true, account: { spent: 100, reserved: 0 } },
+  ])("leaves a call that $what reserved, or charges it, where streams are cut", async (one) => {
+    const rig = await rigOf(perTeam);
+    const call = await rig.ask(team("a"));
+    if (one.respond) call.respond(200);
+    rig.budgets.cut();
+    call.leave();
+    await rig.turn();
+    expect(await rig.account("team", "a")).toEqual(one.account);
+  });
+
+  it("counts the usage of calls that no budget bounds, and charges nobody", async () => {
+    const rig = await rigOf(perTeam.replace("amount:", "models: [gpt-*]\n      amount:"));
+    const call = await rig.ask(team("a", { "x-model": "mini-2" }));
+    await rig.complete(call, { inputTokens: 5, outputTokens: 42 });
+    const usage = rig.budgets.usage.get("llm");
+    expect(usage?.origins).toEqual({ reported: 1, partial: 0, estimated: 0, none: 0 });
+    expect(usage?.byModel.get("mini*")?.get("outputTokens")).toBe(42);
+    expect(rig.counts("team")).toMatchObject({ spent: 0, reserved: 0 });
     expect(rig.budgets.openCount).toBe(0);
   });
 
