@@ -17,11 +17,10 @@ export function seenKey(entries: readonly DescriptorEntry[]): string | undefined
 
 /** The entries that `seenKey` made a text of. */
 export function seenEntries(text: string): readonly DescriptorEntry[] {
-  const parts: unknown = JSON.parse(text);
-  if (!Array.isArray(parts)) return [];
+  const parts: readonly string[] = JSON.parse(text);
   const entries: DescriptorEntry[] = [];
   for (let i = 0; i + 1 < parts.length; i += 2) {
-    entries.push({ key: String(parts[i]), value: String(parts[i + 1]) });
+    entries.push({ key: parts[i] ?? "", value: parts[i + 1] ?? "" });
   }
   return entries;
 }

@@ -100,7 +100,8 @@ describe("Budgets", () => {
   });
 
   it("learns of each account what its own calls use, where they are not alike", async () => {
-    const rig = await rigOf(perTeam.replace("1000", "100000"));
+    const all = "    - {name: all, amount: 1_000_000 outputTokens, period: day}\n";
+    const rig = await rigOf(`${all}${perTeam.replace("1000", "100000")}`);
     for (let i = 0; i < 20; i += 1) {
       await rig.complete(await rig.ask(team("a")), { outputTokens: 16 });
       await rig.complete(await rig.ask(team("b")), { outputTokens: 1_000 });

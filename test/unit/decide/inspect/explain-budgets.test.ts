@@ -32,8 +32,8 @@ spec:
     - {name: shut, hosts: [shut.example], usage: {model: {fixed: m}, from: body}}
 `;
 
-function open() {
-  const rig = new BudgetRig(text);
+function open(source = text) {
+  const rig = new BudgetRig(source);
   const learned = new LearnedUsage();
   const explainer = new BudgetExplainer({
     learned,
@@ -49,7 +49,7 @@ function open() {
     const found = rig.policy.services.find(({ name }) => name === service);
     if (found === undefined) throw new Error("no such service");
     return explainer.explain({
-      policy: policyOfText(text),
+      policy: policyOfText(source),
       service: found,
       request: { headers: new Map([["x-team", "a"]]), attributes: new Map(), isObserved: false },
       sightOf: ({ name }) => (hidden.includes(name) ? sight : "all"),
@@ -119,6 +119,25 @@ describe("BudgetExplainer", () => {
       fallback: { kind: "header", header: { name: "x-tier", value: "cheap" } },
     });
     expect((await explain("soft", ["soft"]))?.marks?.setHeaders).toEqual([]);
+    rig.close();
+  });
+
+  it.each([
+    { model: "gpt-4o", price: { model: "gpt-*", isKnown: true } },
+    { model: "unheard-of", price: { model: "*", isKnown: false } },
+  ])("names the row of prices for $model, and whether it is its own", async ({ model, price }) => {
+    const row = "{model: gpt-*, input: 2, output: 10}";
+    const prices = `prices: {currency: USD, models: [${row}]}\n  budgets:`;
+    const { rig, explain } = open(
+      text.replace("budgets:", prices).replaceAll("fixed: m", `fixed: ${model}`),
+    );
+    expect(await explain("llm")).toMatchObject({ model, price });
+    rig.close();
+  });
+
+  it("names no price where the policy has none", async () => {
+    const { rig, explain } = open();
+    expect((await explain("llm"))?.price).toBeUndefined();
     rig.close();
   });
 

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import type { RegionShare } from "../../../../src/core/limits/lending.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
 import { Explainer } from "../../../../src/decide/inspect/explain.js";
@@ -146,6 +147,33 @@ describe("Explainer", () => {
     void tokens.decidePrepared(peeking, [0], Number.POSITIVE_INFINITY);
     expect(await rolesBy(active)).toEqual(["settle", "enforce"]);
     expect(await rolesBy(rulesOf(5))).toEqual(["settle", "enforce"]);
+  });
+
+  it("tries the rules of the query's domain alone", async () => {
+    const shared = testPolicy([
+      { path: ["user"], effect: [testLimit(1)], fields: { domain: "cart", label: "other" } },
+      { path: ["user"], effect: [testLimit(2)] },
+    ]);
+    const peek = store.peek.bind(store);
+    const query = queryOf(["user=ann"]);
+    const call = { query, policy: shared, overrides, peek, epochUs: clock.epochUs() };
+    const { descriptors } = await explainer.explain(call);
+    expect(descriptors[0]?.matched).toBe("user");
+    expect(descriptors[0]?.tried.map(({ rule }) => rule.label)).toEqual(["user"]);
+  });
+
+  it("says among how many regions a global limit is divided, and shows this one's part", async () => {
+    const divided = testPolicy([{ path: ["user"], effect: [testLimit(9, { spread: "global" })] }]);
+    const peek = store.peek.bind(store);
+    const query = queryOf(["user=ann"]);
+    const call = { query, policy: divided, overrides, peek, epochUs: clock.epochUs() };
+    const explained = async (region?: RegionShare) => {
+      const own = new Explainer({ switches: noSwitches, digest: (text) => text, region });
+      return (await own.explain(call)).descriptors[0]?.limits[0];
+    };
+    expect(await explained()).toMatchObject({ regionCount: 1, burst: 9, remainingHits: 9 });
+    const part = { regionCount: 3, burst: 3, remainingHits: 3 };
+    expect(await explained({ index: 0, count: 3 })).toMatchObject(part);
   });
 
   it("says of a domain that is not there that it is not", async () => {
