@@ -24,6 +24,8 @@ const policy = testPolicy([
   { path: ["group"], effect: { kind: "none" } },
   { path: ["group", "user"], effect: [perUser] },
   { path: ["tokens"], effect: [testLimit(5, { role: "settle", peek: "exhausted" })] },
+  { path: ["paced"], effect: [testLimit(5, { over: { kind: "delay", maxMs: 2_000 } })] },
+  { path: ["patient"], effect: [testLimit(5, { over: { kind: "delay", maxMs: 9_000 } })] },
 ]);
 
 function descriptor(
@@ -41,6 +43,7 @@ interface Surroundings {
   readonly domain?: string;
   readonly newKeysPerSecondMax?: number;
   readonly isKept?: boolean;
+  readonly canDelay?: boolean;
   readonly switches?: LimitSwitches;
 }
 
@@ -49,6 +52,7 @@ function preparer({
   domain = "shop",
   newKeysPerSecondMax = 1_000,
   isKept = true,
+  canDelay = false,
   switches = noSwitches,
 }: Surroundings = {}) {
   const records = new KeyRecords();
@@ -68,7 +72,7 @@ function preparer({
     nameOf: (key: LimitKey) => key,
   };
   return (...descriptors: readonly DescriptorQuery[]): PreparedQuery =>
-    prepareQuery({ domain, descriptors }, { ...base, isKept });
+    prepareQuery({ domain, descriptors, ...(canDelay ? { canDelay } : {}) }, { ...base, isKept });
 }
 
 function plan(...descriptors: readonly DescriptorQuery[]): PreparedQuery {
@@ -138,6 +142,20 @@ describe("prepareQuery()", () => {
     expect(plan(descriptor(entries)).isRepeatable).toBe(isRepeatable);
     const twice = plan(descriptor(entries), descriptor(entries));
     expect(twice.isRepeatable).toBe(false);
+  });
+
+  it("lets limits that delay hold a request, for the least of their times, beside others", () => {
+    const prepare = preparer({ canDelay: true });
+    const mixed = prepare(descriptor(["group=a", "user=ann"]), descriptor(["paced=x"]));
+    expect(mixed.delayUs).toBe(2_000_000);
+    expect(mixed.charges.map(({ delayUs }) => delayUs)).toEqual([undefined, 2_000_000]);
+    const both = prepare(descriptor(["patient=x"]), descriptor(["paced=x"]));
+    expect(both.delayUs).toBe(2_000_000);
+    // Its hits could pass at once, and be more than the burst.
+    const twice = prepare(descriptor(["paced=x"]), descriptor(["paced=x"]));
+    expect(twice.delayUs).toBe(0);
+    expect(twice.charges.map(({ delayUs }) => delayUs)).toEqual([undefined, undefined]);
+    expect(plan(descriptor(["paced=x"])).delayUs).toBe(0);
   });
 
   it("makes no record for a query that is not kept", () => {

@@ -53,6 +53,11 @@ describe("marks of a request that passes", () => {
     expect(marksAt([warning, {}], [9, "over"])).toBeUndefined();
   });
 
+  it("are those of the limits that have some, beside others", () => {
+    expect(marksAt([{}, warning], [9, 9])).toEqual({ setHeaders: named("x-near") });
+    expect(marksAt([{}, {}], [9, 9])).toBeUndefined();
+  });
+
   it("are those of all limits, in their order", () => {
     const both = marksAt([annotating, warning], ["over", 9]);
     expect(both).toEqual({ setHeaders: [...named("x-over"), ...named("x-near")] });
