@@ -245,14 +245,9 @@ function localeOf(tag: string): string {
   }
 }
 
-/** The event that is open or opens next; empty where there is none. */
+/** The event that is open or opens next; empty where there is none. They are in order. */
 function eventName({ events }: RoomPolicy, nowMs: number): string {
-  let next: RoomPolicy["events"][number] | undefined;
-  for (const event of events) {
-    if (event.endsAtMs <= nowMs) continue;
-    if (next === undefined || event.startsAtMs < next.startsAtMs) next = event;
-  }
-  return next?.name ?? "";
+  return events.find(({ endsAtMs }) => endsAtMs > nowMs)?.name ?? "";
 }
 
 function opening(nowMs: number, opensInSeconds: number): string {

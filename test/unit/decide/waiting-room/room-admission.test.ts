@@ -73,6 +73,15 @@ describe("RoomAdmission", () => {
     expect(rig.count("joined")).toBe(1);
   });
 
+  it("asks no room of another service", () => {
+    const rig = new RoomRig([saleRoom({ name: "other", service: "carts" }), saleRoom()]);
+    expect(rig.browse().shown).toBe("waiting");
+    expect(rig.rooms.doors.get("other")?.counts.outcomes.get("joined")).toBe(0);
+    expect(rig.count("joined")).toBe(1);
+    const elsewhere = new RoomRig([saleRoom({ service: "carts" })]);
+    expect(elsewhere.browse().shown).toBe("admitted");
+  });
+
   it("lets pass whom the policy lets, by header, address and class", () => {
     const bypass = {
       headers: [
@@ -143,6 +152,17 @@ describe("endpoints of a room", () => {
     expect(rig.call("position", entered.cookie).json).toMatchObject({ state: "entered" });
   });
 
+  it("say in how many seconds an event opens, rounded up", () => {
+    const rig = new RoomRig();
+    const { cookie } = rig.browse();
+    expect(rig.call("position", cookie).json["opensInSeconds"]).toBeUndefined();
+    rig.line.status = testStatus({ phase: "preQueue", opensSecond: 160.5, nextNumber: 1 });
+    const early = rig.call("position", cookie).json;
+    expect(early).toMatchObject({ state: "preQueue", opensInSeconds: 61, waitTimeKnown: false });
+    rig.line.nowSecond = 170;
+    expect(rig.call("position", cookie).json).toMatchObject({ opensInSeconds: 0 });
+  });
+
   it("give no place to whoever only asks, and one to whoever joins", () => {
     const rig = new RoomRig();
     expect(rig.call("position").json).toMatchObject({ inWaitingRoom: false, state: "left" });
@@ -168,6 +188,7 @@ describe("endpoints of a room", () => {
     const form = rig.browse(waiting, { ":method": "POST", ":path": "/.waiting-room/sale/leave" });
     expect([form.page.status, form.shown]).toEqual([200, "left"]);
     expect(form.page.body).toContain("You have left the line");
+    expect(form.page.body).not.toContain("What you sent was not delivered.");
   });
 
   it.each([

@@ -245,6 +245,19 @@ describe("RoomDoor: without the store", () => {
     expect([rig.browse(waiting).shown, rig.browse().shown]).toEqual([place, stranger]);
   });
 
+  it.each([
+    { mode: "keep", session: "admitted" },
+    { mode: "open", session: "admitted" },
+    { mode: "close", session: "unavailable" },
+  ] as const)("goes by $mode for a session of before a restart", ({ mode, session }) => {
+    const rig = new RoomRig([saleRoom({ onStoreFailure: mode })]);
+    rig.line.spareCount = 1;
+    const { cookie } = rig.browse();
+    // The store has not answered this process yet.
+    rig.line.status = undefined;
+    expect(rig.browse(cookie).shown).toBe(session);
+  });
+
   it("ends sessions at their time all the same", () => {
     const rig = new RoomRig();
     rig.line.spareCount = 1;

@@ -3,7 +3,13 @@ import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { pageTexts } from "../../../../src/core/waiting-room/page-fields.js";
 import { chooseLanguage } from "../../../../src/decide/waiting-room/room-language.js";
-import { type RoomAsking, RoomRig, saleRoom, testStatus } from "../../../support/room-rig.js";
+import {
+  type RoomAsking,
+  RoomRig,
+  roomsPolicy,
+  saleRoom,
+  testStatus,
+} from "../../../support/room-rig.js";
 
 const hash = (text: string): string => createHash("sha256").update(text).digest("base64");
 
@@ -42,6 +48,7 @@ describe("RoomPages", () => {
     expect(body).toContain('<dd data-field="ahead">639</dd>');
     expect(body).toMatch(/<dd data-field="wait">9–1[12] minutes \(90% sure\)<\/dd>/);
     expect(body).toContain('<progress max="100" value="16"');
+    expect(body).not.toContain("What you sent was not delivered.");
   });
 
   it("tell a short wait in seconds, rounded outwards to fives", () => {
@@ -87,9 +94,52 @@ describe("RoomPages", () => {
     const { body } = show().page;
     expect(body).toContain('<p data-field="opens">Starts in 30 minutes.</p>');
     expect(body).toContain('<dd data-field="position"></dd>');
+    expect(body).toContain('<dd data-field="ahead"></dd>');
     expect(body).not.toContain("not known yet");
     rig.line.status = testStatus({ ...early, shufflesNext: false, nextNumber: 640 });
     expect(show().page.body).toContain('<dd data-field="position">1</dd>');
+  });
+
+  it.each([
+    { inSeconds: 0.2, opensIn: "1 second" },
+    { inSeconds: 59, opensIn: "59 seconds" },
+    { inSeconds: 61, opensIn: "2 minutes" },
+    { inSeconds: 7_199, opensIn: "120 minutes" },
+    { inSeconds: 7_201, opensIn: "3 hours" },
+    { inSeconds: 172_799, opensIn: "48 hours" },
+    { inSeconds: 172_801, opensIn: "3 days" },
+  ])("say that $inSeconds s are $opensIn, and when that is", ({ inSeconds, opensIn }) => {
+    const { rig, show } = waitingRig({ template: "{{opensIn}}|{{opensAt}}|" });
+    expect(show().page.body).toMatch(/^\|\|/);
+    rig.line.status = testStatus({ phase: "preQueue", opensSecond: 220 + inSeconds });
+    const atMs = 1_000 * Math.round(rig.admission.clock.epochUs() / 1e6 + inSeconds);
+    const [text, at = ""] = show().page.body.split("|");
+    expect([text, Date.parse(at)]).toEqual([opensIn, atMs]);
+  });
+
+  it("name the event that is open or opens next, and none that is over", () => {
+    const { rig, show } = waitingRig();
+    const { clock } = rig.admission;
+    const nowMs = clock.epochUs() / 1_000;
+    const events = [nowMs - 500, nowMs + 2_000].map((startsAtMs, i) => ({
+      name: ["first", "second"][i] ?? "",
+      startsAtMs,
+      endsAtMs: startsAtMs + 1_000,
+      preQueueMs: 0,
+      shuffles: true,
+      activeUsersMax: undefined,
+      entriesPerMinuteMax: undefined,
+    }));
+    const page = { ...saleRoom().page, template: "{{event}}|" };
+    rig.admission.policy = roomsPolicy([saleRoom({ page, events })]);
+    const named = (): string | undefined => show().page.body.split("|")[0];
+    expect(named()).toBe("first");
+    clock.advance(499);
+    expect(named()).toBe("first");
+    clock.advance(1);
+    expect(named()).toBe("second");
+    clock.advance(10_000);
+    expect(named()).toBe("");
   });
 
   it("say that the wait is not known where nobody can enter", () => {
