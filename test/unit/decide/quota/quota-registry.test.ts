@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { unknownPeer } from "../../../../src/core/base/peer.js";
 import type { Override } from "../../../../src/core/limits/override.js";
 import { noOverrides, OverrideTable } from "../../../../src/core/limits/override-table.js";
+import type { QuotaRegistry } from "../../../../src/decide/quota/quota-registry.js";
 import {
   bucketBytes,
   bytesPerIdByte,
@@ -33,6 +34,18 @@ function leaseOf(rig: QuotaRig, place = 0) {
   const [pool] = [...(rig.registries[place]?.view().pools() ?? [])];
   if (pool === undefined) throw new Error("it has no pool");
   return pool.lease;
+}
+
+/** Opens 2,500 streams, each with a bucket of one tenant, and hears the first lease. */
+async function openMany(rig: QuotaRig, registry: QuotaRegistry, wake: () => void): Promise<void> {
+  const readId = (tenant: string) => ({ key: tenant, entries: () => ({ quota: "pace", tenant }) });
+  const usage = { allowedHits: 1, deniedHits: 0, elapsedMs: 0 };
+  for (let i = 0; i < 2_500; i += 1) {
+    const session = registry.open({ node: `edge-${i}`, peer: unknownPeer, readId, wake });
+    session.report("edge", [{ id: "t", ...usage }]);
+  }
+  rig.clock.runTurns();
+  await settlePromises();
 }
 
 describe("QuotaRegistry", () => {
@@ -405,19 +418,24 @@ describe("QuotaRegistry", () => {
         wakes = 0;
       });
     };
-    const readId = (tenant: string) => ({
-      key: tenant,
-      entries: () => ({ quota: "pace", tenant }),
-    });
-    const usage = { allowedHits: 1, deniedHits: 0, elapsedMs: 0 };
-    for (let i = 0; i < 2_500; i += 1) {
-      const session = registry.open({ node: `edge-${i}`, peer: unknownPeer, readId, wake });
-      session.report("edge", [{ id: "t", ...usage }]);
-    }
-    rig.clock.runTurns();
-    await settlePromises();
+    await openMany(rig, registry, wake);
     wakesOfTurns.length = 0;
     rig.clock.advance(100);
     expect(wakesOfTurns).toEqual([1_000, 1_000, 500]);
+  });
+
+  it("goes on with no tick in whose middle it is closed", async () => {
+    const rig = new QuotaRig(tenantQuota(1_000_000));
+    const registry = rig.join();
+    let wakes = 0;
+    const wake = (): void => {
+      wakes += 1;
+      if (wakes === 1) registry.close();
+    };
+    await openMany(rig, registry, wake);
+    wakes = 0;
+    rig.clock.advance(200);
+    rig.clock.runTurns();
+    expect(wakes).toBe(1_000);
   });
 });

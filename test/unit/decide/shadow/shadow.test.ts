@@ -172,6 +172,15 @@ describe("buckets of a shadow", () => {
 });
 
 describe("ShadowRun", () => {
+  it.each([
+    { what: "limits nothing of", rules: [] },
+    { what: "does not limit", rules: [{ path: ["user"], effect: { kind: "unlimited" } }] },
+  ] as const)("counts what a candidate lets pass that $what a call", async ({ rules }) => {
+    const shadow = begin(testPolicy(rules, "v2"));
+    expect(await askTimes(5)).toBe(2);
+    expect(sums(shadow.take())).toEqual({ all: 5, denied: 0, allowed: 2, unseen: 0 });
+  });
+
   it("leaves out calls that are too long to wait", async () => {
     const shadow = begin();
     await ask("x".repeat(shadowCharsMax / 2), "y".repeat(shadowCharsMax / 2));
