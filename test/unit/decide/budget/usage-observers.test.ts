@@ -151,6 +151,30 @@ describe("BodyObservers", () => {
     expect((await rig.account("team", "a")).reserved).toBe(0);
   });
 
+  it("settles at its close calls that have ended, and leaves others to their leases", async () => {
+    const [rig] = await openReplicas();
+    if (rig === undefined) throw new Error("a replica");
+    (await rig.ask({ headers: { "x-team": "ended" } })).complete();
+    await rig.ask({ headers: { "x-team": "open" } });
+    rig.close();
+    await rig.turn();
+    expect(await rig.account("team", "ended")).toEqual({ spent: 100, reserved: 0 });
+    expect(await rig.account("team", "open")).toEqual({ spent: 0, reserved: 100 });
+    expect(rig.budgets.openCount).toBe(1);
+  });
+
+  it("waits no longer for usage than a call may last", async () => {
+    const text = policyText.replace("from: body", "from: body, maxDuration: 10s");
+    const rig = new BudgetedRig({ policy: await policyOf(text), clock: new FakeClock() });
+    const call = await rig.ask(team);
+    await rig.advance(8_000);
+    call.complete();
+    await rig.advance(1_000);
+    expect(await rig.account("team", "a")).toEqual({ spent: 0, reserved: 100 });
+    await rig.advance(2_000);
+    expect(await rig.account("team", "a")).toEqual({ spent: 100, reserved: 0 });
+  });
+
   it("counts by bytes where the form is unknown, and says so", async () => {
     const [rig] = await openReplicas();
     if (rig === undefined) throw new Error("a replica");
