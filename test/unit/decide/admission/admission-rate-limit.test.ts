@@ -41,12 +41,16 @@ interface World {
   readonly store: FaultyStore;
 }
 
+interface WorldParts {
+  readonly onStoreFailure?: "local" | "error";
+  readonly refusalLog?: RefusalLog;
+}
+
 /** Two hits a minute for each user, asked in the call that admits. */
 function createWorld(
   admission: Parameters<typeof testService>[0],
   fields: Partial<ServicePolicy> = {},
-  onStoreFailure: "local" | "error" = "local",
-  refusalLog?: RefusalLog,
+  { onStoreFailure = "local", ...logs }: WorldParts = {},
 ): World {
   const { clock } = clockOf;
   const limit = testLimit(2, { onStoreFailure });
@@ -62,7 +66,6 @@ function createWorld(
     policies: { current: () => policy },
     counters: new DecisionCounters(),
   });
-  const logs = refusalLog === undefined ? {} : { refusalLog };
   return { rig: new AdmissionRig(policy, { clock, decider, ...logs }), decider, store };
 }
 
@@ -160,7 +163,7 @@ describe("RateLimitAsker", () => {
       perSecondMax: 10,
       onRefused: (reported) => logged.push(reported),
     });
-    const { rig } = createWorld({ maxInFlight: 3 }, {}, "local", refusalLog);
+    const { rig } = createWorld({ maxInFlight: 3 }, {}, { refusalLog });
     expect(await askAll(rig, ["a", "a", "a"])).toEqual(["admitted", "admitted", "rate_limit"]);
     expect(logged).toEqual([]);
     expect(await askAll(rig, ["b"])).toEqual(["admitted"]);
@@ -170,7 +173,7 @@ describe("RateLimitAsker", () => {
   });
 
   it("lets pass, and counts, what nobody can decide", async () => {
-    const { rig, store } = createWorld({}, {}, "error");
+    const { rig, store } = createWorld({}, {}, { onStoreFailure: "error" });
     store.fault = { kind: "reject", code: "STORE_UNAVAILABLE" };
     expect(await askAll(rig, ["a"])).toEqual(["admitted"]);
     expect(rig.service().counts.rateLimitFailedCount).toBe(1);

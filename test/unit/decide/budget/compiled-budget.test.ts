@@ -24,7 +24,7 @@ spec:
 const daily = "amount: 100 calls, period: day";
 
 describe("CompiledBudget", () => {
-  it("applies to the models that it names, and to calls whose model nobody could read", async () => {
+  it("applies to the models that it names, and where nobody could read the model", async () => {
     const budget = await budgetOf(`${daily}, models: [gpt-*, o1]`);
     const applies = ["gpt-4o", "o1", "o1-mini", ""].map((model) => budget.appliesTo(model));
     expect(applies).toEqual([true, true, false, true]);
@@ -49,7 +49,7 @@ describe("CompiledBudget", () => {
     expect(all.accountOf([])).toBe("own");
   });
 
-  it("has the amount of the first override that matches all values, and what is added", async () => {
+  it("has the amount of the first override that matches, and what was added", async () => {
     const overrides = [
       "{values: [research, gpt-*], amount: 900 calls}",
       '{values: [research, "*"], amount: 500 calls}',

@@ -103,7 +103,7 @@ describe("a call that budgets let pass", () => {
     expect(rig.counts("second").reservations.fallback).toBe(1);
   });
 
-  it("is warned from the ratio on, itself included, and not by budgets that only count", async () => {
+  it("is warned from the ratio on, itself included, and by no dry run", async () => {
     const warns = (name: string, more = ""): string => `
     - {name: ${name}, amount: 400 outputTokens, period: day, warnAt: 0.5${more}}`;
     const rig = await rigOf(warns("told") + warns("dry", ", dryRun: true"));

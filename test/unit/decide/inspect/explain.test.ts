@@ -162,7 +162,7 @@ describe("Explainer", () => {
     expect(descriptors[0]?.tried.map(({ rule }) => rule.label)).toEqual(["user"]);
   });
 
-  it("says among how many regions a global limit is divided, and shows this one's part", async () => {
+  it("says how many regions divide a global limit, and shows this one's part", async () => {
     const divided = testPolicy([{ path: ["user"], effect: [testLimit(9, { spread: "global" })] }]);
     const peek = store.peek.bind(store);
     const query = queryOf(["user=ann"]);

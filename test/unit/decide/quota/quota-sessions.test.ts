@@ -150,7 +150,7 @@ describe("OpenQuotaSession", () => {
     expect(registry.counts.unusual.get("node_twice")).toBe(2);
   });
 
-  it("lets an Envoy without a name inherit nothing, and open as many streams as it likes", async () => {
+  it("lets Envoys without a name inherit nothing, and takes none for another", async () => {
     const { registry, rig } = oneReplica();
     const session = open(registry, { node: undefined });
     session.report("edge", reportsOf(bucket("t")));

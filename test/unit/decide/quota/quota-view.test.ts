@@ -42,7 +42,7 @@ describe("QuotaView", () => {
     ).toEqual([false, true]);
   });
 
-  it("names each quota once that shares the limits, and weighs buckets by their class", async () => {
+  it("names each quota once that shares the limits, with weights by class", async () => {
     const rig = new QuotaRig(
       quotaPolicy(`
 rateLimits:

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { formatTimestamp } from "../../../../src/core/base/timestamp.js";
 import { pageTexts } from "../../../../src/core/waiting-room/page-fields.js";
 import { chooseLanguage } from "../../../../src/decide/waiting-room/room-language.js";
 import {
@@ -112,9 +113,9 @@ describe("RoomPages", () => {
     const { rig, show } = waitingRig({ template: "{{opensIn}}|{{opensAt}}|" });
     expect(show().page.body).toMatch(/^\|\|/);
     rig.line.status = testStatus({ phase: "preQueue", opensSecond: 220 + inSeconds });
-    const atMs = 1_000 * Math.round(rig.admission.clock.epochUs() / 1e6 + inSeconds);
-    const [text, at = ""] = show().page.body.split("|");
-    expect([text, Date.parse(at)]).toEqual([opensIn, atMs]);
+    const atSecond = Math.round(rig.admission.clock.epochUs() / 1e6 + inSeconds);
+    const [text, at] = show().page.body.split("|");
+    expect([text, at]).toEqual([opensIn, formatTimestamp(atSecond * 1e6)]);
   });
 
   it("name the event that is open or opens next, and none that is over", () => {
