@@ -179,29 +179,36 @@ const broken: readonly {
   { what: "cap", edit: swap("max_ejection_percent: 50", ""), ids: ["HG552"], code: 0 },
 ];
 
+/**
+ * A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy counts
+ * that, and then it is to be told.
+ */
+async function lateIds({ envoy }: Pair): Promise<readonly string[]> {
+  const lateCount = await envoy.stat("http.ingress.ext_proc.headgate.message_timeouts");
+  return lateCount > 0 ? ["HG521"] : [];
+}
+
 describe.concurrent("headgate doctor", () => {
   it("finds nothing wrong with a generated proxy, and what goes wrong with it", async () => {
     const pair = await startPair();
     await settle(pair);
     await send(pair, 20);
     const healthy = await examine(pair, "--watch", "1s");
-    // A machine that is busy with other work may delay an answer of admission by 200 ms; Envoy
-    // counts that, and then it is to be told.
-    const lateCount = await pair.envoy.stat("http.ingress.ext_proc.headgate.message_timeouts");
-    expect(healthy.ids, healthy.text).toEqual(lateCount > 0 ? ["HG521"] : []);
+    expect(healthy.ids, healthy.text).toEqual(await lateIds(pair));
     expect(healthy.code).toBe(0);
 
     expect(await runDocumentedLines(pair)).toEqual([0, 0, 0]);
 
     await pair.envoy.setRuntime({ "ratelimit.http_filter_enforcing": "10" });
-    expect(await examine(pair)).toMatchObject({ code: 0, ids: ["HG510"] });
+    const partly = await examine(pair);
+    expect(partly).toMatchObject({ code: 0, ids: ["HG510", ...(await lateIds(pair))] });
     await pair.envoy.setRuntime({ "ratelimit.http_filter_enforcing": "" });
 
     const policy = pair.headgate.policyPath;
     const other = `${policy}.other.yaml`;
     await writeFile(other, "domain: other\ndescriptors: []\n");
     const compared = await examine(pair, "--policy", other);
-    expect(compared.ids).toEqual(["HG511"]);
+    expect(compared.ids).toEqual(["HG511", ...(await lateIds(pair))]);
 
     await pair.headgate.terminate();
     await send(pair, 20);
