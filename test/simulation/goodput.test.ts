@@ -30,12 +30,12 @@ const sets: readonly {
   {
     name: "laws were tuned by",
     seeds: tuningSeeds,
-    missedCountMax: { goodput: 15, critical: 16, late: 16, p99: 18 },
+    missedCountMax: { goodput: 14, critical: 15, late: 16, p99: 19 },
   },
   {
     name: "nobody looked at",
     seeds: validationSeeds,
-    missedCountMax: { goodput: 19, critical: 19, late: 16, p99: 22 },
+    missedCountMax: { goodput: 19, critical: 18, late: 15, p99: 22 },
   },
   {
     name: "lose one of two zones",
@@ -170,9 +170,9 @@ describe("the goodput matrix", async () => {
     expect(run.span(60_000).usefulRatio).toBeGreaterThan(0.9);
   });
 
-  // Two replicas once stayed at one permit each for as long as it ran.
-  it("grows from one permit where slow spells look like a queue", () => {
-    const one = drawMatrixWorld(100_822, 20_000);
+  // In each of them the limit once stayed at one permit for as long as it ran.
+  it.each([100_822, 300_952, 300_889])("grows from one permit (seed %i)", (seed) => {
+    const one = drawMatrixWorld(seed, 20_000);
     const result = runWorld(one, searchBest(one));
     for (const verdict of verdictNames) {
       expect(result.missing[verdict], tellResult(result)).toBeLessThanOrEqual(0);

@@ -81,6 +81,9 @@ const smallMax = 10;
 const smallGrowthRatio = 2;
 const growthRatio = 1.5;
 
+/** Below so many permits it grows as long as the knee may be above all that was seen. */
+const fewestMax = 4;
+
 /** The limit counts as reached from this part of it on. */
 const reachedRatio = 0.8;
 
@@ -122,9 +125,9 @@ const hopelessDemandMin = 1.2;
  * Where requests wait for a permit anyway, and take one as soon as it is free, a queue at the
  * service only adds to that: then it is no longer than one request for each worker.
  *
- * - No queue is seen at any level, or the limit is below half of the likeliest knee, and the limit
- *   is reached: it grows by a half, below 10 it doubles. It falls, but to no less than 50, to four
- *   times what is in use.
+ * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
+ *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a half,
+ *   below 10 it doubles. It falls, but to no less than 50, to four times what is in use.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
@@ -366,8 +369,9 @@ export class KneeLimit implements ConcurrencyLimit {
     const inFlightMax = this.#inFlightMax;
     const isReached = this.#isReached;
     const isBusy = isReached || this.#isBusy;
-    // So far below the likeliest knee nothing is learned from even less.
-    const isBelow = this.#limit < probeKneeRatio * fit.knee;
+    // So far below the likeliest knee, or with so few, nothing is learned from even less.
+    const isFewest = this.#limit < fewestMax && fit.isOpen;
+    const isBelow = isFewest || this.#limit < probeKneeRatio * fit.knee;
     if (!fit.isFlat && !(isBelow && isReached) && (!fit.isOpen || isBusy)) {
       if (nowMs < this.#noProbeUntilMs) return;
       this.#startProbe(nowMs);
