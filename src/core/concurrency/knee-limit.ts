@@ -126,8 +126,8 @@ const hopelessDemandMin = 1.2;
  * service only adds to that: then it is no longer than one request for each worker.
  *
  * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
- *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a half,
- *   below 10 it doubles. It falls, but to no less than 50, to four times what is in use.
+ *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a
+ *   half, below 10 it doubles. It falls, but to no less than 50, to four times what is in use.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
