@@ -7,10 +7,20 @@ import { waitTimeoutMarginMs } from "../../../../src/decide/admission/admission-
 import { AdmittedRequest } from "../../../../src/decide/admission/admitted-request.js";
 import { permitLeaseMsMin } from "../../../../src/decide/admission/permit-lease.js";
 import { longWaitMs } from "../../../../src/decide/admission/service-events.js";
+import type { ServiceConcurrency } from "../../../../src/policy/services/service-concurrency.js";
 import { AdmissionRig, type AskingRequest, testService } from "../../../support/admission.js";
 import { propertyRuns } from "../../../support/seeds.js";
 
 const fifo: QueueSettings = { sizeMax: 3, waitMsMax: 2_000, order: "fifo", codel: undefined };
+
+/** A limit that bounds the window of the queue. */
+const windowConcurrency: ServiceConcurrency = {
+  settings: { law: "window", limits: { initial: 30, min: 2, max: 100 } },
+  per: undefined,
+  signal: undefined,
+  sources: ["extProc"],
+  feedback: [],
+};
 
 function verdicts(visits: readonly AskingRequest[]): readonly string[] {
   return visits.map(({ verdict }) => verdict);
@@ -247,15 +257,7 @@ describe("ServiceAdmission", () => {
       const rig = new AdmissionRig([
         testService(
           { maxInFlight: 1, queue: { ...fifo, sizeMax: 100 }, lateAfterMs: 1_000 },
-          {
-            concurrency: {
-              settings: { law: "window", limits: { initial: 30, min: 2, max: 100 } },
-              per: undefined,
-              signal: undefined,
-              sources: ["extProc"],
-              feedback: [],
-            },
-          },
+          { concurrency: windowConcurrency },
         ),
       ]);
       const first = rig.ask();
@@ -275,18 +277,7 @@ describe("ServiceAdmission", () => {
 
   it("takes the permits in use for the place of a late request where there is no queue", () => {
     const rig = new AdmissionRig([
-      testService(
-        { lateAfterMs: 1_000 },
-        {
-          concurrency: {
-            settings: { law: "window", limits: { initial: 30, min: 2, max: 100 } },
-            per: undefined,
-            signal: undefined,
-            sources: ["extProc"],
-            feedback: [],
-          },
-        },
-      ),
+      testService({ lateAfterMs: 1_000 }, { concurrency: windowConcurrency }),
     ]);
     const visits = rig.askMany(25);
     rig.clock.advance(1_000);
