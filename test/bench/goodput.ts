@@ -12,20 +12,19 @@ import {
 } from "../simulation/goodput-table.js";
 import { drawMatrixWorld } from "../simulation/goodput-worlds.js";
 
-/** Requests of a world here: more than in the tests, so that large and fast services take part. */
-const benchArrivalCountMax = 200_000;
-
 /** Which worlds are run. */
 export interface GoodputOrder {
   readonly first: number;
   readonly count: number;
+  /** Requests of a world; more than in the tests let larger and faster services take part. */
+  readonly arrivalCountMax: number;
 }
 
 /** Worlds of the goodput matrix by their seeds, each next to its best static limit. */
-export function tellGoodput({ first, count }: GoodputOrder): string {
+export function tellGoodput({ first, count, arrivalCountMax }: GoodputOrder): string {
   const results: WorldResult[] = [];
   for (let seed = first; seed < first + count; seed += 1) {
-    const one = drawMatrixWorld(seed, benchArrivalCountMax);
+    const one = drawMatrixWorld(seed, arrivalCountMax);
     results.push(runWorld(one, searchBest(one)));
     if (results.length % 20 === 0) process.stderr.write(`${results.length} worlds ...\n`);
   }

@@ -66,6 +66,7 @@ Every row is measured in this run, on this machine; compare rows, not machines.
   --laws N        instead of all this: N seeds of the concurrency laws in simulated overload
   --goodput N     instead of all this: N worlds of the goodput matrix next to their best static
                   limits, which are searched; "record" writes down those of the tests
+  --arrivals N    requests of a world of --goodput at most (default: 200000; the tests' are 20000)
   --simulate N    instead of all this: the simulator against queueing theory with N requests each,
                   and its speed
   --simulate-envoy N
@@ -144,6 +145,7 @@ interface InsteadValues {
   readonly record?: boolean;
   readonly output: string;
   readonly first: string;
+  readonly arrivals: string;
   readonly seconds: string;
   readonly only: string;
   readonly profile?: string;
@@ -183,6 +185,7 @@ const options = {
   wide: { type: "boolean" },
   record: { type: "boolean" },
   first: { type: "string", default: "1" },
+  arrivals: { type: "string", default: "200000" },
   help: { type: "boolean", short: "h", default: false },
 } as const;
 
@@ -277,7 +280,7 @@ async function runInstead(values: InsteadValues, positionals: readonly string[])
   } else if (values.layers !== undefined) {
     await layers(Number(values.layers) * 1_000, values.only);
   } else if (values.goodput !== undefined) {
-    await goodput(values.goodput, Number(values.first));
+    await goodput(values.goodput, Number(values.first), Number(values.arrivals));
   } else if (values.simulate !== undefined) {
     await agreement(Number(values.simulate));
   } else if (values["simulate-envoy"] !== undefined) {
@@ -356,11 +359,12 @@ async function fuzz(count: number, first: number): Promise<void> {
   if (failure !== undefined) process.exitCode = 1;
 }
 
-async function goodput(text: string, first: number): Promise<void> {
+async function goodput(text: string, first: number, arrivalCountMax: number): Promise<void> {
   if (text === "record") return recordGoodput();
   const count = Number(text);
-  if (!(count >= 1 && first >= 0)) throw new Error("--goodput and --first take whole numbers");
-  process.stdout.write(`${tellGoodput({ first, count })}\n`);
+  if (!(count >= 1 && first >= 0 && arrivalCountMax >= 1))
+    throw new Error("--goodput, --first and --arrivals take whole numbers");
+  process.stdout.write(`${tellGoodput({ first, count, arrivalCountMax })}\n`);
 }
 
 async function agreement(requestCount: number): Promise<void> {
