@@ -1,10 +1,12 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { parse } from "yaml";
 import { defaultGenerateOptions } from "../../src/generate/base/generate-options.js";
 import { renderDocument } from "../../src/generate/base/render.js";
 import { generate } from "../../src/generate/generate.js";
 import type { PolicyText } from "../../src/policy/parse.js";
 import { Envoy } from "./envoy.js";
+import type { Json } from "./envoy-config.js";
 import { freePort } from "./free-port.js";
 import { policyOf } from "./generated.js";
 import type { Stage } from "./stage.js";
@@ -84,6 +86,23 @@ export async function startPolicyEnvoy(
     await writeFile(join(secretsFolder(stage), name.slice(secrets.length)), text);
   }
   return Envoy.startFile(stage, { path, port, adminPort });
+}
+
+/** What a generated proxy does with responses of its own: those that shed load get retry-after. */
+export function generatedLocalReplies(): Json {
+  const services = "- {name: upstream, upstream: {address: 127.0.0.1, port: 8080}}";
+  const ports = { port: 8081, outboundPort: 8082, adminPort: 8083, statisticsPort: 8084 };
+  const document = "edge/envoy.yaml";
+  const text = policyText({ services }, ports);
+  const rendered = generatedTexts([{ file: "policy.yaml", text }], document).get(document) ?? "";
+  const { listeners } = parse(rendered).static_resources;
+  const found = listeners
+    .flatMap(({ filter_chains: chains }: { filter_chains: readonly Json[] }) => chains)
+    .flatMap(({ filters }: { filters: readonly Json[] }) => filters)
+    .map((filter: { typed_config: Json }) => filter.typed_config["local_reply_config"])
+    .find((config: Json | undefined) => config !== undefined);
+  if (found === undefined) throw new Error("no connection manager is generated");
+  return found;
 }
 
 function policyText(wish: GeneratedWish, ports: ProxyPorts): string {

@@ -4,6 +4,7 @@ import { type EnvoyOptions, httpFilter, type Json } from "./envoy-config.js";
 import { joinedTo } from "./envoy-control.js";
 import { breakers, configuredMaxRequests } from "./feedback-run.js";
 import { freePort } from "./free-port.js";
+import { generatedLocalReplies } from "./generated-envoy.js";
 import { HeadgateProcess } from "./headgate-process.js";
 import { type LoadSummary, summarizeLoad } from "./load-summary.js";
 import { type LoadClass, runOpenLoop } from "./open-loop-load.js";
@@ -182,7 +183,11 @@ async function startOverload(stage: Stage, order: OverloadOrder): Promise<Starte
     startSaturableUpstream(stage, { workerCount, meanServiceMs, seed, reportsLoad: false }),
     policy === undefined ? undefined : HeadgateProcess.start(stage, { policy, env }),
   ]);
-  const common = { headgatePorts: [headgate?.grpcPort ?? upstream.port], rateLimits: [] };
+  const common = {
+    headgatePorts: [headgate?.grpcPort ?? upstream.port],
+    rateLimits: [],
+    connectionManager: { local_reply_config: generatedLocalReplies() },
+  };
   if (isLoop) {
     const [first, second] = await Promise.all(
       [1, 2].map((place) => {
