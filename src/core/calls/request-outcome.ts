@@ -41,7 +41,7 @@ export interface EndedRequest {
 export interface RequestOutcome {
   /** For the concurrency law. */
   readonly outcome: SampleOutcome;
-  /** Whether its caller, who stated no deadline, left before the service answered. */
+  /** Whether its caller left before the service answered: it takes longer than that. */
   readonly isLeft: boolean;
   /** Whether the service took it on, for the throttle; undefined: nobody can say. */
   readonly isAccepted: boolean | undefined;
@@ -63,7 +63,8 @@ interface AdmittedRequestEnd {
  * | it ended | outcome |
  * |---|---|
  * | with 429, 503, 504, `x-envoy-overloaded`, gRPC 4, 8 or 14 | dropped |
- * | after its deadline, or `lateAfterMs`, whether it was answered or its caller left | dropped |
+ * | after its deadline, or `lateAfterMs`, but it was answered | dropped |
+ * | because its caller left then, unanswered | dropped, and left |
  * | because its caller left earlier | ignore: callers have reasons of their own |
  * | the same, unanswered and without a deadline | ignore, and left: it takes longer than that |
  * | by a fault of the exchange | ignore |
@@ -77,7 +78,7 @@ export function requestOutcome(
   if (end === "broken") return unknown;
   const isLate = isPast(visit, { nowMs, lateAfterMs });
   if (end === "left") {
-    if (isLate) return leftLate;
+    if (isLate) return visit.response === undefined ? leftLate : overloaded;
     return visit.response === undefined && visit.deadline === undefined ? left : unknown;
   }
   const status = visit.response?.status;
@@ -101,7 +102,7 @@ const overloaded: RequestOutcome = {
   isAccepted: false,
   isFailed: true,
 };
-const leftLate = overloaded;
+const leftLate: RequestOutcome = { ...overloaded, isLeft: true };
 const failedLate: RequestOutcome = { ...overloaded, isAccepted: true };
 const servedLate: RequestOutcome = { ...failedLate, isFailed: false };
 const failed: RequestOutcome = { ...failedLate, outcome: "ignore" };

@@ -18,7 +18,10 @@ export interface ConcurrencySample {
   /** Its place in the queue when it came, or `inFlight` where there was no queue: from 1. */
   readonly position: number;
   readonly outcome: SampleOutcome;
-  /** Whether its caller, who stated no deadline, left unanswered: it takes longer. Default false */
+  /**
+   * Whether its caller left unanswered: it takes longer. "dropped" at the deadline that it stated,
+   * "ignore" without one. Default false
+   */
   readonly isLeft?: boolean;
   /** What is asked of the service at that time. Default: not known */
   readonly demand?: Demand;

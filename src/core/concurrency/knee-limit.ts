@@ -134,12 +134,12 @@ const hopelessDemandMin = 1.2;
  *   fewer requests end, and at half of a knee that was known.
  * - Fewer requests end since the limit is lower, while more ask: it returns (`ThroughputFloor`).
  *
- * A request whose caller stated no deadline and leaves unanswered would have taken longer: its time
- * counts, and no end, as times that are cut off do where they are exponential. Where nearly all
- * leave, or most after four times as long as work takes, levels tell nothing any more, since a
- * service works on for those that have left. Then it looks at less, down to `min`, until callers
- * are served, and begins anew from there. Who leaves with one in flight as with many has reasons of
- * its own.
+ * A request whose caller leaves unanswered, at its deadline or without one, would have taken
+ * longer: its time counts, and no end, as times that are cut off do where they are exponential.
+ * Where nearly all that stated no deadline leave, or most after four times as long as work takes,
+ * levels tell nothing any more, since a service works on for those that have left. Then it looks at
+ * less, down to `min`, until callers are served, and begins anew from there. Who leaves with one in
+ * flight as with many has reasons of its own.
  *
  * Critical requests may exceed the limit by what chance brings at once, so that three in ten
  * thousand of them find no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their
@@ -242,7 +242,7 @@ export class KneeLimit implements ConcurrencyLimit {
       this.#throughputFloor.begin(endMs);
     }
     this.#count += 1;
-    if (isLeft === true) this.#leftCount += 1;
+    if (isLeft === true && outcome === "ignore") this.#leftCount += 1;
     this.#rttSumMs += rttMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
     const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;

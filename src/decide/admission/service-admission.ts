@@ -247,8 +247,10 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const lateAfterMs = lateMs && lateMs + visit.delayedMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     const { request, priority } = visit;
+    // A deadline that passed ends its request for the demand; callers without one may leave early.
+    const isGone = learnt.isLeft && learnt.outcome === "ignore";
     for (const pool of this.#poolsOf(visit)) {
-      if (learnt.isLeft) pool.giveBackLeft(request.peer, priority, nowMs);
+      if (isGone) pool.giveBackLeft(request.peer, priority, nowMs);
       else pool.giveBack(request.peer, priority, nowMs);
     }
     this.counts.outcomes[learnt.outcome] += 1;
