@@ -30,17 +30,17 @@ const sets: readonly {
   {
     name: "laws were tuned by",
     seeds: tuningSeeds,
-    missedCountMax: { goodput: 14, critical: 15, late: 16, p99: 19 },
+    missedCountMax: { goodput: 12, critical: 15, late: 12, p99: 19 },
   },
   {
     name: "nobody looked at",
     seeds: validationSeeds,
-    missedCountMax: { goodput: 19, critical: 18, late: 15, p99: 22 },
+    missedCountMax: { goodput: 18, critical: 15, late: 13, p99: 21 },
   },
   {
     name: "lose one of two zones",
     seeds: zoneSeeds,
-    missedCountMax: { goodput: 1, critical: 2, late: 1, p99: 9 },
+    missedCountMax: { goodput: 1, critical: 2, late: 1, p99: 8 },
   },
 ];
 
@@ -58,7 +58,7 @@ const worst: readonly {
     name: "slow spells that outlast what the law remembers, while capacity doubles",
     verdict: "goodput",
     seed: 1_055,
-    missingMax: 0.088,
+    missingMax: 0.089,
   },
   {
     name: "two hundred workers of 2 s, found from one permit, with little more asked than done",
@@ -70,7 +70,7 @@ const worst: readonly {
     name: "two replicas that begin with all that comes at a cold service",
     verdict: "critical",
     seed: 84,
-    missingMax: 0.063,
+    missingMax: 0.001,
   },
   {
     name: "two replicas before 200 workers, where critical requests are most of a heavy tail",
@@ -79,28 +79,29 @@ const worst: readonly {
     missingMax: 0,
   },
   {
+    // In 40 runs of it 99.2 % are served, by this law and by the one before; in these three 98.2.
     name: "two replicas before one worker, one request in a hundred ten times as long",
     verdict: "critical",
     seed: 66,
-    missingMax: 0.008,
+    missingMax: 0.015,
   },
   {
     name: "one worker whose slow spells fill a queue that was right before",
     verdict: "late",
     seed: 1_130,
-    missingMax: 0.058,
+    missingMax: 0,
   },
   {
     name: "two hundred workers of 2 s that pause, with little more asked than done",
     verdict: "p99",
     seed: 1_042,
-    missingMax: 4.65,
+    missingMax: 4.62,
   },
   {
     name: "ten workers that begin cold and lose five, where critical requests fill the rest",
     verdict: "p99",
     seed: 1_014,
-    missingMax: 4.85,
+    missingMax: 4.53,
   },
 ];
 
@@ -177,6 +178,13 @@ describe("the goodput matrix", async () => {
     for (const verdict of verdictNames) {
       expect(result.missing[verdict], tellResult(result)).toBeLessThanOrEqual(0);
     }
+  });
+
+  // The limit stayed at forty, since callers that gave up at their deadlines counted as answered.
+  it.each([300_033, 300_645, 301_181])("finds one worker from a thousand (seed %i)", (seed) => {
+    const one = drawMatrixWorld(seed, 20_000);
+    const result = runWorld(one, searchBest(one));
+    expect(result.missing.goodput, tellResult(result)).toBeLessThanOrEqual(0);
   });
 
   it.each(rechecked)("has what a search finds (row %i)", (place) => {

@@ -60,6 +60,9 @@ const knownRatio = 0.65;
 /** From so many times the knee that looking at less has shown it looks again. */
 const provenRatio = 1.5;
 
+/** Part of that knee that still counts after each step, so that it is shown again after minutes. */
+const provenKept = 0.995;
+
 /** The share of their time in which workers may be idle for want of a queue. */
 const idleRatio = 0.004;
 
@@ -234,7 +237,8 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#demand = demand;
     const { waitingCount = 0 } = demand ?? {};
     this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
-    if (this.#count > 0) this.#throughputFloor.ended();
+    // Callers that give up leave at the rate at which they come, whatever is served.
+    if (this.#count > 0 && isLeft !== true) this.#throughputFloor.ended();
     // What began before met another limit.
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) {
@@ -292,7 +296,10 @@ export class KneeLimit implements ConcurrencyLimit {
       this.#goOn(fit, isKnown, nowMs);
       return;
     }
-    if (this.#isBusy) this.#keepThroughput(fit, nowMs);
+    if (this.#isBusy) {
+      this.#provenKnee *= provenKept;
+      this.#keepThroughput(fit, nowMs);
+    }
     if (this.#isUnproven(fit) && nowMs >= this.#noProbeUntilMs) this.#startProbe(nowMs);
     else if (!isKnown) this.#find(fit, nowMs);
   }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { type EndedRequest, requestOutcome } from "../../../../src/core/calls/request-outcome.js";
 import { AdmissionRig, testService } from "../../../support/admission.js";
 
 type End = "completed" | "left" | "broken";
@@ -58,6 +59,24 @@ describe("requestOutcome()", () => {
       }
     },
   );
+
+  it.each([
+    { deadlineMs: undefined, afterMs: 10, isAnswered: false, isLeft: true },
+    { deadlineMs: 1_000, afterMs: 10, isAnswered: false, isLeft: false },
+    { deadlineMs: 1_000, afterMs: 1_000, isAnswered: false, isLeft: true },
+    { deadlineMs: 1_000, afterMs: 1_000, isAnswered: true, isLeft: false },
+  ])("tells whether it takes longer than its caller stayed: %o", (row) => {
+    const { deadlineMs, afterMs, isAnswered, isLeft } = row;
+    const status = { status: 200, grpcStatus: undefined, isOverloaded: false };
+    const ended: EndedRequest = {
+      arrivedMs: 0,
+      deadline: deadlineMs === undefined ? undefined : { remainingMs: deadlineMs, statedIn: [] },
+      response: isAnswered ? status : undefined,
+      remainingMs: (nowMs) => (deadlineMs === undefined ? undefined : deadlineMs - nowMs),
+    };
+    const end = { end: "left", nowMs: afterMs, lateAfterMs: undefined } as const;
+    expect(requestOutcome(ended, end).isLeft).toBe(isLeft);
+  });
 
   it.each([
     { what: "stated no deadline", headers: {}, waitMs: 2_000 },

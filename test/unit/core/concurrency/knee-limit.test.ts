@@ -16,6 +16,8 @@ interface Spell {
   readonly inFlightMax?: number;
   /** A part of the callers that leaves after half of its time. Default 0 */
   readonly leftRatio?: number;
+  /** The deadline that callers state, at which they are gone. Default: none */
+  readonly deadlineMs?: number;
 }
 
 /** A service whose limit is always used up: time goes on request by request. */
@@ -45,7 +47,7 @@ class Service {
 
   serve(spell: Spell): this {
     const { workerCount, serviceMs = 50, seconds, demand = overload, inFlightMax } = spell;
-    const { leftRatio = 0 } = spell;
+    const { leftRatio = 0, deadlineMs = Number.POSITIVE_INFINITY } = spell;
     const untilMs = this.#nowMs + seconds * 1_000;
     while (this.#nowMs < untilMs) {
       const { limit } = this.law;
@@ -55,9 +57,11 @@ class Service {
       const inFlight = Math.max(1, most - (this.#count % 3));
       const rttMs = serviceMs * Math.max(1, inFlight / workerCount);
       this.#nowMs += serviceMs / Math.min(workerCount, inFlight);
-      const isLeft = this.#count % 10 < 10 * leftRatio;
-      const startMs = this.#nowMs - (isLeft ? rttMs / 2 : rttMs);
-      const outcome = isLeft ? "ignore" : "success";
+      const isLate = rttMs >= deadlineMs;
+      const isLeft = isLate || this.#count % 10 < 10 * leftRatio;
+      const stayedMs = isLate ? deadlineMs : rttMs / (isLeft ? 2 : 1);
+      const startMs = this.#nowMs - stayedMs;
+      const outcome = isLate ? "dropped" : isLeft ? "ignore" : "success";
       const position = inFlight;
       const sample = { startMs, endMs: this.#nowMs, inFlight, position, outcome, demand } as const;
       this.law.record({ ...sample, isLeft });
@@ -159,6 +163,14 @@ describe("KneeLimit", () => {
     service.serve({ workerCount: 4, seconds: 10 });
     expect(service.law.limit).toBeGreaterThanOrEqual(6);
     expect(service.law.limit).toBeLessThanOrEqual(10);
+  });
+
+  // Times that end at deadlines are all the same, as those of a service without a queue are.
+  it("takes a request that is given up at its deadline as one that takes longer", () => {
+    const service = new Service({ initial: 30 });
+    service.serve({ workerCount: 1, seconds: 90, deadlineMs: 1_000 });
+    expect(service.law.steadyLimit).toBeLessThanOrEqual(5);
+    expect(service.law.baselineMs).toBeCloseTo(50, -1);
   });
 
   it("looks ever less often where they leave with one in flight, too", () => {
