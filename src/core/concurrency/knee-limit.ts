@@ -237,8 +237,7 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#demand = demand;
     const { waitingCount = 0 } = demand ?? {};
     this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
-    // Callers that give up leave at the rate at which they come, whatever is served.
-    if (this.#count > 0 && isLeft !== true) this.#throughputFloor.ended();
+    if (this.#count > 0) this.#throughputFloor.ended();
     // What began before met another limit.
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) {
@@ -297,7 +296,7 @@ export class KneeLimit implements ConcurrencyLimit {
       return;
     }
     if (this.#isBusy) {
-      this.#provenKnee *= provenKept;
+      if (this.#leftCount === 0) this.#provenKnee *= provenKept;
       this.#keepThroughput(fit, nowMs);
     }
     if (this.#isUnproven(fit) && nowMs >= this.#noProbeUntilMs) this.#startProbe(nowMs);
