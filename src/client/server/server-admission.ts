@@ -187,7 +187,8 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
       nowMs,
       lateAfterMs: undefined,
     });
-    if (isLeft) pool.giveBackLeft("", priority, nowMs);
+    // A deadline that passed ends its request for the demand, as in Headgate itself.
+    if (isLeft && outcome === "ignore") pool.giveBackLeft("", priority, nowMs);
     else pool.giveBack("", priority, nowMs);
     this.#counts.outcomes[outcome] += 1;
     const { admittedMs: startMs, inFlight, position } = pending;

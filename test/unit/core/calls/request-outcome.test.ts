@@ -81,6 +81,7 @@ describe("requestOutcome()", () => {
   it.each([
     { what: "stated no deadline", headers: {}, waitMs: 2_000 },
     { what: "stated one", headers: { "grpc-timeout": "60S" }, waitMs: 200 },
+    { what: "was out of time", headers: { "grpc-timeout": "200m" }, waitMs: 200 },
     { what: "was answered", headers: {}, waitMs: 200, status: 200 },
   ])("tells the pace of the service without who left, but $what: $waitMs ms", (row) => {
     const rig = new AdmissionRig([testService({})]);
