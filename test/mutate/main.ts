@@ -36,10 +36,11 @@ const survivorsPath = "test-output/mutation-survivors.txt";
 
 /**
  * The shares below which a run fails, 0 to 1: two hundredths below a run with seed 1. That of core
- * and decide was the first one, on 2026-11-23 (85.2 and 76.7 %). That of store was on 2026-11-27
- * (81.1 %): coordination had moved there from src/fleet, and contract tests judge it since.
+ * was the first one, on 2026-11-23 (85.2 %). That of store was on 2026-11-27 (81.1 %): coordination
+ * had moved there from src/fleet, and contract tests judge it since. That of decide was on
+ * 2026-11-28 (90.6 %), after tests for what runs before it had not noticed.
  */
-const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.74, store: 0.79 };
+const floorRatios: Readonly<Record<Folder, number>> = { core: 0.83, decide: 0.88, store: 0.79 };
 
 /** What Stryker says of a mutant, as what it means here; a hang is noticed like a failure. */
 const outcomes: Readonly<Record<string, Outcome>> = {
