@@ -20,7 +20,7 @@ import {
 import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { Clock, Random } from "../../core/base/clock.js";
-import { type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
+import { leftEarly, type RequestEnding, requestOutcome } from "../../core/calls/request-outcome.js";
 import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { systemClock, systemRandom } from "../../host/clock.js";
 import { InboundRequest, type PermitHost } from "./inbound-request.js";
@@ -182,13 +182,9 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
       this.#counts.leftCount += 1;
       return;
     }
-    const { outcome, isLeft } = requestOutcome(pending, {
-      end: ending,
-      nowMs,
-      lateAfterMs: undefined,
-    });
-    // A deadline that passed ends its request for the demand, as in Headgate itself.
-    if (isLeft && outcome === "ignore") pool.giveBackLeft("", priority, nowMs);
+    const learnt = requestOutcome(pending, { end: ending, nowMs, lateAfterMs: undefined });
+    const { outcome, isLeft } = learnt;
+    if (leftEarly(learnt)) pool.giveBackLeft("", priority, nowMs);
     else pool.giveBack("", priority, nowMs);
     this.#counts.outcomes[outcome] += 1;
     const { admittedMs: startMs, inFlight, position } = pending;

@@ -89,6 +89,14 @@ export function requestOutcome(
   return isFailed ? failed : served;
 }
 
+/**
+ * Whether a caller without a deadline left: no end that the demand of a service counts, as a
+ * deadline that passed is one.
+ */
+export function leftEarly({ outcome, isLeft }: RequestOutcome): boolean {
+  return isLeft && outcome === "ignore";
+}
+
 const unknown: RequestOutcome = {
   outcome: "ignore",
   isLeft: false,

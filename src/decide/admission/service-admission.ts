@@ -15,7 +15,7 @@ import type { RefusalCause } from "../../core/admission/refusal.js";
 import type { QueueRefusal } from "../../core/admission/request-queue.js";
 import type { SharedKeyCounts } from "../../core/admission/shared-key-counts.js";
 import type { Clock } from "../../core/base/clock.js";
-import { requestOutcome } from "../../core/calls/request-outcome.js";
+import { leftEarly, requestOutcome } from "../../core/calls/request-outcome.js";
 import { ExpiryHeap } from "../../core/collections/expiry-heap.js";
 import type { SignalUpdate } from "../../core/concurrency/signal-update.js";
 import { requestKey } from "../../policy/services/callers.js";
@@ -247,10 +247,8 @@ export class ServiceAdmission implements AdmittedRequestHost {
     const lateAfterMs = lateMs && lateMs + visit.delayedMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     const { request, priority } = visit;
-    // A deadline that passed ends its request for the demand; callers without one may leave early.
-    const isGone = learnt.isLeft && learnt.outcome === "ignore";
     for (const pool of this.#poolsOf(visit)) {
-      if (isGone) pool.giveBackLeft(request.peer, priority, nowMs);
+      if (leftEarly(learnt)) pool.giveBackLeft(request.peer, priority, nowMs);
       else pool.giveBack(request.peer, priority, nowMs);
     }
     this.counts.outcomes[learnt.outcome] += 1;
