@@ -18,7 +18,7 @@ import {
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { shareTestStore, soon } from "../support/redis-store.js";
-import { metCount, propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
+import { metCount, propertyRuns } from "../support/seeds.js";
 
 /** What a history asks of a store, with all that the store answers. */
 type Call = (budgets: Budgets) => Promise<unknown>;
@@ -216,41 +216,37 @@ describe.each(enginesFor.scripts)("budgets over %s and in memory", (engine) => {
   const shared = shareTestStore(engine);
   const runs = propertyRuns(historiesOn(engine, 400));
 
-  it(
-    "answer the same to any history",
-    async () => {
-      let worldCount = 0;
-      const met = { refused: 0, reserved: 0, settled: 0, late: 0, expired: 0, spentBefore: 0 };
-      const property = fc.asyncProperty(histories, async (history) => {
-        worldCount += 1;
-        const { connections } = shared.opened;
-        const ownClock = new FakeClock();
-        const own = new TestBudgets({ store: new MemoryBudgets(ownClock), clock: ownClock });
-        const clock = new FakeClock();
-        const keyPrefix = `world${worldCount}:`;
-        const store = openClockedBudgets({ connections, clock, keyPrefix });
-        const other = new TestBudgets({ store, clock });
-        for (const call of history) {
-          const [expected, answer] = [await call(own), await call(other)];
-          expect(answer).toEqual(expected);
-          const seen = await look(other);
-          expect(seen).toEqual(await look(own));
-          const text = JSON.stringify([answer, seen]);
-          if (text.includes('"isReserved":false')) met.refused += 1;
-          if (text.includes('"isReserved":true')) met.reserved += 1;
-          if (text.includes('"result":"settled"')) met.settled += 1;
-          if (text.includes('"result":"late"')) met.late += 1;
-          if (typeof answer === "number" && answer > 0) met.expired += 1;
-          if (/"spentBefore":[1-9]/.test(text)) met.spentBefore += 1;
-        }
-        expect(await usageOf(other.store)).toEqual(await usageOf(own.store));
-        await shared.control.flushall();
-      });
-      await fc.assert(property, runs);
-      for (const count of Object.values(met)) {
-        if (engine === "redis") expect(count).toBeGreaterThan(metCount(3));
+  it("answer the same to any history", async () => {
+    let worldCount = 0;
+    const met = { refused: 0, reserved: 0, settled: 0, late: 0, expired: 0, spentBefore: 0 };
+    const property = fc.asyncProperty(histories, async (history) => {
+      worldCount += 1;
+      const { connections } = shared.opened;
+      const ownClock = new FakeClock();
+      const own = new TestBudgets({ store: new MemoryBudgets(ownClock), clock: ownClock });
+      const clock = new FakeClock();
+      const keyPrefix = `world${worldCount}:`;
+      const store = openClockedBudgets({ connections, clock, keyPrefix });
+      const other = new TestBudgets({ store, clock });
+      for (const call of history) {
+        const [expected, answer] = [await call(own), await call(other)];
+        expect(answer).toEqual(expected);
+        const seen = await look(other);
+        expect(seen).toEqual(await look(own));
+        const text = JSON.stringify([answer, seen]);
+        if (text.includes('"isReserved":false')) met.refused += 1;
+        if (text.includes('"isReserved":true')) met.reserved += 1;
+        if (text.includes('"result":"settled"')) met.settled += 1;
+        if (text.includes('"result":"late"')) met.late += 1;
+        if (typeof answer === "number" && answer > 0) met.expired += 1;
+        if (/"spentBefore":[1-9]/.test(text)) met.spentBefore += 1;
       }
-    },
-    seedsTimeoutMs(120_000),
-  );
+      expect(await usageOf(other.store)).toEqual(await usageOf(own.store));
+      await shared.control.flushall();
+    });
+    await fc.assert(property, runs);
+    for (const count of Object.values(met)) {
+      if (engine === "redis") expect(count).toBeGreaterThan(metCount(3));
+    }
+  });
 });

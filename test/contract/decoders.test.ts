@@ -15,7 +15,7 @@ import { DoorKeeper } from "../support/ext-proc.js";
 import { plainExtras } from "../support/extras.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { FakeRandom } from "../support/fake-random.js";
-import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedsFrom } from "../support/seeds.js";
 import { measureSize } from "../support/size-of.js";
 import { answerDecoders } from "../support/store-decoders.js";
 import { mutate, randomBytes } from "../support/wire-fuzz.js";
@@ -136,7 +136,6 @@ describe("a decoder", () => {
 
   it.each(decoders)(
     "makes of any bytes a value, or a refusal of its own: $name",
-    { timeout: seedsTimeoutMs(60_000) },
     async ({ valid, decode }) => {
       await runSeeds(seedsFrom(1, 3), async (seed) => {
         const dice = new Dice(new FakeRandom(seed));

@@ -219,9 +219,7 @@ describe.each(enginesFor.scripts)("the take script on %s", (engine) => {
   const shared = shareTestStore(engine);
   const runs = propertyRuns(historiesOn(engine, 300));
 
-  it("decides and stores what core/limits/gcra does, to the last bit", {
-    timeout: seedsTimeoutMs(120_000),
-  }, async () => {
+  it("decides and stores what core/limits/gcra does, to the last bit", async () => {
     const { control, opened } = shared;
     let requestCount = 0;
     const property = fc.asyncProperty(

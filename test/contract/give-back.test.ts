@@ -8,7 +8,7 @@ import { testKey } from "../support/charges.js";
 import { compensate } from "../support/compensate.js";
 import { enginesFor, historiesOn } from "../support/engines.js";
 import { shareTestStore, soon, storedValue } from "../support/redis-store.js";
-import { propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
+import { propertyRuns } from "../support/seeds.js";
 
 const keyCount = 3;
 
@@ -52,46 +52,42 @@ describe.each(enginesFor.scripts)("RedisLimitStore.giveBack() on %s", (engine) =
     return { level: value.readDoubleLE(0), tUs: value.readDoubleLE(8) };
   }
 
-  it(
-    "does what core/limits/compensation says, to the last bit",
-    async () => {
-      let changedCount = 0;
-      const property = fc.asyncProperty(
-        fc.uniqueArray(seedArbitrary, { maxLength: keyCount, selector: ({ key }) => key }),
-        fc.array(compensationArbitrary, { minLength: 1, maxLength: 5 }),
-        async (seeds, asked) => {
-          await shared.control.flushall();
-          const startUs = await nowUs();
-          const model = new Map<string, Bucket>();
-          for (const { key, level, agoUs } of seeds) {
-            model.set(`k${key}`, { level, tUs: startUs - agoUs });
-            await write(`k${key}`, { level, tUs: startUs - agoUs });
-          }
-          const compensations = asked.map(({ key, agoUs, windowAgoUs, ...rest }): Compensation => {
-            const windows = windowAgoUs === null ? undefined : windowsFrom(startUs - windowAgoUs);
-            return { ...rest, windows, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
-          });
-          const givenBack = await shared.opened.store.giveBack(compensations, soon());
-          for (const [i, one] of compensations.entries()) {
-            const before = model.get(one.key);
-            const after = before && compensate(one, before, givenBack.nowUs);
-            if (after !== undefined && after !== before) changedCount += 1;
-            if (after !== undefined) model.set(one.key, after);
-            expect(givenBack.buckets[i]).toEqual(after ?? { level: 0, tUs: givenBack.nowUs });
-          }
-          for (const [key, bucket] of model) {
-            const stored = await read(key);
-            if (stored === undefined) expect(bucket.level).toBe(0);
-            else expect(stored).toEqual(bucket);
-          }
-        },
-      );
-      // A failure prints its seed.
-      await fc.assert(property, runs);
-      expect(changedCount).toBeGreaterThan(runs.numRuns / 6);
-    },
-    seedsTimeoutMs(60_000),
-  );
+  it("does what core/limits/compensation says, to the last bit", async () => {
+    let changedCount = 0;
+    const property = fc.asyncProperty(
+      fc.uniqueArray(seedArbitrary, { maxLength: keyCount, selector: ({ key }) => key }),
+      fc.array(compensationArbitrary, { minLength: 1, maxLength: 5 }),
+      async (seeds, asked) => {
+        await shared.control.flushall();
+        const startUs = await nowUs();
+        const model = new Map<string, Bucket>();
+        for (const { key, level, agoUs } of seeds) {
+          model.set(`k${key}`, { level, tUs: startUs - agoUs });
+          await write(`k${key}`, { level, tUs: startUs - agoUs });
+        }
+        const compensations = asked.map(({ key, agoUs, windowAgoUs, ...rest }): Compensation => {
+          const windows = windowAgoUs === null ? undefined : windowsFrom(startUs - windowAgoUs);
+          return { ...rest, windows, key: testKey(`k${key}`), chargedUs: startUs - agoUs };
+        });
+        const givenBack = await shared.opened.store.giveBack(compensations, soon());
+        for (const [i, one] of compensations.entries()) {
+          const before = model.get(one.key);
+          const after = before && compensate(one, before, givenBack.nowUs);
+          if (after !== undefined && after !== before) changedCount += 1;
+          if (after !== undefined) model.set(one.key, after);
+          expect(givenBack.buckets[i]).toEqual(after ?? { level: 0, tUs: givenBack.nowUs });
+        }
+        for (const [key, bucket] of model) {
+          const stored = await read(key);
+          if (stored === undefined) expect(bucket.level).toBe(0);
+          else expect(stored).toEqual(bucket);
+        }
+      },
+    );
+    // A failure prints its seed.
+    await fc.assert(property, runs);
+    expect(changedCount).toBeGreaterThan(runs.numRuns / 6);
+  });
 
   it("keeps what is left for as long as it was kept, and deletes what is empty", async () => {
     const { control, opened } = shared;

@@ -11,7 +11,7 @@ import { PermitFleet } from "../support/permit-fleet.js";
 import { TestHolder } from "../support/permit-holder.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore, soon } from "../support/redis-store.js";
-import { runSeeds, seedCount, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedCount, seedsFrom } from "../support/seeds.js";
 import { waitFor } from "../support/wait.js";
 import type { CallFate } from "../support/wayward-connection.js";
 
@@ -110,11 +110,8 @@ describe.each(enginesFor.behaviour)("PermitShares on %s", (engine) => {
 
   const seeds = seedsFrom(firstSeed, 100);
 
-  it(
-    `never lets more be held than the limit, in ${seeds.length} histories of losses`,
-    () => runSeeds(seeds, runHistory),
-    seedsTimeoutMs(60_000),
-  );
+  it(`never lets more be held than the limit, in ${seeds.length} histories of losses`, () =>
+    runSeeds(seeds, runHistory));
 
   async function runHistory(seed: number): Promise<void> {
     const random = new FakeRandom(seed);

@@ -9,7 +9,7 @@ import { FakeRandom } from "../support/fake-random.js";
 import { claimHz, testClaim, testPool } from "../support/quota-claims.js";
 import { realClock, realRandom } from "../support/real-clock.js";
 import { shareTestStore } from "../support/redis-store.js";
-import { runSeeds, seedCount, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedCount, seedsFrom } from "../support/seeds.js";
 import { type CallFate, WaywardConnection } from "../support/wayward-connection.js";
 
 const firstSeed = 20_261_122;
@@ -94,11 +94,8 @@ describe("QuotaLeases", () => {
 
   const seeds = seedsFrom(firstSeed, 100);
 
-  it(
-    `never lets replicas hold more than there is, in ${seeds.length} histories of losses`,
-    () => runSeeds(seeds, runHistory),
-    seedsTimeoutMs(60_000),
-  );
+  it(`never lets replicas hold more than there is, in ${seeds.length} histories of losses`, () =>
+    runSeeds(seeds, runHistory));
 
   async function runHistory(seed: number): Promise<void> {
     const random = new FakeRandom(seed);

@@ -6,7 +6,7 @@ import { enginesFor, historiesOn } from "../support/engines.js";
 import { FakeClock } from "../support/fake-clock.js";
 import { shareTestStore, soon } from "../support/redis-store.js";
 import { openClockedRooms, TestRoom } from "../support/rooms.js";
-import { metCount, propertyRuns, seedsTimeoutMs } from "../support/seeds.js";
+import { metCount, propertyRuns } from "../support/seeds.js";
 
 /** What a history asks of a store, with all that the store answers. */
 type Call = (room: TestRoom) => Promise<unknown>;
@@ -130,38 +130,34 @@ describe.each(enginesFor.scripts)("waiting rooms over %s and in memory", (engine
   const shared = shareTestStore(engine);
   const runs = propertyRuns(historiesOn(engine, 400));
 
-  it(
-    "answer the same to any history",
-    async () => {
-      let roomCount = 0;
-      const met = { entered: 0, gone: 0, outranked: 0, called: 0 };
-      const property = fc.asyncProperty(histories, async (history) => {
-        roomCount += 1;
-        const open = (createStore: (clock: FakeClock) => RoomStore) => {
-          const clock = new FakeClock();
-          return TestRoom.open({ store: createStore(clock), clock }, `room ${roomCount}`);
-        };
-        const own = await open((clock) => new MemoryRooms(clock));
-        const { connections } = shared.opened;
-        const other = await open((clock) => openClockedRooms({ connections, clock }));
-        for (const call of history) {
-          const [expected, answer] = [await call(own), await call(other)];
-          expect(answer).toEqual(expected);
-          const text = JSON.stringify(answer) ?? "";
-          if (text.includes('"entered"')) met.entered += 1;
-          if (text.includes('"gone"')) met.gone += 1;
-          if (text.includes('"outranked"')) met.outranked += 1;
-          if (/"calledCount":[1-9]/.test(text)) met.called += 1;
-          expect(await look(other)).toEqual(await look(own));
-        }
-        await other.store.forget(other.name, soon());
-      });
-      await fc.assert(property, runs);
-      for (const count of Object.values(met)) {
-        expect(count).toBeGreaterThan(metCount(historiesOn(engine, 20)));
+  it("answer the same to any history", async () => {
+    let roomCount = 0;
+    const met = { entered: 0, gone: 0, outranked: 0, called: 0 };
+    const property = fc.asyncProperty(histories, async (history) => {
+      roomCount += 1;
+      const open = (createStore: (clock: FakeClock) => RoomStore) => {
+        const clock = new FakeClock();
+        return TestRoom.open({ store: createStore(clock), clock }, `room ${roomCount}`);
+      };
+      const own = await open((clock) => new MemoryRooms(clock));
+      const { connections } = shared.opened;
+      const other = await open((clock) => openClockedRooms({ connections, clock }));
+      for (const call of history) {
+        const [expected, answer] = [await call(own), await call(other)];
+        expect(answer).toEqual(expected);
+        const text = JSON.stringify(answer) ?? "";
+        if (text.includes('"entered"')) met.entered += 1;
+        if (text.includes('"gone"')) met.gone += 1;
+        if (text.includes('"outranked"')) met.outranked += 1;
+        if (/"calledCount":[1-9]/.test(text)) met.called += 1;
+        expect(await look(other)).toEqual(await look(own));
       }
-      expect(await shared.control.dbsize()).toBe(0);
-    },
-    seedsTimeoutMs(120_000),
-  );
+      await other.store.forget(other.name, soon());
+    });
+    await fc.assert(property, runs);
+    for (const count of Object.values(met)) {
+      expect(count).toBeGreaterThan(metCount(historiesOn(engine, 20)));
+    }
+    expect(await shared.control.dbsize()).toBe(0);
+  });
 });

@@ -9,7 +9,7 @@ import { FakeRandom } from "../support/fake-random.js";
 import { testFleetSnapshot, testPressure, testReport, withMaps } from "../support/fleet-reports.js";
 import { LoopFleet, type LoopFleetParts, type LoopReplica } from "../support/loop-fleet.js";
 import { shareTestStore } from "../support/redis-store.js";
-import { runSeeds, seedsFrom, seedsTimeoutMs } from "../support/seeds.js";
+import { runSeeds, seedsFrom } from "../support/seeds.js";
 import type { CallFate } from "../support/wayward-connection.js";
 
 const fates: readonly CallFate[] = [
@@ -366,11 +366,8 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
 
   const seeds = seedsFrom(firstSeed, 100);
 
-  it(
-    `never goes back, and is led by one again, in ${seeds.length} histories of losses and stalls`,
-    () => runSeeds(seeds, runHistory),
-    seedsTimeoutMs(60_000),
-  );
+  it(`never goes back, and is led by one again, in ${seeds.length} histories of losses and stalls`, () =>
+    runSeeds(seeds, runHistory));
 
   async function runHistory(seed: number): Promise<void> {
     const random = new FakeRandom(seed);
