@@ -78,7 +78,7 @@ async function start(answer = begin) {
   return { envoy, app, streams, ask, finish, spent };
 }
 
-describe("a budget behind a real Envoy", { timeout: 60_000 }, () => {
+describe("a budget behind a real Envoy", () => {
   it("admits as many calls as fit by their maxima, and charges what they use", async () => {
     const { streams, ask, finish, spent } = await start();
     const first = Array.from({ length: 30 }, () => ask("a"));

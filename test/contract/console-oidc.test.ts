@@ -137,7 +137,7 @@ describe("signing in at an identity provider", () => {
     const places = new Set(ended.map(({ headers }) => headers["location"]));
     expect(places).toEqual(new Set(["/?signInFailed=unavailable"]));
     expect(provider.asked.token).toBe(redeemingMax);
-  }, 20_000);
+  });
 
   it("ends with the grant it stands for", async () => {
     const { provider, browser, access } = await start();

@@ -343,5 +343,5 @@ describe("the console's answers", () => {
     const own = ["content-type: application/json", "sec-fetch-site: same-origin"];
     socket.write(`${[...head, ...own].join("\r\n")}\r\n\r\n{`);
     expect(await answered).toMatch(/^HTTP\/1.1 408 /);
-  }, 20_000);
+  });
 });

@@ -67,7 +67,6 @@ describe("the worst inputs of a decoder", () => {
 
   it.each(decoders)(
     "are refused, or take ten times their bytes and little more, and little work: $name",
-    { timeout: 60_000 },
     async (decoder) => {
       const { decode, held = decode, turns, isElsewhere, freeBytes = freeBytesDefault } = decoder;
       const isAtOnce = turns === undefined && isElsewhere !== true;

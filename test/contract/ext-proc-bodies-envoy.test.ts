@@ -134,7 +134,7 @@ async function sendRaw(port: number, text: string): Promise<string> {
   return answered;
 }
 
-describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
+describe("a real Envoy that buffers bodies", () => {
   it("asks with the body, and sets on the request what the answer to it says", async () => {
     const { send, keeper, ends, counts, allOver } = await start({
       decide: ({ facts }, call) =>
@@ -349,7 +349,7 @@ describe("a real Envoy that buffers bodies", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a real Envoy that shows responses", { timeout: 60_000 }, () => {
+describe("a real Envoy that shows responses", () => {
   it("shows a stream piece by piece, with what the other filter has said of its call", async () => {
     const pieces = ["data: 1\n\n", "data: 2\n\n", "data: [DONE]\n\n"];
     const responses: ServerResponse[] = [];

@@ -75,7 +75,7 @@ async function start(
   return { envoy, keeper, counts, upstream, running, send, ends };
 }
 
-describe("a real Envoy", { timeout: 60_000 }, () => {
+describe("a real Envoy", () => {
   it("lets requests through, and says when each is over", async () => {
     const { send, keeper, counts, ends } = await start((_request, call) =>
       call.admitted({ ...plainTerms, setHeaders: [{ name: "x-reply-tokens", value: "7" }] }),

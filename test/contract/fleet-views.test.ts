@@ -145,7 +145,7 @@ describe("the history of the fleet", () => {
     const theirs = await adminClients(port, { token: some }).fleet.getHistory({ rules });
     expect(theirs.replicas.map(({ admitted }) => sumOf([admitted]))).toEqual([0, 0]);
     expect(theirs.replicas.flatMap((one) => [...one.services, ...one.rules])).toEqual([]);
-  }, 30_000);
+  });
 });
 
 describe("live views of one replica show the fleet", () => {

@@ -65,7 +65,7 @@ async function startService(): Promise<number> {
 /** Fields that differ between any two servers. */
 const serverFields = new Set(["date", "server", "connection", "keep-alive", "transfer-encoding"]);
 
-describe("refusalOf(), answered by a real Envoy", { timeout: 60_000 }, () => {
+describe("refusalOf(), answered by a real Envoy", () => {
   it("reaches callers whole: over HTTP with a body, to HEAD without, and as gRPC", async () => {
     const { envoy, http } = await start();
     const { reason } = refusalRows.queueFull;

@@ -84,5 +84,5 @@ describe.each(enginesFor.behaviour)("ReplicaQuestions on %s", (engine) => {
     expect(answers.map(({ replica }) => replica)).toEqual(["r2", "r3", "r4", "r5"]);
     expect(bytes).toBeLessThanOrEqual(answersBytesMax);
     await asked.close();
-  }, 60_000);
+  });
 });

@@ -6,7 +6,7 @@ import { useStage } from "../support/stage.js";
 
 const stage = useStage("test");
 
-describe("a service with `admission: {}` behind Envoy", { timeout: 60_000 }, () => {
+describe("a service with `admission: {}` behind Envoy", () => {
   it("loses half of its workers, and neither critical requests nor what is left", async () => {
     const result = await runOverload(stage, {
       protection: "headgateDefaults",

@@ -31,7 +31,7 @@ function slackOf({ crowdedRatio, summary }: OverloadResult): number {
   return crowdedSlack(crowdedRatio, summary.lateRatio);
 }
 
-describe("an upstream under more load than it can bear", { timeout: 60_000 }, () => {
+describe("an upstream under more load than it can bear", () => {
   // One of these and its neighbour make less load together than the one at ten times alone.
   it.concurrent("serves next to nobody in time where nothing protects it", async () => {
     const { summary } = await run({

@@ -8,7 +8,7 @@ const stage = useStage("test");
 
 const clock = resolve("test/support/stepped-clock-program.mjs");
 
-describe("a month's budget in a time zone with summer time", { timeout: 120_000 }, () => {
+describe("a month's budget in a time zone with summer time", () => {
   it.each([
     {
       // Two hours ahead of UTC since the 28th; without summer time it would end an hour later.

@@ -20,6 +20,5 @@ describe("processOutput", () => {
     async (words) => {
       expect(await runCut(...words)).toEqual({ code: 0, err: "" });
     },
-    30_000,
   );
 });

@@ -12,7 +12,7 @@ let operator: ConsolePage;
 beforeAll(async () => {
   rig = await startConsoleRig(stage);
   operator = await rig.open("operator");
-}, 120_000);
+});
 
 /** What makes another policy the active one, or runs it beside that. */
 const releases = ["Start the shadow", "Apply", "Enforce", "Roll back"];

@@ -54,7 +54,7 @@ beforeAll(async () => {
     await page.signIn(tokens[who]);
     return page;
   };
-}, 120_000);
+});
 
 const views = [
   ["budgets", "#/budgets", "421.00575 USD"],

@@ -27,7 +27,7 @@ const hostile = {
 beforeAll(async () => {
   rig = await startMortalConsoleRig(stage);
   console = await rig.open("operator");
-}, 120_000);
+});
 
 afterAll(() => console.context.close());
 
@@ -195,5 +195,5 @@ describe("a console that only reads", () => {
     await page.see("fits now");
     expect(await page.page.locator("text=Override …").count()).toBe(0);
     expect(page.troubles).toEqual([]);
-  }, 120_000);
+  });
 });

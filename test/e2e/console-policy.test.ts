@@ -53,7 +53,7 @@ beforeAll(async () => {
     startAdminApp(stage, policyOf(2)),
   ]);
   console = await ConsolePage.open(browser, `http://127.0.0.1:${port}`);
-}, 60_000);
+});
 
 /** The text of the editor becomes this; other files of the draft stay. */
 async function write(text: string): Promise<void> {

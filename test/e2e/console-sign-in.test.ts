@@ -21,7 +21,7 @@ spec:
 
 beforeAll(async () => {
   browser = await startBrowser(stage);
-}, 60_000);
+});
 
 async function file(name: string, text: string): Promise<string> {
   const path = join(stage.folder, name);

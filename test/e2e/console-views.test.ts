@@ -53,7 +53,7 @@ beforeAll(async () => {
   stage.atEnd(() => {
     for (const stream of streams) stream.cancel();
   });
-}, 120_000);
+});
 
 // A page that is left open goes on to ask and to draw.
 afterEach(async () => {
@@ -150,7 +150,7 @@ describe("a service that is asked for three times what it can do", () => {
     await console.picture("overload-breakers-wide-light");
     await load;
     expect(console.troubles).toEqual([]);
-  }, 120_000);
+  });
 
   it("is seen from afar in each view that has it", async () => {
     const pages = { light: await rig.open("operator"), dark: await rig.open("operator", "dark") };
@@ -166,5 +166,5 @@ describe("a service that is asked for three times what it can do", () => {
     }
     await load;
     expect([...wrong, ...pages.light.troubles, ...pages.dark.troubles]).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -60,7 +60,7 @@ async function startTiers() {
   return { headgate, envoys };
 }
 
-describe("critical traffic beside a service that is saturated", { timeout: 90_000 }, () => {
+describe("critical traffic beside a service that is saturated", () => {
   it("is let in at HIGH, while the limit of all the others is driven", async () => {
     const { headgate, envoys } = await startTiers();
     // Until then Envoys wait at their floor for what the others hold, and the loop learns with few

@@ -222,7 +222,7 @@ describe.concurrent("headgate doctor", () => {
     const gone = await examine(pair);
     expect(gone.code).toBe(5);
     expect(gone.text).toContain("nothing listens there");
-  }, 120_000);
+  });
 
   it.each(broken)("finds the wrong $what, and nothing else", async ({ edit, ids, code }) => {
     const pair = await startPair(edit);

@@ -44,7 +44,7 @@ async function untilShared(fleet: FeedbackFleet, isShared: boolean): Promise<voi
 }
 
 /** Story: who came had one permit for three seconds, and refused a third of what it was asked. */
-describe("a fleet before a service that has room", { timeout: 60_000 }, () => {
+describe("a fleet before a service that has room", () => {
   it("refuses nothing when an Envoy comes", async () => {
     const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount, initialLimit });
     const before = feedbackLoad(fleet.envoys, { perSecond: 120, durationMs: 4_000 });

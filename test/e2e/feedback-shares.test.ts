@@ -36,7 +36,7 @@ async function leaderOf(headgates: readonly HeadgateProcess[]): Promise<number> 
   });
 }
 
-describe("shares of a fleet whose breakers Headgate sets", { timeout: 120_000 }, () => {
+describe("shares of a fleet whose breakers Headgate sets", () => {
   it("gives most to who has most traffic, and goes on when its leader dies, or all", async () => {
     const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount, layerTtlMs });
     const { headgates, envoys, maxRequestsOf } = fleet;

@@ -6,7 +6,7 @@ import { useStage } from "../support/stage.js";
 
 const stage = useStage("test");
 
-describe("a fleet of Envoys whose breakers Headgate sets", { timeout: 120_000 }, () => {
+describe("a fleet of Envoys whose breakers Headgate sets", () => {
   it("follows when half of the capacity goes, and loses next to nothing", async () => {
     const result = await runHalved(stage, {
       protection: "headgate",

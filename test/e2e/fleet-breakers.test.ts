@@ -69,7 +69,7 @@ function clusterTo(name: string, port: number): Json {
   };
 }
 
-describe("a service that an Envoy has in several clusters", { timeout: 60_000 }, () => {
+describe("a service that an Envoy has in several clusters", () => {
   const names = [
     "outbound|80|v1|orders.shop",
     "outbound|80|v2|orders.shop",
@@ -138,7 +138,7 @@ describe("a service that an Envoy has in several clusters", { timeout: 60_000 },
   });
 });
 
-describe("a retry budget that Headgate sends", { timeout: 60_000 }, () => {
+describe("a retry budget that Headgate sends", () => {
   it.each([
     { share: 40, retried: 4, why: "a fifth of what is in work" },
     { share: 10, retried: 2, why: "never more than a fifth of the share at once" },
@@ -172,7 +172,7 @@ describe("a retry budget that Headgate sends", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a pin of Envoy's own controller", { timeout: 60_000 }, () => {
+describe("a pin of Envoy's own controller", () => {
   it("is its limit, while it is sent, where the minimum is fixed", async () => {
     const pinned = "feedback: [adaptiveConcurrency]}, adaptiveConcurrency: {minRtt: {fixed: 20ms}}";
     const law = `concurrency: {law: fixed, limits: {initial: 100}, ${pinned}`;
@@ -211,7 +211,7 @@ describe("a pin of Envoy's own controller", { timeout: 60_000 }, () => {
   });
 });
 
-describe("what is only for the time without Headgate", { timeout: 60_000 }, () => {
+describe("what is only for the time without Headgate", () => {
   const localType =
     "type.googleapis.com/envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit";
   const percent = (numerator: number): Json => ({ numerator, denominator: "HUNDRED" });
@@ -342,7 +342,7 @@ async function startShedding() {
   return { envoy, upstream, send: senderTo(envoy) };
 }
 
-describe("a gate that Envoy answers", { timeout: 60_000 }, () => {
+describe("a gate that Envoy answers", () => {
   it("keeps requests away from Headgate while it is closed, and opens by itself", async () => {
     const { envoy, upstream, send } = await startShedding();
     const asked = () => envoy.stat("http.ingress.ext_proc.streams_started");

@@ -46,7 +46,7 @@ async function logOf(admission: string) {
 }
 
 /** Story: generated Envoys wrote no log, and `replay` had nothing to read. */
-describe("the access log of a generated Envoy", { timeout: 60_000 }, () => {
+describe("the access log of a generated Envoy", () => {
   it("is read by `headgate replay`, and names the rule that refused a request", async () => {
     const { reported, headgate, envoy } = await logOf(
       "rateLimit: {domain: shop, inExtProc: false, descriptors: [[remote_address]]}",

@@ -8,7 +8,7 @@ import { startUpstream } from "../support/upstream.js";
 const stage = useStage("test");
 
 /** Story: dashboards and alerts asked for Envoys' metrics, and no generated proxy showed them. */
-describe("the statistics port of a generated Envoy", { timeout: 60_000 }, () => {
+describe("the statistics port of a generated Envoy", () => {
   it("shows Prometheus its metrics, and nothing else of the admin port", async () => {
     const upstream = await startUpstream(stage);
     const { envoy, ports } = await startGeneratedEnvoy(stage, {

@@ -63,7 +63,7 @@ async function start({ shows }: { readonly shows: "its certificate" | "nothing" 
   };
 }
 
-describe("a generated proxy with certificates", { timeout: 60_000 }, () => {
+describe("a generated proxy with certificates", () => {
   it("is limited, followed and driven by a Headgate that asks for them", async () => {
     const { headgate, envoy, send } = await start({ shows: "its certificate" });
     await waitFor("it is limited", async () => (await send()).status === 429);

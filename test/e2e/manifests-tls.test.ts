@@ -86,7 +86,7 @@ async function localPolicy(changes: {
   return stringify(policy);
 }
 
-describe("k8s/", { timeout: 120_000 }, () => {
+describe("k8s/", () => {
   it("makes pods that decide for the proxies of its policy, over TLS on both sides", async () => {
     const upstream = await startUpstream(stage);
     const ports = await freePorts();

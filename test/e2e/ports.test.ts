@@ -61,7 +61,7 @@ async function startedWith(env: Readonly<Record<string, string>>): Promise<Headg
   return headgate;
 }
 
-describe("the ports of the threat model", { timeout: 120_000 }, () => {
+describe("the ports of the threat model", () => {
   it("are all that a process with everything on listens on, and each of them is", async () => {
     const { env, places } = await everythingOn();
     const headgate = await startedWith(env);

@@ -51,7 +51,7 @@ async function newKeyAt(fleet: QuotaFleet, beginsMs: readonly number[]): Promise
  * the limit and it was to be let through: by the first Envoy until there were tokens to pay for its
  * bucket, by the others until the first one had given back what it was lent.
  */
-describe("a key that is new to a quota", { timeout: 60_000 }, () => {
+describe("a key that is new to a quota", () => {
   it.each([
     { title: "at once", beginsMs: [0, 0, 0] },
     { title: "one after the other", beginsMs: [0, 1_000, 2_500] },

@@ -41,7 +41,7 @@ let eu: Region;
 beforeAll(async () => {
   const stores = await Promise.all(["us", "eu"].map((name) => openStore(name)));
   [us, eu] = (await Promise.all(stores.map((own) => openRegion(own, stores)))) as [Region, Region];
-}, 120_000);
+});
 
 async function openStore(name: string): Promise<Omit<Region, "replicas">> {
   const redis = await startRedis(stage);

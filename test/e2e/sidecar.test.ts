@@ -83,7 +83,7 @@ function clientOf(target: number): RlsClient {
   return client;
 }
 
-describe("headgate serve --preset sidecar", { timeout: 120_000 }, () => {
+describe("headgate serve --preset sidecar", () => {
   it("decides on loopback and opens nothing else, for a user who may write nowhere", async () => {
     const port = await freePort();
     const program = await startSidecar({ GRPC_PORT: String(port) });

@@ -24,7 +24,7 @@ function errorOf({ simulated, real }: EnvoyComparison): number {
   return Math.max(served, Math.abs(simulated.refusedRatio - real.refusedRatio));
 }
 
-describe("headgate simulate next to a real Envoy and Headgate", { timeout: 120_000 }, () => {
+describe("headgate simulate next to a real Envoy and Headgate", () => {
   it.each(cases)("agrees on what is served: $name", async (one) => {
     const errors: number[] = [];
     while (errors.length < runsMax && Math.min(...errors) >= allowedError) {

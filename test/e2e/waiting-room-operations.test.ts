@@ -59,7 +59,7 @@ beforeAll(async () => {
   });
   inside = edge.visitor(stage);
   await waitFor("a session is spare", async () => (await inside.go()) === "in", often);
-}, 120_000);
+});
 
 function portOf(replica = 0): number {
   return edge.headgates[replica]?.portOf("admin") ?? 0;

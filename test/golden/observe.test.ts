@@ -78,7 +78,7 @@ describe("generated rules", () => {
     const paths = tests.map((path) => join(folder, path));
     const { isOk, output } = await runPromtool(stage, ["test", "rules", ...paths]);
     expect(isOk, output).toBe(true);
-  }, 120_000);
+  });
 
   it("fail their trials where they are wrong", async () => {
     const { files = new Map<string, string>() } =
@@ -107,7 +107,7 @@ describe("generated rules", () => {
     const { isOk, output } = await run(changed);
     expect(isOk).toBe(false);
     expect(output).toContain("HeadgateAbsent");
-  }, 120_000);
+  });
 
   it("raise every alert that there is somewhere", () => {
     const raised = alertCases.flatMap((given) =>

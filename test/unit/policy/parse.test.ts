@@ -164,7 +164,7 @@ describe("parsePolicy(), its bounds", () => {
     );
     expect(problem).toMatchObject({ id: "HG160", file: "4.yaml", line: 3, column: 3 });
     expect(others).toEqual([]);
-  }, 120_000);
+  });
 
   it.each([
     { what: "domain", max: domainCharsMax, text: (s: string) => `domain: ${s}` },

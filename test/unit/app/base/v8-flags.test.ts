@@ -17,9 +17,9 @@ describe("keepNewObjectsYoung()", () => {
   it("has objects begin young whose like have lived on", async () => {
     // Three of them take 96 bytes at least; without the call it is 1,920, where V8 is in time.
     expect(await youngBytes()).toBeGreaterThan(2_000 * 96);
-  }, 60_000);
+  });
 
   it("is called for the whole process by the thread that parses its policies", async () => {
     expect(await youngBytes("policy")).toBeGreaterThan(2_000 * 96);
-  }, 60_000);
+  });
 });

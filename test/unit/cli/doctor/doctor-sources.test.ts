@@ -35,7 +35,7 @@ describe("askServer()", () => {
     await expect(askServer(url, "/away")).rejects.toThrow("cannot be reached");
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
-  }, 60_000);
+  });
 });
 
 describe("readSourceFile()", () => {
