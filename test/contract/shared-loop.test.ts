@@ -366,7 +366,7 @@ describe.each(enginesFor.behaviour)("SharedLoop on %s", (engine) => {
 
   const seeds = seedsFrom(firstSeed, 100);
 
-  it(`never goes back, and is led by one again, in ${seeds.length} histories of losses and stalls`, () =>
+  it(`never goes back, and is led again, in ${seeds.length} histories of losses and stalls`, () =>
     runSeeds(seeds, runHistory));
 
   async function runHistory(seed: number): Promise<void> {

@@ -7,7 +7,7 @@ import { BudgetRun, type BudgetRunCounts } from "./budget-store-run.js";
 /** `npm run soak` runs 10,000. */
 const seeds = seedsFrom(1, 500);
 
-it("a ledger of budgets agrees with an exact one, whoever is lost and whatever comes twice", async () => {
+it("a ledger of budgets agrees with an exact one, whatever is lost or comes twice", async () => {
   const met: Partial<BudgetRunCounts> = {};
   await runSeeds(seeds, async (seed) => {
     const clock = new FakeClock();

@@ -6,7 +6,7 @@ import { BudgetRun } from "./budget-run.js";
 const runCount = 500;
 
 describe("budgets of a fleet in foul weather", () => {
-  it("admit no more than their capacities and what was stated, and charge each call once", async () => {
+  it("admit no more than was stated beside capacities, and charge each call once", async () => {
     const met: Record<string, number> = {};
     await runSeeds(seedsFrom(1, runCount), async (seed) => {
       const run = new BudgetRun(seed);

@@ -74,6 +74,9 @@ const interregnumMsMax = 6_000;
 /** How long an Envoy may report before it has a share. */
 const welcomeMsMax = 8_000;
 
+/** How long a leader may take to hear that an Envoy has its share again. */
+const heardMsMax = 3_000;
+
 /** Violations that are kept of one run; the first one matters most. */
 const violationsMax = 5;
 
@@ -96,6 +99,8 @@ interface ServiceState {
   readonly seconds: ServiceSecond[];
   /** When each Envoy had its first share. */
   readonly joinedMs: Map<SimulatedEnvoy, number>;
+  /** When each Envoy was last seen to go by its default: the leader hears of that later. */
+  readonly lapsedMs: Map<SimulatedEnvoy, number>;
   /** By Envoy: what the first snapshot gave it that speaks of it, without a break since. */
   firstShares: ReadonlyMap<string, number>;
 }
@@ -135,6 +140,7 @@ export class FleetRun {
       bounds: [],
       seconds: [],
       joinedMs: new Map(),
+      lapsedMs: new Map(),
       firstShares: new Map(),
     }));
     const { nodeCount, replicaCount, configuredShare, weather, ownerCount } = scenario;
@@ -353,8 +359,10 @@ export class FleetRun {
       if (this.fleet.nowMs - envoy.numbersSinceMs < welcomeMsMax) return;
       if (envoy.numbersTo === undefined) return;
       const isLong = this.#isLongExpired(envoy);
-      const mayBeUnruly = isLong || envoy.layersFrom === undefined;
-      if (mayBeUnruly || !this.fleet.hasShare(envoy, name)) unrulyCount += 1;
+      if (!this.fleet.hasShare(envoy, name)) state.lapsedMs.set(envoy, this.fleet.nowMs);
+      const lapsedMs = state.lapsedMs.get(envoy) ?? Number.NEGATIVE_INFINITY;
+      const hasLapsed = this.fleet.nowMs - lapsedMs < heardMsMax;
+      if (isLong || hasLapsed || envoy.layersFrom === undefined) unrulyCount += 1;
       const last = before?.shares.get(envoy.id);
       const enforced = this.fleet.enforced(envoy, name);
       // A share above the default is the larger of both, until one of them changes.

@@ -33,9 +33,10 @@ function meanOverSeeds(of: (seed: number) => number): number {
 
 /** Each request is drawn, so a single second of a single run may have a bad day. */
 describe("FleetLoop, before a queue of single requests", () => {
-  it.each(seeds)("finds the limit in ten seconds, overloaded from the start (seed %i)", (seed) => {
+  /** The first three may pass until it is known that what is in use is a queue. */
+  it.each(seeds)("finds the limit in 13 seconds, overloaded from the start (seed %i)", (seed) => {
     const run = overload(seed);
-    run.span(10);
+    run.span(13);
     expect(goodput(run.span(10))).toBeGreaterThan(0.8);
   });
 
@@ -118,6 +119,44 @@ describe("FleetLoop, before a queue of single requests", () => {
       expect(mean(seconds.map(({ rttMs }) => rttMs))).toBeLessThan(110);
       expect(goodput(seconds)).toBeGreaterThan(0.95);
     }
+  });
+});
+
+/** Two Envoys before a service that has worked without a limit, at this part of its capacity. */
+function adopted(workers: number, seed: number, loadRatio = 0.8): QueueFleetRun {
+  return new QueueFleetRun(
+    {
+      law: lawOf("gradient"),
+      envoyCount: 2,
+      trafficRatios: [0.8, 0.2],
+      workerCount: workers,
+      serviceMs: 50,
+      perSecond: (loadRatio * workers * 1_000) / 50,
+      patienceMs: 1_000,
+      configuredShare: 200,
+    },
+    seed,
+  );
+}
+
+describe("FleetLoop, before a service that has room", () => {
+  /** It began at 50 permits, and a probe lowered that to 20: 38 and 22 % for seven seconds. */
+  it.each([100, 200])("refuses next to nobody of %i workers when it begins", (workers) => {
+    const served = meanOverSeeds((seed) => {
+      const all = goodput(adopted(workers, seed).span(30).slice(1));
+      expect(all, `seed ${seed}`).toBeGreaterThan(0.97);
+      return all;
+    });
+    expect(served).toBeGreaterThan(0.99);
+  });
+
+  /** Callers left before anybody was served, which looked like idle time: for ever. */
+  it.each(seeds)("serves again when nine of ten workers have gone (seed %i)", (seed) => {
+    const run = adopted(200, seed);
+    run.span(60);
+    run.change({ workerCount: 20 });
+    run.span(25);
+    expect(goodput(run.span(20))).toBeGreaterThan(0.9);
   });
 });
 

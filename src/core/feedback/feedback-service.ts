@@ -1,6 +1,9 @@
-import { Tally } from "../collections/tally.js";
-import { createConcurrencyLimit } from "../concurrency/concurrency-laws.js";
-import type { ConcurrencyLimit, SignalReading } from "../concurrency/concurrency-limit.js";
+import { createConcurrencyLimit, isLearning } from "../concurrency/concurrency-laws.js";
+import type {
+  ConcurrencyLimit,
+  SignalReading,
+  WindowedSample,
+} from "../concurrency/concurrency-limit.js";
 import type {
   NodeReport,
   ServiceFacts,
@@ -14,17 +17,19 @@ import { pacedLimit } from "./feedback-pace.js";
 import { FeedbackPressure, type ServiceQueue } from "./feedback-pressure.js";
 import type { LimitPace, LoopTimes, ServiceLoopSettings } from "./feedback-settings.js";
 import {
+  grantedShares,
   type NodeClaim,
   type ShareTarget,
   shareTargets,
-  splitShare,
   turnNodes,
 } from "./feedback-shares.js";
+import { FeedbackStart, startTotals } from "./feedback-start.js";
 import { FeedbackSteps } from "./feedback-steps.js";
 import { type FleetTotals, fleetTotals, withRemainders } from "./feedback-totals.js";
 import { FleetWindow } from "./feedback-window.js";
+import { ShareHolders } from "./share-holders.js";
 import { type ShareEntry, ShareLedger, type ShareWant } from "./share-ledger.js";
-import { noShares, type ShareTable } from "./share-table.js";
+import { noShares } from "./share-table.js";
 
 interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
@@ -34,6 +39,8 @@ interface ServiceLoopParts {
   readonly from: ServiceShares | undefined;
   readonly nowMs: number;
 }
+
+type Leaving = Pick<FeedbackNode, "owner"> & { readonly sinceMs: number };
 
 /** How long a limit is remembered as one that may be gone back to at once, in milliseconds. */
 const familiarMsMax = 10_000;
@@ -50,9 +57,6 @@ const highDemandMin = 0.5;
 /** The part of a limit that those who do not follow take from the others, unless they use more. */
 const unrulyRatioMax = 0.5;
 
-/** The largest threshold of an Envoy. */
-const wholeMax = 2 ** 32 - 1;
-
 /** Claims that are made in one turn: about a millisecond. */
 const claimsPerTurn = 4_000;
 
@@ -67,24 +71,24 @@ interface Claim extends NodeClaim {
 /** One service's loop: what its Envoys report, one limit, and a share for each of them. */
 export class ServiceLoop {
   readonly #parts: ServiceLoopParts;
-  readonly #law: ConcurrencyLimit;
+  #law: ConcurrencyLimit;
+  /** Undefined as soon as the law decides. */
+  #start: FeedbackStart | undefined;
   readonly #window: FleetWindow;
   readonly #nodes: FeedbackNodes;
   readonly #ledger: ShareLedger;
-  /** Identities that hold more than their part, and since when. */
-  readonly #holdersSinceMs = new Map<string | undefined, number>();
+  readonly #holders: ShareHolders;
   /** Envoys whose lease is over, since when, and whose they were. */
-  readonly #leaving = new Map<
-    string,
-    { readonly sinceMs: number; readonly owner: string | undefined }
-  >();
+  readonly #leaving = new Map<string, Leaving>();
   readonly #pressure: FeedbackPressure;
   /** By who told them. */
   readonly #remainders = new Map<string, ServiceRemainder>();
   #limit: number;
   #limitMs: number;
-  /** When the first Envoy was heard of. */
+  /** When the first Envoy was heard of, or the law began to decide. */
   #metMs = Number.NEGATIVE_INFINITY;
+  /** When an Envoy was first heard of, for the last time. */
+  #joinedMs = Number.NEGATIVE_INFINITY;
   /** Limits that were active lately. */
   #lately: readonly { readonly limit: number; readonly atMs: number }[] = [];
   #rttMs: number | undefined;
@@ -102,12 +106,15 @@ export class ServiceLoop {
     const known = minRttMs > 0 ? { minRttMs, nowMs } : undefined;
     this.#law = createConcurrencyLimit({ ...law, limits: { ...law.limits, initial } }, known);
     this.#lawLimit = this.#law.limit;
+    const isUnknown = from === undefined && isLearning(law.law);
+    this.#start = isUnknown ? new FeedbackStart(law.limits.initial) : undefined;
     this.#limit = from?.limit ?? this.#bounded(this.#law.limit);
     this.#limitMs = nowMs;
     this.#last = from;
     this.#window = new FleetWindow(law);
     this.#nodes = new FeedbackNodes(times);
     this.#ledger = new ShareLedger({ times, configuredShare });
+    this.#holders = new ShareHolders(times);
     this.#pressure = new FeedbackPressure(settings, from?.gate);
     for (const [nodeId, share] of from?.shares ?? []) {
       const node = this.#nodes.restore(nodeId, nowMs);
@@ -151,7 +158,8 @@ export class ServiceLoop {
     if (isOfAnother(known, report)) return;
     const isFirst = this.#nodes.count === 0;
     const fromMs = this.#nodes.take(report, nowMs, known);
-    if (isFirst && fromMs !== undefined) {
+    if (known === undefined && fromMs !== undefined) this.#joinedMs = nowMs;
+    if (isFirst && fromMs !== undefined && this.#start === undefined) {
       // Until now Envoys went by their configured defaults, and what that let in is still there.
       this.#metMs = nowMs;
       this.#steps.begin(nowMs);
@@ -192,9 +200,12 @@ export class ServiceLoop {
     this.#forget(nowMs);
     const totals = this.#totals(nowMs);
     if (this.#nodes.count > turnNodes) yield;
-    this.#awaitSteps(totals, nowMs);
-    this.#learn(totals, nowMs);
-    this.#moveLimit(nowMs);
+    if (this.#start !== undefined) this.#follow(this.#start, totals, nowMs);
+    else {
+      this.#awaitSteps(totals, nowMs);
+      this.#learn(totals, nowMs);
+      this.#moveLimit(nowMs);
+    }
     if (this.#nodes.count === 0) {
       this.#last = undefined;
       return undefined;
@@ -216,7 +227,7 @@ export class ServiceLoop {
     const { snapshotSpreadMs } = this.#parts.times;
     for (const { nodeId, owner, entry } of this.#nodes.takeGone(nowMs)) {
       this.#leaving.set(nodeId, { sinceMs: nowMs, owner });
-      if (this.#isUnruly(owner, nowMs)) this.#ledger.forget(nodeId);
+      if (this.#holders.isUnruly(owner, nowMs)) this.#ledger.forget(nodeId);
       else if (entry !== undefined) this.#ledger.leaveOut(entry, nowMs);
     }
     for (const [nodeId, { sinceMs }] of this.#leaving) {
@@ -233,6 +244,41 @@ export class ServiceLoop {
       if (nowMs - atMs > this.#parts.times.numbersMsMax) this.#remainders.delete(source);
     }
     return withRemainders(totals, this.#remainders.values());
+  }
+
+  /** Nobody knows yet whether what is in use is a queue. */
+  #follow(start: FeedbackStart, totals: FleetTotals, nowMs: number): void {
+    const { inUse, allRps, overflowPerSecond } = totals;
+    this.#window.look({ inFlight: inUse, rps: allRps });
+    const rttMs = this.#window.meanMs;
+    const window = this.#window.end(nowMs);
+    start.look({
+      nowMs,
+      inUse,
+      overflowPerSecond,
+      ...startTotals(this.#nodes, nowMs),
+      configuredCount: this.#askers().length * this.settings.configuredShare,
+      joinedMs: this.#joinedMs,
+      rttMs,
+      window,
+    });
+    const { law } = this.settings;
+    const limit = Math.min(start.limit, law.limits.max);
+    this.#limit = Math.floor(this.#bounded(limit));
+    if (!start.isOver) {
+      this.#limitMs = nowMs;
+      return;
+    }
+    this.#start = undefined;
+    this.#law = createConcurrencyLimit({ ...law, limits: { ...law.limits, initial: limit } });
+    this.#lawLimit = this.#law.limit;
+    this.#metMs = nowMs;
+    this.#window.restart();
+    // What was let in until now is still there.
+    if (inUse > this.#limit) this.#steps.begin(nowMs);
+    else if (window !== undefined) this.#teach(window, totals.isPartial, nowMs);
+    this.#noteStep(nowMs);
+    this.#moveLimit(nowMs);
   }
 
   #awaitSteps({ inFlight, fromMs }: FleetTotals, nowMs: number): void {
@@ -256,11 +302,17 @@ export class ServiceLoop {
       if (isStart && inUse > crowdedRatio * this.#limit) this.#window.restart();
       this.#window.look({ inFlight: inUse, rps: allRps });
       const window = this.#window.end(nowMs);
-      if (window !== undefined) {
-        this.#rttMs = window.rttMs ?? this.#rttMs;
-        this.#law.update({ ...window, keptCount: this.#highCount(nowMs), isPartial });
-      }
+      if (window !== undefined) this.#teach(window, isPartial, nowMs);
     }
+    this.#noteStep(nowMs);
+  }
+
+  #teach(window: WindowedSample, isPartial: boolean, nowMs: number): void {
+    this.#rttMs = window.rttMs ?? this.#rttMs;
+    this.#law.update({ ...window, keptCount: this.#highCount(nowMs), isPartial });
+  }
+
+  #noteStep(nowMs: number): void {
     const before = this.#lawLimit;
     this.#lawLimit = this.#law.limit;
     if (this.#steps.note(before, this.#lawLimit, nowMs)) this.#window.restart();
@@ -324,47 +376,28 @@ export class ServiceLoop {
     if (isMany) yield;
     this.#ledger.grant({ wants, bound, byDefaultMost, least }, nowMs);
     if (isMany) yield;
-    this.#shares = sharesOf(targets, this.#shares);
+    this.#shares = grantedShares(targets, this.#shares);
   }
 
   #wants(targets: readonly ShareTarget<Claim>[], nowMs: number): readonly ShareWant[] {
-    const isCalm = this.#holdersSinceMs.size === 0;
+    const { isCalm } = this.#holders;
     return targets.map(({ claim: { entry, owner, isUnruly }, total }): ShareWant => {
-      const isAside = isUnruly || (!isCalm && this.#isUnruly(owner, nowMs));
+      const isAside = isUnruly || (!isCalm && this.#holders.isUnruly(owner, nowMs));
       // What is set aside for it is not its share: when it follows again, it begins with that.
       const target = isUnruly ? Math.min(total, Math.max(1, entry.share)) : total;
       return { entry, target, reserved: isAside ? total : undefined };
     });
   }
 
-  /**
-   * Which identities may hold more than their part: one that does for long keeps nobody else from
-   * theirs, by whatever names. What a leader before this one gave is not told against them.
-   */
   #noteHolders(targets: readonly ShareTarget<Claim>[], nowMs: number): void {
-    const before = new Map(this.#holdersSinceMs);
-    this.#holdersSinceMs.clear();
+    const owners = [...this.#leaving.values()].map(({ owner }) => owner);
     const isOne = targets[0]?.claim.owner === targets.at(-1)?.claim.owner;
-    if (isOne && this.#leaving.size === 0) return;
-    const held = new Tally<string | undefined>();
-    const parts = new Tally<string | undefined>();
-    for (const { claim, total } of targets) {
-      held.add(claim.owner, this.#ledger.mayHold(claim.entry, nowMs));
-      parts.add(claim.owner, total);
-    }
+    const compared = isOne && owners.length === 0 ? [] : targets;
+    const shares = compared.map(({ claim: { owner, entry }, total }) => {
+      return { owner, total, mayHold: this.#ledger.mayHold(entry, nowMs) };
+    });
     const { configuredShare } = this.settings;
-    for (const { owner } of this.#leaving.values()) held.add(owner, configuredShare);
-    if (held.size < 2) return;
-    for (const owner of held.keys()) {
-      const heldCount = held.get(owner);
-      if (heldCount <= parts.get(owner) || heldCount === Number.POSITIVE_INFINITY) continue;
-      this.#holdersSinceMs.set(owner, before.get(owner) ?? nowMs);
-    }
-  }
-
-  #isUnruly(owner: string | undefined, nowMs: number): boolean {
-    const { ttlMs, snapshotSpreadMs } = this.#parts.times;
-    return nowMs - (this.#holdersSinceMs.get(owner) ?? nowMs) >= ttlMs + snapshotSpreadMs;
+    this.#holders.note(shares, { owners, configuredShare }, nowMs);
   }
 
   /**
@@ -464,17 +497,4 @@ export class ServiceLoop {
       ...(gradient === undefined ? {} : { gradient }),
     };
   }
-}
-
-/** What all were granted; the same object where it says the same. */
-function sharesOf(targets: readonly ShareTarget<Claim>[], before: ShareTable): ShareTable {
-  const defaults = new Uint32Array(targets.length);
-  const highs = new Uint32Array(targets.length);
-  targets.forEach((target, row) => {
-    const share = splitShare(target.claim.entry.share, target);
-    defaults[row] = Math.min(wholeMax, share.default);
-    highs[row] = Math.min(wholeMax, share.high);
-  });
-  const nodeIds = targets.map(({ claim }) => claim.node.nodeId);
-  return before.next(nodeIds, { defaults, highs });
 }

@@ -1,5 +1,6 @@
 import { ClaimColumns, fairColumns, fairShares } from "./fair-share.js";
 import type { NodeShare } from "./feedback.js";
+import type { ShareTable } from "./share-table.js";
 
 /** What one Envoy could use of a service's limit. */
 export interface NodeClaim {
@@ -21,6 +22,9 @@ export const turnNodes = 1_000;
 
 /** The part of a limit that HIGH may have, unless it uses more. */
 const highRatioMax = 2 / 3;
+
+/** The largest threshold of an Envoy. */
+const wholeMax = 2 ** 32 - 1;
 
 /** What one Envoy is to have, in whole numbers. */
 export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
@@ -195,4 +199,25 @@ function highNeed({ highDemand, reserved }: NodeClaim): number {
 
 function highRatioOf({ demand, highDemand }: NodeClaim): number {
   return highDemand === undefined || demand <= 0 ? 0 : Math.min(1, highDemand / demand);
+}
+
+/** Targets of Envoys, each with its name and with what it was granted of its target. */
+type GrantedTarget = ShareTarget<
+  NodeClaim & {
+    readonly node: { readonly nodeId: string };
+    readonly entry: { readonly share: number };
+  }
+>;
+
+/** What all were granted; the same object where it says the same. */
+export function grantedShares(targets: readonly GrantedTarget[], before: ShareTable): ShareTable {
+  const defaults = new Uint32Array(targets.length);
+  const highs = new Uint32Array(targets.length);
+  targets.forEach((target, row) => {
+    const share = splitShare(target.claim.entry.share, target);
+    defaults[row] = Math.min(wholeMax, share.default);
+    highs[row] = Math.min(wholeMax, share.high);
+  });
+  const nodeIds = targets.map(({ claim }) => claim.node.nodeId);
+  return before.next(nodeIds, { defaults, highs });
 }

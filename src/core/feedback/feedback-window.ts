@@ -8,9 +8,19 @@ import {
 } from "../concurrency/sample-window.js";
 import type { ServiceSamples } from "./feedback.js";
 
+/** Default for how long nothing must end while requests are in flight, in milliseconds. */
+const stallMsDefault = 2_000;
+
+/** Nothing ends for so many round trips: callers leave before they get a response. */
+const stallRttCount = 4;
+
 /**
  * Adds up what Envoys report to windows as the laws take them: of at least a second, two round
  * trips and ten requests, so that where nothing comes nothing ends, and idle time teaches nothing.
+ *
+ * If requests are in flight and none gets a response for two seconds and four round trips, all in
+ * flight count as dropped. Envoy counts no request whose caller left before the response, so a
+ * queue longer than callers wait would otherwise look like idle time, and its limit would stay.
  *
  * The latency is the mean, or the mean of medians by their weight where the law asks for percentile
  * 50; other percentiles cannot be told from what Envoys report, and are taken as the mean.
@@ -29,6 +39,13 @@ export class FleetWindow {
   #medianSumMs = 0;
   #errorCount = 0;
   #inFlightMax = 0;
+  #inFlightNow = 0;
+  /** Whether any request has ended since `end` was called last. */
+  #hasNews = false;
+  /** Since when requests are in flight and none has ended. */
+  #stalledMs: number | undefined;
+  /** Of the last whole window. */
+  #lastRttMs = 0;
   /** Requests a second, added up over looks. */
   #rpsSum = 0;
   #lookCount = 0;
@@ -46,6 +63,7 @@ export class FleetWindow {
   ): void {
     const { count, sumMs, p50 } = latency;
     if (count === 0 && errorCount === 0) return;
+    this.#hasNews = true;
     this.#firstMs = Math.min(this.#firstMs ?? fromMs, fromMs);
     this.#count += count;
     this.#sumMs += sumMs;
@@ -61,18 +79,32 @@ export class FleetWindow {
    */
   look({ inFlight, rps }: { readonly inFlight: number; readonly rps: number }): void {
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
+    this.#inFlightNow = inFlight;
     this.#rpsSum += rps;
     this.#lookCount += 1;
   }
 
-  /** Ends the window if it is whole. @returns it, or undefined */
-  end(nowMs: number): WindowedSample | undefined {
+  /** The mean latency until now; undefined: nothing was measured. */
+  get meanMs(): number | undefined {
+    return this.#count === 0 ? undefined : this.#sumMs / this.#count;
+  }
+
+  /**
+   * Ends the window if it is whole.
+   *
+   * @param stallMs how long nothing must end while requests are in flight, in milliseconds
+   * @returns the window, or undefined
+   */
+  end(nowMs: number, stallMs = stallMsDefault): WindowedSample | undefined {
     const untimedCount = Math.max(0, this.#errorCount - this.#count);
-    const droppedCount = this.#byDrops ? this.#errorCount : untimedCount;
+    const stalledCount = this.#isStalled(nowMs, stallMs) ? this.#inFlightNow : 0;
+    const droppedCount = (this.#byDrops ? this.#errorCount : untimedCount) + stalledCount;
     const sampleCount = this.#byDrops ? Math.max(0, this.#count - droppedCount) : this.#count;
-    if (this.#firstMs === undefined) return undefined;
-    if (sampleCount + droppedCount < windowSampleCountMin) return undefined;
-    if (nowMs - this.#firstMs < this.#lengthMs()) return undefined;
+    if (stalledCount === 0) {
+      if (this.#firstMs === undefined) return undefined;
+      if (sampleCount + droppedCount < windowSampleCountMin) return undefined;
+      if (nowMs - this.#firstMs < this.#lengthMs()) return undefined;
+    }
     const window: WindowedSample = {
       rttMs: this.#rttMs(),
       sampleCount,
@@ -81,8 +113,18 @@ export class FleetWindow {
       servedPerMs: this.#lookCount === 0 ? undefined : this.#rpsSum / this.#lookCount / 1_000,
       endMs: nowMs,
     };
+    this.#lastRttMs = window.rttMs ?? this.#lastRttMs;
     this.restart();
     return window;
+  }
+
+  #isStalled(nowMs: number, stallMs: number): boolean {
+    const isIdle = this.#inFlightNow < windowSampleCountMin;
+    if (this.#hasNews || isIdle) this.#stalledMs = undefined;
+    else this.#stalledMs ??= nowMs;
+    this.#hasNews = false;
+    if (this.#stalledMs === undefined) return false;
+    return nowMs - this.#stalledMs >= Math.max(stallMs, stallRttCount * this.#lastRttMs);
   }
 
   /** Forgets what it has, so that the next window holds only what comes now. */
@@ -94,18 +136,20 @@ export class FleetWindow {
     this.#medianSumMs = 0;
     this.#errorCount = 0;
     this.#inFlightMax = 0;
+    this.#inFlightNow = 0;
+    this.#hasNews = false;
+    this.#stalledMs = undefined;
     this.#rpsSum = 0;
     this.#lookCount = 0;
   }
 
   #lengthMs(): number {
-    const meanMs = this.#count === 0 ? 0 : this.#sumMs / this.#count;
+    const { meanMs = 0 } = this;
     return Math.max(sampleWindowMs, Math.min(sampleWindowMsMax, sampleWindowRttCount * meanMs));
   }
 
   #rttMs(): number | undefined {
-    if (this.#count === 0) return undefined;
     if (this.#byMedian && this.#medianCount > 0) return this.#medianSumMs / this.#medianCount;
-    return this.#sumMs / this.#count;
+    return this.meanMs;
   }
 }

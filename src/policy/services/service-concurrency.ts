@@ -27,9 +27,12 @@ export const concurrencyKeysMax = 100_000;
 const limits = object(
   { title: "limits", docs: "Bounds of the limit on requests in flight." },
   {
-    initial: field(whole(permitBounds), "The initial limit of a law that learns. Default: 50.", {
-      larger: "looser",
-    }),
+    initial: field(
+      whole(permitBounds),
+      "The initial limit of a law that learns. The feedback loop begins above it if more is in " +
+        "use without a queue. Default: 50.",
+      { larger: "looser" },
+    ),
     min: field(whole(permitBounds), "The minimum limit.", {
       larger: "looser",
       dependentDefault: 1,

@@ -46,6 +46,49 @@ describe("FleetWindow", () => {
     expect(window.end(62_000)?.sampleCount).toBe(10);
   });
 
+  it("counts what is in flight as dropped where nothing ends for long", () => {
+    const window = new FleetWindow(gradient);
+    const idle = nodeReportOf({ latency: { count: 0, sumMs: 0 } });
+    const look = (inFlight: number): void => window.look({ inFlight, rps: 0 });
+    window.add(nodeReportOf({ latency: { count: 5, sumMs: 4_500 } }), 0);
+    look(200);
+    expect(window.end(1_000)).toBeUndefined();
+    window.add(idle, 1_000);
+    look(210);
+    expect(window.end(2_000)).toBeUndefined();
+    look(220);
+    expect(window.end(3_999)).toBeUndefined();
+    look(190);
+    expect(window.end(4_000)).toEqual({
+      rttMs: 900,
+      sampleCount: 5,
+      droppedCount: 190,
+      inFlightMax: 220,
+      servedPerMs: 0,
+      endMs: 4_000,
+    });
+    // Requests took 900 ms when they last ended: four times that must pass now.
+    for (const nowMs of [5_000, 8_599]) {
+      look(190);
+      expect(window.end(nowMs)).toBeUndefined();
+    }
+    look(190);
+    expect(window.end(8_600)?.droppedCount).toBe(190);
+  });
+
+  it("does not take few requests, or some that end, for that", () => {
+    const window = new FleetWindow(gradient);
+    for (let nowMs = 0; nowMs <= 60_000; nowMs += 1_000) {
+      window.look({ inFlight: 9, rps: 0 });
+      expect(window.end(nowMs)).toBeUndefined();
+    }
+    for (let nowMs = 61_000; nowMs <= 69_000; nowMs += 1_000) {
+      window.look({ inFlight: 90, rps: 1 });
+      window.add(nodeReportOf({ latency: { count: 1, sumMs: 9_000 } }), nowMs - 1_000);
+      expect(window.end(nowMs)).toBeUndefined();
+    }
+  });
+
   it("forgets what it has", () => {
     const window = new FleetWindow(gradient);
     window.add(nodeReportOf(), 0);
