@@ -5,6 +5,11 @@ export interface LoadSummary {
   readonly requestCount: number;
   /** Served within the deadline, as a share of what the upstream can serve: 0 to 1 and a little. */
   readonly goodputRatio: number;
+  /**
+   * The part of the workers' time that went into answers within the deadline, 0 to 1: what chance
+   * makes of service times is not in it.
+   */
+  readonly workedRatio: number;
   /** Of those that were served: their latency. */
   readonly servedP50Ms: number;
   readonly servedP99Ms: number;
@@ -25,15 +30,18 @@ export interface LoadSummary {
 /** A request is due when it is due: one that leaves so much later was kept by the machine. */
 const lateMsMin = 20;
 
+/** A part of a load, and what could be served in it. */
+export interface LoadSpan {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly capacityPerSecond: number;
+  /** Requests that the upstream works on at once. */
+  readonly workerCount: number;
+}
+
 /** Sums a load up. The deadline is the client's: what came later came as unanswered. */
-export function summarizeLoad(
-  answers: readonly LoadAnswer[],
-  {
-    fromMs,
-    untilMs,
-    capacityPerSecond,
-  }: { readonly fromMs: number; readonly untilMs: number; readonly capacityPerSecond: number },
-): LoadSummary {
+export function summarizeLoad(answers: readonly LoadAnswer[], span: LoadSpan): LoadSummary {
+  const { fromMs, untilMs, capacityPerSecond } = span;
   const counted = answers.filter(({ atMs }) => atMs >= fromMs && atMs < untilMs);
   const served = counted.filter(({ status }) => status >= 200 && status < 400);
   const refused = counted.filter(({ status }) => status >= 400);
@@ -48,6 +56,7 @@ export function summarizeLoad(
   return {
     requestCount: counted.length,
     goodputRatio: served.length / (((untilMs - fromMs) / 1_000) * capacityPerSecond),
+    workedRatio: workedMs(answers, span) / ((untilMs - fromMs) * span.workerCount),
     servedP50Ms: percentile(servedMs, 0.5),
     servedP99Ms: percentile(servedMs, 0.99),
     servedRatioByClass: new Map(
@@ -62,6 +71,20 @@ export function summarizeLoad(
     unansweredCount: counted.filter(({ status }) => status === 0).length,
     lateRatio: counted.filter(({ lateMs }) => lateMs > lateMsMin).length / counted.length,
   };
+}
+
+/** What workers did within a span, for answers whenever they were due. */
+function workedMs(
+  answers: readonly LoadAnswer[],
+  { fromMs, untilMs }: Pick<LoadSpan, "fromMs" | "untilMs">,
+): number {
+  let sumMs = 0;
+  for (const { atMs, latencyMs, workMs, status } of answers) {
+    if (status < 200 || status >= 400) continue;
+    const endMs = atMs + latencyMs;
+    sumMs += Math.max(0, Math.min(endMs, untilMs) - Math.max(endMs - workMs, fromMs));
+  }
+  return sumMs;
 }
 
 /** The smallest value that this part of all does not exceed; NaN of none. */

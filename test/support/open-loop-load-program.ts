@@ -21,9 +21,9 @@ let dueMs = nextGapMs();
 let sentCount = 0;
 let isOver = false;
 
-type Answer = Pick<LoadAnswer, "status" | "retryAfter" | "hasWaited">;
+type Answer = Pick<LoadAnswer, "status" | "retryAfter" | "hasWaited" | "workMs">;
 
-const noAnswer: Answer = { status: 0, retryAfter: false, hasWaited: false };
+const noAnswer: Answer = { status: 0, retryAfter: false, hasWaited: false, workMs: 0 };
 
 /** A connection with at most one request on it. */
 class Connection {
@@ -74,6 +74,7 @@ class Connection {
       status: Number(head.slice(9, 12)),
       retryAfter: head.includes("\r\nretry-after: "),
       hasWaited: reason.includes("waited in its queue for too long"),
+      workMs: Number(/\r\nx-work-ms: ([0-9.e-]+)/.exec(head)?.[1] ?? 0),
     });
   }
 

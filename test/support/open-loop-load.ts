@@ -50,6 +50,8 @@ export interface LoadAnswer {
   readonly retryAfter: boolean;
   /** Refused after a wait in Headgate's queue. */
   readonly hasWaited: boolean;
+  /** How long a worker of the upstream was busy with it, in milliseconds; 0: it does not say. */
+  readonly workMs: number;
 }
 
 /** A program that had no core for so long could not send, as all others could not serve. */

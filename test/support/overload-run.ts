@@ -53,6 +53,8 @@ export interface OverloadOrder {
   readonly deadlineMs?: number;
   /** When half of the workers go. Default: never */
   readonly halvedMs?: number;
+  /** How long a law may learn before anything counts, in milliseconds. Default: 3 s */
+  readonly learningMs?: number;
 }
 
 /** What part of all requests is of a class below critical. */
@@ -66,6 +68,8 @@ export interface OtherShares {
 export interface OverloadResult {
   readonly order: OverloadOrder;
   readonly summary: LoadSummary;
+  /** From the third second on, as long as a law may still learn; undefined: it may not. */
+  readonly early: LoadSummary | undefined;
   /** From five seconds after the loss of half of the workers on; undefined: nothing was lost. */
   readonly afterwards: LoadSummary | undefined;
   readonly upstream: SaturableStats;
@@ -110,15 +114,20 @@ export async function runOverload(stage: Stage, order: OverloadOrder): Promise<O
   await halving;
   const { capacityPerSecond } = upstream;
   const stats = await upstream.stats();
-  const span = { fromMs: warmUpMs, untilMs: halvedMs ?? durationMs, capacityPerSecond };
+  const { learningMs = warmUpMs } = order;
+  const whole = { capacityPerSecond, workerCount };
+  const span = { ...whole, fromMs: learningMs, untilMs: halvedMs ?? durationMs };
+  const early = { ...whole, fromMs: warmUpMs, untilMs: learningMs };
   const after = halvedMs !== undefined && {
     fromMs: halvedMs + followMs,
     untilMs: durationMs,
     capacityPerSecond: capacityPerSecond / 2,
+    workerCount: workerCount / 2,
   };
   return {
     order,
     summary: summarizeLoad(answers, span),
+    early: learningMs > warmUpMs ? summarizeLoad(answers, early) : undefined,
     afterwards: after === false ? undefined : summarizeLoad(answers, after),
     upstream: stats,
     crowdedRatio: crowded(),
@@ -375,6 +384,7 @@ export function overloadTable(results: readonly OverloadResult[]): string {
       `${order.protection}${order.retries === undefined ? "" : `, ${order.retries}`}`,
       `${order.multiple}x${afterwards === undefined ? "" : ", halved"}`,
       `${(summary.goodputRatio * 100).toFixed(0)} %`,
+      `${(summary.workedRatio * 100).toFixed(1)} %`,
       `${summary.servedP50Ms.toFixed(0)} ms`,
       `${summary.servedP99Ms.toFixed(0)} ms`,
       `${((summary.servedRatioByClass.get("critical") ?? 0) * 100).toFixed(1)} %`,
@@ -392,6 +402,7 @@ export function overloadTable(results: readonly OverloadResult[]): string {
     "protection",
     "load",
     "goodput",
+    "worked",
     "p50",
     "p99",
     "critical",

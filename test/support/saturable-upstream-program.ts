@@ -70,7 +70,7 @@ function work(): void {
   }
 }
 
-function finish({ response }: Job): void {
+function finish({ response, serviceMs }: Job): void {
   runningCount -= 1;
   stats.inFlightCount -= 1;
   if (response.destroyed) stats.wastedCount += 1;
@@ -79,6 +79,8 @@ function finish({ response }: Job): void {
     const utilization = Math.min(1, (runningCount + queue.length) / freeAtMs.length);
     response.setHeader("endpoint-load-metrics", `JSON {"cpu_utilization":${utilization}}`);
   }
+  // The load adds up what its workers did for callers who got an answer in time.
+  response.setHeader("x-work-ms", serviceMs);
   response.end("served\n");
   work();
 }

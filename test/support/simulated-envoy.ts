@@ -197,7 +197,8 @@ async function runReal(
   const changes = changeWorkers(upstream, scenario.events);
   const answers = await load;
   await changes;
-  const span = { fromMs: scenario.warmUpMs, untilMs: durationMs, capacityPerSecond: 1 };
+  const whole = { capacityPerSecond: 1, workerCount: 1 };
+  const span = { fromMs: scenario.warmUpMs, untilMs: durationMs, ...whole };
   const summary = summarizeLoad(answers, span);
   const counted = answers.filter(({ atMs }) => atMs >= span.fromMs);
   const attemptCount = counted.reduce((sum, one) => sum + one.attemptCount, 0);
