@@ -90,6 +90,9 @@ const fewestMax = 4;
 /** The limit counts as reached from this part of it on. */
 const reachedRatio = 0.8;
 
+/** Lower classes are refused from less on, and while they are, no more may be in flight. */
+const classRatio = 0.74;
+
 /** Where it is not, it falls to so many times what is in use, but to no less than this. */
 const spareRatio = 4;
 const spareMin = 50;
@@ -381,7 +384,7 @@ export class KneeLimit implements ConcurrencyLimit {
     if (!fit.isFlat && !(isBelow && isReached) && (!fit.isOpen || isBusy)) {
       if (nowMs < this.#noProbeUntilMs) return;
       this.#startProbe(nowMs);
-    } else if (isReached) {
+    } else if (isReached || (this.#isBusy && inFlightMax >= classRatio * this.#limit)) {
       this.#settle(this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio));
     } else {
       this.#settle(Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax)));

@@ -5,6 +5,13 @@ const levelStepRatio = 1.08;
 /** Round trips of a level that count: older ones give way to newer ones of the same level. */
 const levelWeightMax = 100;
 
+/**
+ * The same as a multiple of the level, up to the knee. By Little's law, as many requests end in a
+ * round trip as are in flight. Those that end last of a level are the long ones, and those that end
+ * first are the short ones, so what counts must be more than one round trip.
+ */
+const levelWeightRatio = 2;
+
 /** How long what was seen is remembered, in milliseconds, or in round trips where those are few. */
 const memoryMs = 30_000;
 const memoryCount = 400;
@@ -96,6 +103,8 @@ export class LatencyByLevel {
   readonly #endedSumsMs: number[] = [];
   readonly #squareSums: number[] = [];
   readonly #levelSums: number[] = [];
+  /** The knee when time passed last; 0: not known. */
+  #knee = 0;
 
   /**
    * @param level requests in flight when this one began, itself included: from 1
@@ -104,7 +113,8 @@ export class LatencyByLevel {
   add(level: number, rttMs: number, isLeft = false): void {
     const place = placeOf(level);
     const weight = this.#weights[place] ?? 0;
-    if (weight >= levelWeightMax) this.#keep(place, 1 - 1 / levelWeightMax);
+    const most = Math.max(levelWeightMax, levelWeightRatio * Math.min(level, this.#knee));
+    if (weight >= most) this.#keep(place, 1 - 1 / most);
     this.#weights[place] = (this.#weights[place] ?? 0) + 1;
     this.#sumsMs[place] = (this.#sumsMs[place] ?? 0) + rttMs;
     this.#levelSums[place] = (this.#levelSums[place] ?? 0) + level;
@@ -121,6 +131,7 @@ export class LatencyByLevel {
 
   /** Time has passed, and so many round trips ended in it. */
   age(elapsedMs: number, count: number, knee: number): void {
+    this.#knee = Number.isFinite(knee) ? knee : 0;
     const age = Math.min(elapsedMs / memoryMs, count / memoryCount);
     const below = Math.exp(-age);
     const above = Math.exp(-age * aboveKneeHaste);

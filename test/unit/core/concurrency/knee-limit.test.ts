@@ -103,6 +103,19 @@ describe("KneeLimit", () => {
     expect(service.law.busyCount).toBeCloseTo(11, 0);
   });
 
+  /** Lower classes find no room from three quarters of it on: so much need not be in flight. */
+  it.each([
+    { inFlightMax: 76, loadRatio: 1.3, grown: 150 },
+    { inFlightMax: 73, loadRatio: 1.3, grown: 100 },
+    { inFlightMax: 76, loadRatio: 1, grown: 100 },
+  ])("is $grown with $inFlightMax of 100 in use and no queue, at a load of $loadRatio", (row) => {
+    const { inFlightMax, loadRatio, grown } = row;
+    const service = new Service({ initial: 100 });
+    const demand = { loadRatio, criticalRatio: 0.1 };
+    service.serve({ workerCount: 1_000, seconds: 3, inFlightMax, demand });
+    expect(service.law.steadyLimit).toBe(grown);
+  });
+
   it("follows a loss of half of the workers, and their return", () => {
     const service = new Service().serve({ workerCount: 10, seconds: 30 });
     service.serve({ workerCount: 5, seconds: 10 });
