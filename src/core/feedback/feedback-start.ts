@@ -1,6 +1,7 @@
 import type { WindowedSample } from "../concurrency/concurrency-limit.js";
 import { isMostlyLate } from "../concurrency/min-rtt.js";
 import type { FeedbackNodes } from "./feedback-nodes.js";
+import { inUseOf } from "./feedback-totals.js";
 
 /** A service whose limit nobody has decided yet, as it is now. */
 export interface StartView {
@@ -161,8 +162,7 @@ export function startTotals(
   let [inFlight, rps, roomCount] = [0, 0, 0];
   for (const node of nodes.all) {
     if (!nodes.isFresh(node, nowMs)) continue;
-    const share = node.entry?.share ?? 0;
-    const inUse = Math.max(node.inFlight, node.overflowPerSecond > 0 ? share : 0);
+    const inUse = inUseOf(node);
     roomCount += inUse + 4 * Math.sqrt(inUse) + 1;
     // The first report of an Envoy has no rate.
     if (node.rps === 0) continue;

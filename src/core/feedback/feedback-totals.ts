@@ -1,5 +1,5 @@
 import type { ServiceRemainder } from "./feedback.js";
-import type { FeedbackNodes } from "./feedback-nodes.js";
+import type { FeedbackNode, FeedbackNodes } from "./feedback-nodes.js";
 
 /** Envoys of one service and what they were given, at one time. */
 interface TotalsView {
@@ -60,8 +60,7 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
     rps += node.rps;
     overflowPerSecond += node.overflowPerSecond;
     fromMs = Math.min(fromMs, node.atMs);
-    // One look a second need not have met the moment at which its share was all in use.
-    inUse += Math.max(node.inFlight, node.overflowPerSecond > 0 ? share : 0);
+    inUse += inUseOf(node);
   }
   return {
     inFlight,
@@ -74,7 +73,15 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
   };
 }
 
-/** The same, with what was rounded off the numbers of Envoys. */
+/**
+ * Permits in use at an Envoy whose numbers are of now: its whole share where it refuses requests,
+ * since one look a second need not have met the moment at which all was in use.
+ */
+export function inUseOf({ inFlight, overflowPerSecond, entry }: FeedbackNode): number {
+  return Math.max(inFlight, overflowPerSecond > 0 ? (entry?.share ?? 0) : 0);
+}
+
+/** `totals`, with what was rounded off the numbers of Envoys. */
 export function withRemainders(
   totals: FleetTotals,
   remainders: Iterable<ServiceRemainder>,

@@ -8,8 +8,8 @@ import {
 } from "../concurrency/sample-window.js";
 import type { ServiceSamples } from "./feedback.js";
 
-/** Default for how long nothing must end while requests are in flight, in milliseconds. */
-const stallMsDefault = 2_000;
+/** How long nothing must end while requests are in flight, in milliseconds. */
+const stallMsMin = 2_000;
 
 /** Nothing ends for so many round trips: callers leave before they get a response. */
 const stallRttCount = 4;
@@ -89,15 +89,10 @@ export class FleetWindow {
     return this.#count === 0 ? undefined : this.#sumMs / this.#count;
   }
 
-  /**
-   * Ends the window if it is whole.
-   *
-   * @param stallMs how long nothing must end while requests are in flight, in milliseconds
-   * @returns the window, or undefined
-   */
-  end(nowMs: number, stallMs = stallMsDefault): WindowedSample | undefined {
+  /** Ends the window if it is whole. @returns it, or undefined */
+  end(nowMs: number): WindowedSample | undefined {
     const untimedCount = Math.max(0, this.#errorCount - this.#count);
-    const stalledCount = this.#isStalled(nowMs, stallMs) ? this.#inFlightNow : 0;
+    const stalledCount = this.#isStalled(nowMs) ? this.#inFlightNow : 0;
     const droppedCount = (this.#byDrops ? this.#errorCount : untimedCount) + stalledCount;
     const sampleCount = this.#byDrops ? Math.max(0, this.#count - droppedCount) : this.#count;
     if (stalledCount === 0) {
@@ -118,13 +113,13 @@ export class FleetWindow {
     return window;
   }
 
-  #isStalled(nowMs: number, stallMs: number): boolean {
+  #isStalled(nowMs: number): boolean {
     const isIdle = this.#inFlightNow < windowSampleCountMin;
     if (this.#hasNews || isIdle) this.#stalledMs = undefined;
     else this.#stalledMs ??= nowMs;
     this.#hasNews = false;
     if (this.#stalledMs === undefined) return false;
-    return nowMs - this.#stalledMs >= Math.max(stallMs, stallRttCount * this.#lastRttMs);
+    return nowMs - this.#stalledMs >= Math.max(stallMsMin, stallRttCount * this.#lastRttMs);
   }
 
   /** Forgets what it has, so that the next window holds only what comes now. */
