@@ -228,9 +228,8 @@ export class PermitPool<T> implements PermitHolder, Demand {
     const gapMs = this.#gapTime.serviceMs(nowMs);
     const serviceMs = this.#serviceTime.serviceMs(nowMs);
     if (gapMs === undefined || serviceMs === undefined) return undefined;
-    const isOrdered = this.#settings.queue?.order === "priority";
-    const waitingCount = isOrdered ? (this.#requests?.countFrom(priority) ?? 0) : this.waitingCount;
-    const count = this.#permits.inUseCount + waitingCount + 1;
+    const aheadCount = this.#requests?.countAhead(priority) ?? 0;
+    const count = this.#permits.inUseCount + aheadCount + 1;
     return expectedTimeMs(priority, {
       count,
       gapMs,

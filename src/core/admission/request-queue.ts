@@ -82,8 +82,11 @@ interface Seat<T> extends Expiring {
  * bookkeeping. Entering, leaving and being let in take O(log n).
  *
  * Orders:
- * - `priority`: the highest class first, within it the oldest. A full queue dismisses the newest of
- *   the lowest class below the newcomer's, which has lost the least.
+ * - `priority`: the highest class first, within it the oldest, until the class loses a request: one
+ *   finds no place, gives its place up, or times out. From then on until nobody of the class waits,
+ *   its newest goes first. More of the class ask than can be served, so the oldest first would let
+ *   all of them wait for as long as they may, and serve no more. A full queue dismisses one of the
+ *   lowest class below the newcomer's: the one that would go last.
  * - `fifo`: the oldest first. A full queue takes nobody.
  * - `newestFirstUnderOverload`: the oldest first, as is fair, until the queue is overloaded: half
  *   full, or somebody in it timed out. From then on until it is empty the newest first, because the
@@ -106,6 +109,8 @@ export class RequestQueue<T> {
     normal: new LinkedList(),
     low: new LinkedList(),
   };
+  /** Classes of which one could not wait, or waited in vain, since they last had nobody waiting. */
+  readonly #losing = new Set<Priority>();
   #isOverloaded = false;
 
   /** @param settings `sizeMax` a whole number; 0 takes nobody in */
@@ -134,6 +139,15 @@ export class RequestQueue<T> {
     return count;
   }
 
+  /** How many a newcomer of a class would have to wait for, those of classes above it included. */
+  countAhead(priority: Priority): number {
+    if (this.#settings.order !== "priority") {
+      return this.#isNewestFirst() ? 0 : this.#seats.size;
+    }
+    const count = this.countFrom(priority);
+    return this.#losing.has(priority) ? count - this.#classes[priority].count : count;
+  }
+
   /** When `expire` has something to do next; undefined while nobody waits. */
   get nextExpiryMs(): number | undefined {
     return this.#expiries.first?.place.expiresMs;
@@ -154,8 +168,12 @@ export class RequestQueue<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {
       const displaced = this.#displacedBy(newcomer.priority);
-      if (displaced === undefined) return { place: undefined, dismissed };
+      if (displaced === undefined) {
+        this.#noteLoss(newcomer.priority);
+        return { place: undefined, dismissed };
+      }
       this.#remove(displaced);
+      this.#noteLoss(displaced.priority);
       dismissed.push({ place: displaced, cause: "queueFull" });
     }
     const place = this.#placeFor(newcomer, nowMs);
@@ -174,7 +192,7 @@ export class RequestQueue<T> {
   next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
     for (;;) {
-      const place = this.#first(turn);
+      const place = this.#first(turn, positionMax);
       if (place === undefined) return { place: undefined, dismissed };
       this.#remove(place);
       if (place.position > positionMax) dismissed.push({ place, cause: "queueFull" });
@@ -185,7 +203,7 @@ export class RequestQueue<T> {
 
   /** Whether anybody waits whose turn it may be. */
   hasNext(turn: Turn<T>): boolean {
-    return this.#first(turn) !== undefined;
+    return this.#first(turn, Number.POSITIVE_INFINITY) !== undefined;
   }
 
   /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
@@ -215,15 +233,22 @@ export class RequestQueue<T> {
     return this.#settings.order === "priority" ? this.countFrom(priority) : this.#seats.size;
   }
 
-  #first({ lowest, mayGo }: Turn<T>): QueuePlace<T> | undefined {
-    if (this.#settings.order === "priority") return this.#highest(mayGo, lowest);
+  #first(turn: Turn<T>, positionMax: number): QueuePlace<T> | undefined {
+    if (this.#settings.order === "priority") return this.#highest(turn, positionMax);
+    const { mayGo } = turn;
     if (this.#isNewestFirst()) return firstFrom(this.#arrivals.newest, "older", mayGo);
     return firstFrom(this.#arrivals.oldest, "newer", mayGo);
   }
 
-  #highest(mayGo: MayGo<T>, lowest: Priority): QueuePlace<T> | undefined {
+  #highest({ lowest, mayGo }: Turn<T>, positionMax: number): QueuePlace<T> | undefined {
+    // A law that bounds positions learns from those who waited in the order in which they came.
+    const isByPosition = positionMax < Number.POSITIVE_INFINITY;
     for (const priority of priorities) {
-      const place = firstFrom(this.#classes[priority].oldest, "newer", mayGo);
+      const { oldest, newest } = this.#classes[priority];
+      const place =
+        this.#losing.has(priority) && !isByPosition
+          ? firstFrom(newest, "older", mayGo)
+          : firstFrom(oldest, "newer", mayGo);
       if (place !== undefined || priority === lowest) return place;
     }
     return undefined;
@@ -243,8 +268,9 @@ export class RequestQueue<T> {
   #lowestBelow(newcomer: Priority): QueuePlace<T> | undefined {
     for (const priority of priorities.toReversed()) {
       if (priority === newcomer) return undefined;
-      const { newest } = this.#classes[priority];
-      if (newest !== undefined) return newest.value;
+      const { oldest, newest } = this.#classes[priority];
+      const last = this.#losing.has(priority) ? oldest : newest;
+      if (last !== undefined) return last.value;
     }
     return undefined;
   }
@@ -262,6 +288,7 @@ export class RequestQueue<T> {
       if (place.expiresMs > nowMs) break;
       if (this.#isNewestFirst()) this.#dismissOlder(seat.arrival, dismissed);
       this.#remove(place);
+      this.#noteLoss(place.priority);
       dismissed.push({ place, cause: place.expiryCause });
       this.#isOverloaded = this.#seats.size > 0;
     }
@@ -297,9 +324,16 @@ export class RequestQueue<T> {
     this.#seats.delete(place);
     this.#expiries.remove(seat);
     this.#arrivals.remove(seat.arrival);
-    this.#classes[place.priority].remove(seat.inClass);
+    const inClass = this.#classes[place.priority];
+    inClass.remove(seat.inClass);
+    if (inClass.count === 0) this.#losing.delete(place.priority);
     if (this.#seats.size === 0) this.#empty();
     return true;
+  }
+
+  /** A request of a class was not served for want of room or time. */
+  #noteLoss(priority: Priority): void {
+    if (this.#classes[priority].count > 0) this.#losing.add(priority);
   }
 
   #empty(): void {

@@ -18,6 +18,16 @@ const stepCountMin = 10;
 const stepRttCount = 2;
 const stepRttsMsMax = 10_000;
 
+/**
+ * The same before anything was found: a process that begins refuses what its service has done all
+ * along, for as long as the limit takes to grow to that.
+ */
+const startStepMsMin = 100;
+const startMin = 50;
+
+/** Requests in flight count as load as long as so many times more have not ended. */
+const startEndedRatio = 10;
+
 /** How far above the knee the limit is, before its queue. */
 const marginRatio = 1.1;
 
@@ -79,9 +89,9 @@ const loadRatioMin = 1.03;
 const queueExtraMax = 18;
 const queueMin = 1.5;
 
-/** Growth where no queue is seen, below ten permits and from there on. */
+/** Growth where no queue is seen: below ten permits and at the start, and from there on. */
 const smallMax = 10;
-const smallGrowthRatio = 2;
+const fastGrowthRatio = 2;
 const growthRatio = 1.5;
 
 /** Below so many permits it grows as long as the knee may be above all that was seen. */
@@ -129,11 +139,13 @@ const hopelessDemandMin = 1.2;
  * 50 ms.
  *
  * Where requests wait for a permit anyway, and take one as soon as it is free, a queue at the
- * service only adds to that: then it is no longer than one request for each worker.
+ * service only adds to that: then it is no longer than the root of the knee, which is what may end
+ * at once by chance.
  *
  * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
  *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a
- *   half, below 10 it doubles. It falls, but to no less than 50, to four times what is in use.
+ *   half. Below 10 it doubles, and until it has found something or looked at less, then in steps of
+ *   100 ms. Where it is not reached, it falls to four times what is in use, but to no less than 50.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
@@ -188,6 +200,8 @@ export class KneeLimit implements ConcurrencyLimit {
   /** Round trips since the last step that began from then on, and the first and most of them. */
   #fromMs = Number.NEGATIVE_INFINITY;
   #count = 0;
+  /** Samples so far. */
+  #endedCount = 0;
   #leftCount = 0;
   #firstMs = 0;
   #inFlightMax = 0;
@@ -237,6 +251,7 @@ export class KneeLimit implements ConcurrencyLimit {
     if (outcome === "ignore" && isLeft !== true) return;
     const rttMs = endMs - startMs;
     this.#levels.add(inFlight, rttMs, isLeft);
+    this.#endedCount += 1;
     this.#demand = demand;
     const { waitingCount = 0 } = demand ?? {};
     this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
@@ -252,7 +267,8 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#rttSumMs += rttMs;
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
     const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;
-    const stepMs = Math.max(stepMsMin, Math.min(stepRttsMsMax, rttsMs));
+    const least = this.#isGrowingFast ? startStepMsMin : stepMsMin;
+    const stepMs = Math.max(least, Math.min(stepRttsMsMax, rttsMs));
     if (this.#count < stepCountMin || endMs - this.#firstMs < stepMs) return;
     this.#step(endMs);
     this.#count = 0;
@@ -322,12 +338,20 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#settle(Math.max(this.#limit, this.#throughputFloor.floor));
   }
 
+  /** Whether a limit that is not small is all in use, and nothing was found or looked for yet. */
+  get #isGrowingFast(): boolean {
+    const isNew = !this.#isFound && this.#probeCount === 0;
+    return isNew && this.#limit >= startMin && this.#isReached;
+  }
+
   get #isReached(): boolean {
     return this.#inFlightMax >= reachedRatio * this.steadyLimit;
   }
 
   /** Whether more ask than are served. */
   get #isBusy(): boolean {
+    const isEarly = this.#endedCount < startEndedRatio * this.#inFlightMax;
+    if (this.#isGrowingFast && isEarly) return false;
     return (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
   }
 
@@ -385,7 +409,8 @@ export class KneeLimit implements ConcurrencyLimit {
       if (nowMs < this.#noProbeUntilMs) return;
       this.#startProbe(nowMs);
     } else if (isReached || (this.#isBusy && inFlightMax >= classRatio * this.#limit)) {
-      this.#settle(this.#limit * (this.#limit < smallMax ? smallGrowthRatio : growthRatio));
+      const isFast = this.#isGrowingFast || this.#limit < smallMax;
+      this.#settle(this.#limit * (isFast ? fastGrowthRatio : growthRatio));
     } else {
       this.#settle(Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax)));
     }
@@ -438,7 +463,7 @@ export class KneeLimit implements ConcurrencyLimit {
     const idle = (1 - 1 / load) * idleOfBusy(knee, load);
     const queue = Math.log(idle / idleRatio) / Math.log(load);
     const most = Math.max(queueMin, Math.min(queue, knee + queueExtraMax));
-    const least = Math.min(most, Math.max(queueMin, knee));
+    const least = Math.min(most, Math.max(queueMin, Math.sqrt(knee)));
     return most + this.#heldRatio * (least - most);
   }
 }

@@ -102,10 +102,8 @@ export const queue = object(
     }),
     order: field(
       words("priority", "fifo", "newestFirstUnderOverload"),
-      "The order in which waiting requests are served.",
-      {
-        default: "priority",
-      },
+      "Who is first. `priority`: by class, within it the oldest, or the newest while it loses requests.",
+      { default: "priority" },
     ),
     codel: field(inner(codel), "Applies CoDel to waits. Default: off."),
     dryRun,

@@ -192,17 +192,55 @@ describe("RequestQueue, by priority", () => {
     expect(positions).toEqual([1, 1, 3, 1, 3]);
   });
 
-  it("gives up the newest of the lowest class below, when it is full", () => {
+  it("gives up one of the lowest class below, when it is full: the one that would go last", () => {
     const rig = new Rig({ order: "priority", sizeMax: 3 });
     rig.enter("normal", 0, { priority: "normal" });
     rig.enter("low 1", 0, { priority: "low" });
     rig.enter("low 2", 1, { priority: "low" });
-    expect(rig.enter("low 3", 2, { priority: "low" })).toBe("false");
     expect(rig.enter("high", 2, { priority: "high" })).toBe("true; low 2 queueFull");
+    expect(rig.enter("low 3", 2, { priority: "low" })).toBe("false");
     expect(rig.enter("normal 2", 2, { priority: "normal" })).toBe("true; low 1 queueFull");
     expect(rig.enter("normal 3", 2, { priority: "normal" })).toBe("false");
-    expect(rig.enter("critical", 2, { priority: "critical" })).toBe("true; normal 2 queueFull");
-    expect(rig.drain(3)).toEqual(["critical", "high", "normal"]);
+    expect(rig.enter("critical", 2, { priority: "critical" })).toBe("true; normal queueFull");
+    expect(rig.drain(3)).toEqual(["critical", "high", "normal 2"]);
+  });
+
+  it("lets in the newest of a class that has lost one, until nobody of it waits", () => {
+    const rig = new Rig({ order: "priority", sizeMax: 4 });
+    for (const name of ["normal 1", "normal 2"]) rig.enter(name, 0);
+    for (const name of ["high 1", "high 2"]) rig.enter(name, 0, { priority: "high" });
+    expect(rig.enter("normal 3", 1)).toBe("false");
+    expect(rig.drain(2)).toEqual(["high 1", "high 2", "normal 2", "normal 1"]);
+    for (const name of ["normal 4", "normal 5"]) rig.enter(name, 3);
+    expect(rig.drain(4)).toEqual(["normal 4", "normal 5"]);
+  });
+
+  it("counts one that timed out as lost, and nobody who left by itself", () => {
+    const rig = new Rig({ order: "priority" });
+    const names = ["a", "b", "hasty", "left"];
+    for (const name of names) rig.enter(name, 0, name === "hasty" ? { remainingMs: 10 } : {});
+    rig.room.leave(rig.place("left"));
+    expect(rig.next(1)).toBe("a");
+    rig.enter("c", 2);
+    expect(rig.expire(10)).toBe("; hasty deadline");
+    expect(rig.drain(11)).toEqual(["c", "b"]);
+  });
+
+  it("keeps to the oldest for a law that bounds positions", () => {
+    const rig = new Rig({ order: "priority", sizeMax: 2 });
+    for (const name of ["a", "b"]) rig.enter(name, 0);
+    expect(rig.enter("c", 0)).toBe("false");
+    expect([rig.next(1, 2), rig.next(1, 2)]).toEqual(["a", "b"]);
+  });
+
+  it("counts who goes before a newcomer", () => {
+    const rig = new Rig({ order: "priority", sizeMax: 4 });
+    rig.enter("critical", 0, { priority: "critical" });
+    for (const name of ["a", "b", "c"]) rig.enter(name, 0);
+    const counts = (): readonly number[] => priorities.map((name) => rig.room.countAhead(name));
+    expect(counts()).toEqual([1, 1, 4, 4]);
+    rig.enter("d", 0);
+    expect(counts()).toEqual([1, 1, 1, 4]);
   });
 });
 
@@ -213,12 +251,14 @@ describe("RequestQueue, newest first under overload", () => {
     const rig = new Rig(newestFirst);
     rig.enter("a", 0);
     rig.enter("b", 1);
+    expect(rig.room.countAhead("critical")).toBe(2);
     expect(rig.drain(2)).toEqual(["a", "b"]);
   });
 
   it("turns to the newest once half of it is taken, until it is empty", () => {
     const rig = new Rig(newestFirst);
     for (const name of ["a", "b", "c"]) rig.enter(name, 0);
+    expect(rig.room.countAhead("low")).toBe(0);
     expect(rig.next(1)).toBe("c");
     rig.enter("d", 2);
     expect(rig.drain(3)).toEqual(["d", "b", "a"]);
