@@ -102,7 +102,7 @@ export const queue = object(
     }),
     order: field(
       words("priority", "fifo", "newestFirstUnderOverload"),
-      "Who is first. `priority`: by class, within it the oldest, or the newest while it loses requests.",
+      "Who is first. `priority`: by class, then the oldest, or the newest while it loses requests.",
       { default: "priority" },
     ),
     codel: field(inner(codel), "Applies CoDel to waits. Default: off."),
