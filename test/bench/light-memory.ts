@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { freePort } from "../support/free-port.js";
@@ -102,8 +102,17 @@ export async function measureMemories(
 const bareNode = "node, idle";
 const fewRules = "serve, 100 rules";
 
+/** What the image sets for malloc: users run it, so it is what is measured. */
+async function imageEnvironment(): Promise<Record<string, string>> {
+  const dockerfile = await readFile("Dockerfile", "utf8");
+  const settings = [...dockerfile.matchAll(/(MALLOC_\w+)=(\d+)/g)];
+  if (settings.length === 0) throw new Error("the Dockerfile sets nothing for malloc");
+  return Object.fromEntries(settings.map(([, name, value]) => [name, value]));
+}
+
 async function measureHeld({ name, args, loadedPort }: Held): Promise<Resident> {
-  const child = spawn(process.execPath, args, { env: {}, stdio: ["ignore", "pipe", "inherit"] });
+  const env = await imageEnvironment();
+  const child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
   try {
     if (name !== bareNode) await serving(child.stdout);
     if (loadedPort !== undefined) await useKeys(loadedPort);
