@@ -99,12 +99,13 @@ describe("shares of a fleet whose breakers Headgate sets", () => {
     const fleet = await startFeedbackFleet(stage, { envoyCount: 2, workerCount, layerTtlMs });
     const [stays, dies] = fleet.envoys;
     if (stays === undefined || dies === undefined) throw new Error("there are two");
-    await feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 8_000 });
-    // More comes than is served, and what Envoys refuse is counted here.
-    const overflow = "headgate_control_overflow_requests_total";
-    const refused = fleet.headgates.map((one) => one.metric(overflow, { service: "upstream" }));
-    for (const count of await Promise.all(refused)) expect(count).toBeGreaterThan(0);
-    expect(await sumOfLimits(fleet)).toBeLessThan(configuredMaxRequests);
+    // Gauges of breakers change with requests only, so they go on until the limits are there.
+    const load = feedbackLoad(fleet.envoys, { perSecond: 500, durationMs: 20_000 });
+    await waitFor(
+      "the fleet has less than one was configured with",
+      async () => (await sumOfLimits(fleet)) < configuredMaxRequests,
+      { withinMs: 18_000, everyMs: 100 },
+    );
     // Of the fleet's limit as it is then: the law goes on looking for a better one.
     const partOfStaying = async (): Promise<number> => {
       const limit = await fleet.headgates[0]?.metric("headgate_fleet_limit", {
@@ -113,6 +114,11 @@ describe("shares of a fleet whose breakers Headgate sets", () => {
       return (await fleet.maxRequestsOf(stays)) / (limit ?? 0);
     };
     await waitFor("both have a part", async () => (await partOfStaying()) < 0.75);
+    await load;
+    // More comes than is served, and what Envoys refuse is counted here.
+    const overflow = "headgate_control_overflow_requests_total";
+    const refused = fleet.headgates.map((one) => one.metric(overflow, { service: "upstream" }));
+    for (const count of await Promise.all(refused)) expect(count).toBeGreaterThan(0);
     await dies.kill();
     const durationMs = layerTtlMs + 5_000;
     const alone = feedbackLoad([stays], { perSecond: 500, durationMs });
