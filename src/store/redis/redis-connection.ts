@@ -70,7 +70,7 @@ export const reconnectMsMin = 100;
 export const callMsMax = 60_000;
 
 /** Times a script is loaded for one call: others may flush the server's scripts in between. */
-const scriptLoadsMax = 3;
+const scriptLoadsMax = 10;
 
 /** One call on its way. */
 interface Sending {
@@ -226,7 +226,8 @@ export class RedisConnection implements StoreConnection {
       } catch (error) {
         if (!isNoScriptReply(error) || loadCount === scriptLoadsMax || isTooLate()) throw error;
       }
-      // Sent together: the server takes them in this order, and one round trip is enough.
+      // In one write: the server takes them in this order, and hardly ever another's flush between.
+      this.#writeTogether();
       const loaded = this.#redis.callBuffer("script", ["load", script.text]);
       asked = evaluate();
       // When loading fails, that says why; the answer behind it only says that it failed.
