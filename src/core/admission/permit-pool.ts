@@ -228,7 +228,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     const gapMs = this.#gapTime.serviceMs(nowMs);
     const serviceMs = this.#serviceTime.serviceMs(nowMs);
     if (gapMs === undefined || serviceMs === undefined) return undefined;
-    const aheadCount = this.#requests?.countAhead(priority) ?? 0;
+    const aheadCount = this.#requests?.countAhead(priority, this.#positionMax) ?? 0;
     const count = this.#permits.inUseCount + aheadCount + 1;
     return expectedTimeMs(priority, {
       count,
@@ -398,9 +398,13 @@ export class PermitPool<T> implements PermitHolder, Demand {
 
   /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
   next(nowMs: number, turn: Turn<T>): RequestQueueStep<T> {
+    return this.#requests?.next(nowMs, this.#positionMax, turn) ?? nobody;
+  }
+
+  /** Positions that a law which bounds the queue believes in; Infinity: there is no such law. */
+  get #positionMax(): number {
     const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
-    const positionMax = (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
-    return this.#requests?.next(nowMs, positionMax, turn) ?? nobody;
+    return (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
   }
 
   /** Takes out whose wait is over. */

@@ -139,13 +139,18 @@ export class RequestQueue<T> {
     return count;
   }
 
-  /** How many a newcomer of a class would have to wait for, those of classes above it included. */
-  countAhead(priority: Priority): number {
+  /**
+   * How many a newcomer of a class would have to wait for, those of classes above it included.
+   *
+   * @param positionMax as for `next`
+   */
+  countAhead(priority: Priority, positionMax: number): number {
     if (this.#settings.order !== "priority") {
       return this.#isNewestFirst() ? 0 : this.#seats.size;
     }
     const count = this.countFrom(priority);
-    return this.#losing.has(priority) ? count - this.#classes[priority].count : count;
+    const isPassing = this.#isNewestOfClassFirst(priority, positionMax);
+    return isPassing ? count - this.#classes[priority].count : count;
   }
 
   /** When `expire` has something to do next; undefined while nobody waits. */
@@ -241,14 +246,11 @@ export class RequestQueue<T> {
   }
 
   #highest({ lowest, mayGo }: Turn<T>, positionMax: number): QueuePlace<T> | undefined {
-    // A law that bounds positions learns from those who waited in the order in which they came.
-    const isByPosition = positionMax < Number.POSITIVE_INFINITY;
     for (const priority of priorities) {
       const { oldest, newest } = this.#classes[priority];
-      const place =
-        this.#losing.has(priority) && !isByPosition
-          ? firstFrom(newest, "older", mayGo)
-          : firstFrom(oldest, "newer", mayGo);
+      const place = this.#isNewestOfClassFirst(priority, positionMax)
+        ? firstFrom(newest, "older", mayGo)
+        : firstFrom(oldest, "newer", mayGo);
       if (place !== undefined || priority === lowest) return place;
     }
     return undefined;
@@ -329,6 +331,11 @@ export class RequestQueue<T> {
     if (inClass.count === 0) this.#losing.delete(place.priority);
     if (this.#seats.size === 0) this.#empty();
     return true;
+  }
+
+  /** A law that bounds positions learns from those who waited in the order in which they came. */
+  #isNewestOfClassFirst(priority: Priority, positionMax: number): boolean {
+    return positionMax === Number.POSITIVE_INFINITY && this.#losing.has(priority);
   }
 
   /** A request of a class was not served for want of room or time. */

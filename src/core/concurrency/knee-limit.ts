@@ -19,8 +19,8 @@ const stepRttCount = 2;
 const stepRttsMsMax = 10_000;
 
 /**
- * The same before anything was found: a process that begins refuses what its service has done all
- * along, for as long as the limit takes to grow to that.
+ * The shortest time before anything was found, and the limit from which it applies: a process that
+ * begins refuses what its service has done all along, for as long as the limit takes to grow to it.
  */
 const startStepMsMin = 100;
 const startMin = 50;
@@ -144,8 +144,9 @@ const hopelessDemandMin = 1.2;
  *
  * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
  *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a
- *   half. Below 10 it doubles, and until it has found something or looked at less, then in steps of
- *   100 ms. Where it is not reached, it falls to four times what is in use, but to no less than 50.
+ *   half, and below 10 it doubles. From 50 on it doubles, too, in steps of 100 ms, until it has
+ *   found something or looked at less. Where it is not reached, it falls to four times what is in
+ *   use, but to no less than 50.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where

@@ -230,6 +230,7 @@ describe("RequestQueue, by priority", () => {
     const rig = new Rig({ order: "priority", sizeMax: 2 });
     for (const name of ["a", "b"]) rig.enter(name, 0);
     expect(rig.enter("c", 0)).toBe("false");
+    expect(rig.room.countAhead("normal", 2)).toBe(2);
     expect([rig.next(1, 2), rig.next(1, 2)]).toEqual(["a", "b"]);
   });
 
@@ -237,7 +238,8 @@ describe("RequestQueue, by priority", () => {
     const rig = new Rig({ order: "priority", sizeMax: 4 });
     rig.enter("critical", 0, { priority: "critical" });
     for (const name of ["a", "b", "c"]) rig.enter(name, 0);
-    const counts = (): readonly number[] => priorities.map((name) => rig.room.countAhead(name));
+    const counts = (): readonly number[] =>
+      priorities.map((name) => rig.room.countAhead(name, anyPosition));
     expect(counts()).toEqual([1, 1, 4, 4]);
     rig.enter("d", 0);
     expect(counts()).toEqual([1, 1, 1, 4]);
@@ -251,14 +253,14 @@ describe("RequestQueue, newest first under overload", () => {
     const rig = new Rig(newestFirst);
     rig.enter("a", 0);
     rig.enter("b", 1);
-    expect(rig.room.countAhead("critical")).toBe(2);
+    expect(rig.room.countAhead("critical", anyPosition)).toBe(2);
     expect(rig.drain(2)).toEqual(["a", "b"]);
   });
 
   it("turns to the newest once half of it is taken, until it is empty", () => {
     const rig = new Rig(newestFirst);
     for (const name of ["a", "b", "c"]) rig.enter(name, 0);
-    expect(rig.room.countAhead("low")).toBe(0);
+    expect(rig.room.countAhead("low", anyPosition)).toBe(0);
     expect(rig.next(1)).toBe("c");
     rig.enter("d", 2);
     expect(rig.drain(3)).toEqual(["d", "b", "a"]);
