@@ -1,3 +1,4 @@
+import { busyQueue, queueMin } from "./busy-queue.js";
 import {
   type ConcurrencyLimit,
   type ConcurrencySample,
@@ -73,21 +74,8 @@ const provenRatio = 1.5;
 /** Part of that knee that still counts after each step, so that it is shown again after minutes. */
 const provenKept = 0.995;
 
-/** The share of their time in which workers may be idle for want of a queue. */
-const idleRatio = 0.004;
-
 /** The weight of a request in the share of those that ended while others waited for a permit. */
 const heldWeight = 0.01;
-
-/** Below such a part of the probability that all are busy, that of fewer ones is left out. */
-const rareRatio = 0.001;
-
-/** Below such a load no queue keeps all workers busy. */
-const loadRatioMin = 1.03;
-
-/** The longest queue above one request for each worker, and the shortest. */
-const queueExtraMax = 18;
-const queueMin = 1.5;
 
 /** Growth where no queue is seen: below ten permits and at the start, and from there on. */
 const smallMax = 10;
@@ -96,6 +84,13 @@ const growthRatio = 1.5;
 
 /** Below so many permits it grows as long as the knee may be above all that was seen. */
 const fewestMax = 4;
+
+/**
+ * Requests that ask over those that end, where the limit is far too low rather than the capacity:
+ * from there on it doubles, and below four permits it waits for few samples.
+ */
+const starvedLoadRatio = 10;
+const fewestLoadRatio = 40;
 
 /** The limit counts as reached from this part of it on. */
 const reachedRatio = 0.8;
@@ -123,17 +118,7 @@ const hopelessDemandMin = 1.2;
  * A limit by the knee: the least number in flight that keeps all workers busy, which shows in the
  * latency of single requests by how many were in flight when they began (`LatencyByLevel`).
  *
- * ```
- * limit = 1.1 * knee + queue
- * queue = ln(idle * (1 - 1 / load) / 0.004) / ln(load)       1.5 to knee + 18
- * ```
- *
- * How long a queue keeps the workers busy depends on the load, the requests that ask over those
- * that end: with a load r that comes at random, a queue of n is empty while all work with the
- * probability (1 - 1 / r) / r^n. `idle` is the share of the workers that are idle because of that,
- * over this probability: a third for one worker at three times the capacity, a sixteenth for ten.
- * With the queue above they are idle for 1 in 250 of their time. At three times the capacity it is
- * two requests for ten workers, at 1.1 times twenty-eight.
+ * limit = 1.1 * knee + queue, which keeps the workers busy at the load (`busyQueue`).
  *
  * Example: 10 workers at three times their load: 11 + 2 = 13 permits, 65 ms where one request takes
  * 50 ms.
@@ -144,9 +129,11 @@ const hopelessDemandMin = 1.2;
  *
  * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
  *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a
- *   half, and below 10 it doubles. From 50 on it doubles, too, in steps of 100 ms, until it has
- *   found something or looked at less. Where it is not reached, it falls to four times what is in
- *   use, but to no less than 50.
+ *   half. It doubles below 10, and where ten times as many ask as end. From 50 on it doubles, too,
+ *   in steps of 100 ms, until it has found something or looked at less. Below four, where forty
+ *   times as many ask, a step takes two samples of each permit: ten of one permit take 20 s where
+ *   a request takes two. Where it is not reached, it falls to four times what is in use, but to no
+ *   less than 50.
  * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
  *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
  *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
@@ -171,8 +158,8 @@ const hopelessDemandMin = 1.2;
  * comes from a dependency that less concurrency does not relieve, or when what Envoys tell is all
  * that is known: that has no levels.
  *
- * Source: TCP BBR (both the throughput and the time without a queue, each where it shows); M/M/c/K,
- * the distribution of the number in the system, for the queue; M/M/1 for that of critical requests.
+ * Source: TCP BBR (both the throughput and the time without a queue, each where it shows); M/M/1
+ * for the queue of critical requests.
  */
 export class KneeLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
@@ -270,7 +257,7 @@ export class KneeLimit implements ConcurrencyLimit {
     const rttsMs = (stepRttCount * this.#rttSumMs) / this.#count;
     const least = this.#isGrowingFast ? startStepMsMin : stepMsMin;
     const stepMs = Math.max(least, Math.min(stepRttsMsMax, rttsMs));
-    if (this.#count < stepCountMin || endMs - this.#firstMs < stepMs) return;
+    if (this.#count < this.#stepCount || endMs - this.#firstMs < stepMs) return;
     this.#step(endMs);
     this.#count = 0;
     this.#leftCount = 0;
@@ -345,6 +332,13 @@ export class KneeLimit implements ConcurrencyLimit {
     return isNew && this.#limit >= startMin && this.#isReached;
   }
 
+  /** Samples of a step. */
+  get #stepCount(): number {
+    const isLooking = this.#isFound || this.#probe !== undefined || this.#leftCount > 0;
+    const isFewest = this.#limit < fewestMax && this.#loadRatio > fewestLoadRatio;
+    return isFewest && !isLooking ? stepRttCount * this.limit : stepCountMin;
+  }
+
   get #isReached(): boolean {
     return this.#inFlightMax >= reachedRatio * this.steadyLimit;
   }
@@ -353,7 +347,11 @@ export class KneeLimit implements ConcurrencyLimit {
   get #isBusy(): boolean {
     const isEarly = this.#endedCount < startEndedRatio * this.#inFlightMax;
     if (this.#isGrowingFast && isEarly) return false;
-    return (this.#demand?.loadRatio ?? 0) > busyLoadRatio;
+    return this.#loadRatio > busyLoadRatio;
+  }
+
+  get #loadRatio(): number {
+    return this.#demand?.loadRatio ?? 0;
   }
 
   #looksDeserted(): boolean {
@@ -410,7 +408,8 @@ export class KneeLimit implements ConcurrencyLimit {
       if (nowMs < this.#noProbeUntilMs) return;
       this.#startProbe(nowMs);
     } else if (isReached || (this.#isBusy && inFlightMax >= classRatio * this.#limit)) {
-      const isFast = this.#isGrowingFast || this.#limit < smallMax;
+      const isSmall = this.#limit < smallMax || this.#loadRatio > starvedLoadRatio;
+      const isFast = this.#isGrowingFast || isSmall;
       this.#settle(this.#limit * (isFast ? fastGrowthRatio : growthRatio));
     } else {
       this.#settle(Math.min(this.#limit, Math.max(spareMin, spareRatio * inFlightMax)));
@@ -460,26 +459,8 @@ export class KneeLimit implements ConcurrencyLimit {
   }
 
   #queue(knee: number): number {
-    const load = Math.max(loadRatioMin, this.#demand?.loadRatio ?? 1);
-    const idle = (1 - 1 / load) * idleOfBusy(knee, load);
-    const queue = Math.log(idle / idleRatio) / Math.log(load);
-    const most = Math.max(queueMin, Math.min(queue, knee + queueExtraMax));
+    const most = busyQueue(knee, this.#demand?.loadRatio ?? 1);
     const least = Math.min(most, Math.max(queueMin, Math.sqrt(knee)));
     return most + this.#heldRatio * (least - most);
   }
-}
-
-/**
- * The share of workers that are idle, over the probability that all are busy and nobody waits. With
- * n busy workers, requests end at n / workers of the full throughput, so that n - 1 busy ones are
- * less likely than n by n / (workers * load).
- */
-function idleOfBusy(workerCount: number, load: number): number {
-  let ratio = 1;
-  let idleCount = 0;
-  for (let i = 1; i <= workerCount && ratio > rareRatio; i += 1) {
-    ratio *= (workerCount - i + 1) / (workerCount * load);
-    idleCount += ratio * i;
-  }
-  return idleCount / workerCount;
 }

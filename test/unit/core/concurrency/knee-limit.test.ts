@@ -116,6 +116,28 @@ describe("KneeLimit", () => {
     expect(service.law.steadyLimit).toBe(grown);
   });
 
+  it.each([
+    { loadRatio: 11, grown: 40 },
+    { loadRatio: 9, grown: 30 },
+  ])("grows from 20 to $grown in a step at a load of $loadRatio", ({ loadRatio, grown }) => {
+    const service = new Service({ initial: 20 });
+    const demand = { loadRatio, criticalRatio: 0.1 };
+    service.serve({ workerCount: 1_000, seconds: 2, demand });
+    expect(service.law.steadyLimit).toBe(grown);
+  });
+
+  // Ten requests of two seconds, one after the other, take twenty.
+  it.each([
+    { loadRatio: 41, grown: 2 },
+    { loadRatio: 39, grown: 1 },
+  ])("is $grown of one permit after ten slow seconds at a load of $loadRatio", (row) => {
+    const { loadRatio, grown } = row;
+    const service = new Service({ initial: 1 });
+    const demand = { loadRatio, criticalRatio: 0.1 };
+    service.serve({ workerCount: 200, serviceMs: 2_000, seconds: 10, demand });
+    expect(service.law.steadyLimit).toBe(grown);
+  });
+
   it("follows a loss of half of the workers, and their return", () => {
     const service = new Service().serve({ workerCount: 10, seconds: 30 });
     service.serve({ workerCount: 5, seconds: 10 });
