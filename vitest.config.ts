@@ -167,7 +167,7 @@ const projects = [
   }),
   projectOf(feedback, { groupOrder: 2, maxWorkers: coreCount + 2 }),
   projectOf(loading, { groupOrder: 3, maxWorkers: 1 }),
-  // On two cores, four files at a time left 15 % of the cores idle, and took a fifth longer.
+  // On two cores, four files at a time left 16 % of the cores idle, and took a fifth longer.
   ...waiting.map((kind) => projectOf(kind, { groupOrder: 4, maxWorkers: coreCount + 3 })),
 ];
 

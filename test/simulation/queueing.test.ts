@@ -4,6 +4,7 @@ import type { QueueOrder } from "../../src/core/admission/request-queue.js";
 import { quantile } from "../support/station.js";
 import { type Mmc, meanWait, waitProbability, waitQuantile } from "./erlang-c.js";
 import { erlangFigures, runErlang, textStation, waitFigures } from "./erlang-run.js";
+import { mean } from "./fleet-loop-report.js";
 import { QueueRun, refusedCount } from "./queue-run.js";
 import { hardCap, sigmoid, steepSigmoid, textOverload, twofold } from "./queue-scenarios.js";
 
@@ -15,10 +16,6 @@ const partCount = 40;
 
 /** How many standard errors a figure may be off: one run in 16,000 is further by chance. */
 const standardErrorsMax = 4;
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
 
 /** A run of twenty minutes after it has found its level. */
 function settled(...[scenario, seed]: ConstructorParameters<typeof QueueRun>): QueueRun {

@@ -1,4 +1,5 @@
 import { limitHz } from "../../src/core/quota/quota-ceiling.js";
+import { mean } from "./fleet-loop-report.js";
 import { type PoolScenario, type PoolSpan, QuotaRun, type QuotaScenario } from "./quota-run.js";
 
 /** Seconds of a run: of foul weather with a while after it, and of the look at what is given. */
@@ -80,8 +81,4 @@ function fairnessOf(pool: PoolScenario, { allowed, denied }: PoolSpan): readonly
   return [...groups.values()]
     .filter((group) => group.length > 1 && mean(group) >= hitsMin / 5)
     .map(jainIndex);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -3,6 +3,7 @@ import type { EstimatedWaitSettings } from "../../src/core/admission/estimated-w
 import type { RoomRules } from "../../src/core/waiting-room/room-rules.js";
 import { seedsFrom } from "../support/seeds.js";
 import { meanWait } from "./erlang-c.js";
+import { mean } from "./fleet-loop-report.js";
 import { RoomQueueRun } from "./room-queue-run.js";
 import { plainRules } from "./room-scenarios.js";
 
@@ -34,10 +35,6 @@ function station(
   const visitSeconds = (random: { next(): number }): number =>
     -unitSeconds * Math.log(1 - random.next());
   return new RoomQueueRun({ rules, arrivalsPerSecond, visitSeconds }, seed);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 describe("ranges of waits", () => {

@@ -85,11 +85,10 @@ const growthRatio = 1.5;
 /** Below so many permits it grows as long as the knee may be above all that was seen. */
 const fewestMax = 4;
 
-/**
- * Requests that ask over those that end, where the limit is far too low rather than the capacity:
- * from there on it doubles, and below four permits it waits for few samples.
- */
+/** From so many requests that ask over those that end on, the limit is far too low, and doubles. */
 const starvedLoadRatio = 10;
+
+/** From so many on, a step with the fewest permits waits for two samples of each. */
 const fewestLoadRatio = 40;
 
 /** The limit counts as reached from this part of it on. */
@@ -332,11 +331,11 @@ export class KneeLimit implements ConcurrencyLimit {
     return isNew && this.#limit >= startMin && this.#isReached;
   }
 
-  /** Samples of a step. */
+  /** Samples of a step: fewer where permits are far too few, and nothing else was learned yet. */
   get #stepCount(): number {
-    const isLooking = this.#isFound || this.#probe !== undefined || this.#leftCount > 0;
-    const isFewest = this.#limit < fewestMax && this.#loadRatio > fewestLoadRatio;
-    return isFewest && !isLooking ? stepRttCount * this.limit : stepCountMin;
+    const isStarved = this.#limit < fewestMax && this.#loadRatio > fewestLoadRatio;
+    const hasLearned = this.#isFound || this.#probe !== undefined || this.#leftCount > 0;
+    return isStarved && !hasLearned ? stepRttCount * this.limit : stepCountMin;
   }
 
   get #isReached(): boolean {
