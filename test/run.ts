@@ -64,7 +64,7 @@ const quick: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What of the usual number of seeds is enough before a commit, and the fewest. */
-const quickFactor = 0.2;
+const quickFactor = 0.1;
 const quickSeedsMin = 5;
 
 /** What `npm run soak` runs: all that has seeds, or times that are shorter than those of users. */

@@ -13,7 +13,7 @@ import { SignalServer } from "../../support/signal-server.js";
 import { useStage } from "../../support/stage.js";
 import { waitFor } from "../../support/wait.js";
 
-const stage = useStage("test");
+const stage = useStage("file");
 
 /** The linearizer: an exporter's page says how far the consumer of each database lags. */
 function policyText(authority: string, staleAfter: string): string {
@@ -67,7 +67,7 @@ class SignalRig {
 
   /** @param staleAfter how long a reading holds, such as "1s" */
   static async start(authority: string, staleAfter: string): Promise<SignalRig> {
-    const path = join(stage.folder, "policy.yaml");
+    const path = join(stage.folder, `policy-${staleAfter}.yaml`);
     await writeFile(path, policyText(authority, staleAfter));
     const lines: Line[] = [];
     const note =
@@ -121,7 +121,7 @@ class SignalRig {
   }
 }
 
-describe("startApp(), with a signal", () => {
+describe.concurrent("startApp(), with a signal", () => {
   it("lowers a database's capacity as its lag rises, and no other's", async () => {
     const exporter = await SignalServer.start(stage, lagPage({ orders: 5_000, users: 5_000 }));
     const rig = await SignalRig.start(exporter.authority, "60s");

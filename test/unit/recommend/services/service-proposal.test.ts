@@ -9,7 +9,7 @@ import {
   recommendOverload,
   recommendService,
 } from "../../../../src/recommend/services/service-proposal.js";
-import { metCount, seedCount } from "../../../support/seeds.js";
+import { metCount, propertyRuns } from "../../../support/seeds.js";
 
 const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: shop}\nspec:\n";
 
@@ -192,7 +192,7 @@ describe("what is recommended from any observations", () => {
         if (isSeen) seenCount += 1;
         expect(isSeen || recommended.missing.length > 0).toBe(true);
       }),
-      { numRuns: seedCount(60) },
+      propertyRuns(60),
     );
     expect(seenCount).toBeGreaterThan(metCount(3));
   });

@@ -260,8 +260,8 @@ describe("ExtProcCodec.decode()", () => {
       propertyRuns(500),
     );
     // Both happen often, or this would show little.
-    expect(counts.get("malformed")).toBeGreaterThan(metCount(25));
-    expect(counts.get("part")).toBeGreaterThan(metCount(25));
+    expect(counts.get("malformed") ?? 0).toBeGreaterThan(metCount(25));
+    expect(counts.get("part") ?? 0).toBeGreaterThan(metCount(25));
   });
 
   it("answers for fields of any number and type, one in the other", () => {
