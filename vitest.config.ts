@@ -153,8 +153,8 @@ const coreCount = Math.max(2, availableParallelism());
 
 /** Each core has a file already: collecting garbage beside it, and often, only takes from others. */
 const computingArgv = [
-  "--min-semi-space-size=32",
-  "--max-semi-space-size=64",
+  "--min-semi-space-size=64",
+  "--max-semi-space-size=128",
   "--single-threaded-gc",
 ];
 

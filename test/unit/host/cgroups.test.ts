@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { cgroupDepthMax, findCgroups } from "../../../src/host/cgroups.js";
 import { anyCodePoint } from "../../support/any-code-point.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const mount = (root: string, folder = "/sys/fs/cgroup"): string =>
   `35 24 0:30 ${root} ${folder} rw,relatime shared:4 - cgroup2 cgroup rw\n`;
@@ -72,6 +73,7 @@ describe("findCgroups()", () => {
         }
         findCgroups(parts.join(""), parts.join(""));
       }),
+      propertyRuns(100),
     );
   });
 });

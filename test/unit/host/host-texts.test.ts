@@ -16,6 +16,7 @@ import {
 } from "../../../src/host/host-texts.js";
 import { anyCodePoint } from "../../support/any-code-point.js";
 import { containerTree, firstVersionTree, procStatText } from "../../support/host-trees.js";
+import { propertyRuns } from "../../support/seeds.js";
 
 const parsers: Readonly<Record<string, (text: string) => unknown>> = {
   parseAllowedCpus: (text) => parseAllowedCpus(text)?.size,
@@ -124,6 +125,7 @@ describe("parsers of the kernel's texts", () => {
           expect(number).toBeLessThan(Number.POSITIVE_INFINITY);
         }
       }),
+      propertyRuns(100),
     );
   });
 

@@ -6,6 +6,7 @@ import {
   keyRoute,
   parseRoute,
 } from "../../../../src/console/data/route.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 const word = fc.string({ minLength: 1, unit: "grapheme" });
 
@@ -19,6 +20,7 @@ describe("a route", () => {
         expect(read.path).toEqual(path);
         expect(Object.entries(read.params).sort()).toEqual(Object.entries(params).sort());
       }),
+      propertyRuns(100),
     );
   });
 
@@ -45,6 +47,7 @@ describe("a route", () => {
         });
         expect(keyOfRoute(path)).toEqual({ domain, entries: wellFormed });
       }),
+      propertyRuns(100),
     );
     expect(keyOfRoute(["key", "shop"])).toBeUndefined();
   });

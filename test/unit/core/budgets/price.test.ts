@@ -8,6 +8,7 @@ import {
   priceOfUsage,
 } from "../../../../src/core/budgets/price.js";
 import { type Usage, usageCountMax } from "../../../../src/core/budgets/usage.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 /** Prices of one tier in micro-units of the currency for a million tokens. */
 function tier(aboveInputTokens: number, input: number, output: number) {
@@ -113,7 +114,7 @@ describe("priceOfUsage()", () => {
       fc.property(anyPrice, anyUsage, (anyOne, usage) => {
         expect(BigInt(priceOfUsage(anyOne, usage))).toBe(exactPrice(anyOne, usage));
       }),
-      { numRuns: 5_000 },
+      propertyRuns(5_000),
     );
   });
 
@@ -131,6 +132,7 @@ describe("priceOfUsage()", () => {
         };
         expect(priceOfUsage(one, larger)).toBeGreaterThanOrEqual(priceOfUsage(one, usage));
       }),
+      propertyRuns(100),
     );
   });
 });
@@ -163,6 +165,7 @@ describe("PriceIndex", () => {
       fc.property(anyUsage, fc.constantFrom(...models), (usage, known) => {
         expect(priceOfUsage(dearest, usage)).toBeGreaterThanOrEqual(priceOfUsage(known, usage));
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { diffLines } from "../../../../src/core/collections/line-diff.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 const text = fc.array(fc.constantFrom("a", "b", "c", "  d"), { minLength: 1, maxLength: 12 });
 
@@ -16,6 +17,7 @@ describe("two texts compared", () => {
         const count = (kind: string): number => lines.filter((one) => one.kind === kind).length;
         expect(before.length - count("removed")).toBe(after.length - count("added"));
       }),
+      propertyRuns(100),
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { StepSeries, stepsBackMax } from "../../../../src/core/collections/step-series.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 const bounds = { stepMs: 1_000, stepsMax: 5 };
 
@@ -56,6 +57,7 @@ describe("StepSeries", () => {
         const right = kept.slice(-5).filter(({ step }) => step > since);
         expect(series.read(since * 1_000).columns.a).toEqual(right.map(({ value }) => value));
       }),
+      propertyRuns(100),
     );
   });
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatEntries, readEntries } from "../../../../src/core/limits/descriptor-text.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 const entries = fc.array(fc.record({ key: fc.string({ minLength: 1 }), value: fc.string() }), {
   minLength: 1,
@@ -13,6 +14,7 @@ describe("a descriptor as text", () => {
       fc.property(entries, (given) => {
         expect(readEntries(formatEntries(given))).toEqual(given);
       }),
+      propertyRuns(100),
     );
   });
 

@@ -14,6 +14,7 @@ import { modelPricesMax, tiersMax } from "../../../../src/policy/budgets/price-f
 import { usagePathMax } from "../../../../src/policy/budgets/usage-form.js";
 import { type ParsedPolicy, parsePolicy } from "../../../../src/policy/parse.js";
 import { setHeadersMax } from "../../../../src/policy/text/request-headers.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 const head = "apiVersion: headgate.dev/v1alpha1\nkind: Policy\nmetadata: {name: a}\nspec:";
 
@@ -152,7 +153,7 @@ describe("readBudgets()", () => {
         const repeated = parse({ budgets: again, models: anyPrice, decimals: places });
         expect(right(repeated).budgets[0]?.amount).toBe(Number(parts));
       }),
-      { numRuns: 60 },
+      propertyRuns(60),
     );
   });
 

@@ -20,6 +20,7 @@ import {
   kafkaTopicBytesMax,
 } from "../../../../src/wire/kafka/kafka-limits.js";
 import { recordedAnswers } from "../../../support/kafka-answers.js";
+import { propertyRuns } from "../../../support/seeds.js";
 
 type AnyApi = KafkaApi<never, unknown>;
 
@@ -69,13 +70,14 @@ describe.each(recordedAnswers.map((row) => [row.api.name, row] as const))("%s", 
         const answer = decode(api, changed);
         if (typeof answer === "string") expect(answer).toMatch(codes);
       }),
-      { numRuns: 500 },
+      propertyRuns(500),
     );
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (noise) => {
         const answer = decode(api, Buffer.from(noise));
         if (typeof answer === "string") expect(answer).toMatch(codes);
       }),
+      propertyRuns(100),
     );
   });
 });
