@@ -79,16 +79,10 @@ export function isOverWaitCap(
 }
 
 /**
- * What a gate takes in: the same share, and 0 where nobody waits, whatever the curve says of a wait
- * of 0. A gate that stood closed by that would keep away everybody who could open it.
- */
-export function gateInputRatio(sigmoid: SigmoidSettings, state: QueueState): number {
-  return queuedCount(state) === 0 ? 0 : sigmoidRejectRatio(sigmoid, state);
-}
-
-/**
  * The share of requests to refuse at the expected wait: one minus the admission probability
- * `1 / (1 + exp(slope x (wait - midpoint)))`. 0 where the wait or the midpoint is not known.
+ * `1 / (1 + exp(slope x (wait - midpoint)))`. 0 where the wait or the midpoint is not known, and
+ * where nobody waits, whatever the curve says of a wait of 0: an idle service would refuse requests
+ * by chance, and a gate that stood closed by it would keep away everybody who could open it.
  *
  * Example: midpoint 28 s, slope 0.23 a second: at a wait of 28 s it is 0.5, at 34 s 0.8, at 22 s
  * 0.2.
@@ -96,6 +90,7 @@ export function gateInputRatio(sigmoid: SigmoidSettings, state: QueueState): num
  * Source: the virtual-queue text, "from hard thresholds to smooth control".
  */
 export function sigmoidRejectRatio(sigmoid: SigmoidSettings, state: QueueState): number {
+  if (queuedCount(state) === 0) return 0;
   const waitMs = estimatedWaitMs(state);
   const midpointMs = waitBoundMs(sigmoid.midpoint, state.serviceMs);
   if (waitMs === undefined || midpointMs === undefined) return 0;

@@ -1,4 +1,4 @@
-import { gateInputRatio, type QueueState } from "../admission/estimated-wait.js";
+import { type QueueState, sigmoidRejectRatio } from "../admission/estimated-wait.js";
 import { fadingInput, Gate, type GateState } from "../admission/gate.js";
 import type { ServiceLoopSettings } from "./feedback-settings.js";
 
@@ -51,7 +51,7 @@ export class FeedbackPressure {
     const waitingCount = isKnown ? queue.waitingCount : 0;
     const serviceMs = (isKnown ? queue.serviceMs : undefined) ?? fleet.serviceMs;
     const state = { ...fleet, waitingCount, serviceMs };
-    const now = sigmoid === undefined ? 0 : gateInputRatio(sigmoid, state);
+    const now = sigmoid === undefined ? 0 : sigmoidRejectRatio(sigmoid, state);
     const ratio = this.#gate === undefined ? now : fadingInput(this.#gate, now);
     this.#gate?.update(ratio);
     return ratio;

@@ -106,6 +106,7 @@ export class FeedbackStart {
   look(view: StartView): void {
     const { nowMs, inUse, roomCount, configuredCount, joinedMs, window } = view;
     const { overflowPerSecond, measured } = view;
+    if (inUse > 0) this.#usedMs ??= nowMs;
     const isFull = overflowPerSecond > fullRatioMin * (overflowPerSecond + measured.rps);
     this.#fullCount = isFull ? this.#fullCount + 1 : 0;
     const isLate = window !== undefined && isMostlyLate(window);
@@ -143,8 +144,7 @@ export class FeedbackStart {
   }
 
   /** Whether the first requests may be in flight still, so that those that ended are short ones. */
-  #isYoung({ nowMs, inUse, rttMs = 0 }: StartView): boolean {
-    if (inUse > 0) this.#usedMs ??= nowMs;
+  #isYoung({ nowMs, rttMs = 0 }: StartView): boolean {
     return nowMs - (this.#usedMs ?? nowMs) < youngRttCount * rttMs;
   }
 

@@ -1,4 +1,4 @@
-import { gateInputRatio, isOverWaitCap } from "../admission/estimated-wait.js";
+import { isOverWaitCap, sigmoidRejectRatio } from "../admission/estimated-wait.js";
 import { defaultAutoActiveMax, nextAutoCapacity, type ServiceLoad } from "./auto-capacity.js";
 import { nextRangeFactor } from "./estimate.js";
 import { LiveLine } from "./live-line.js";
@@ -482,5 +482,5 @@ function rejectRatio(
     serviceMs: (1_000 * limit) / room.pace,
   };
   if (isOverWaitCap(estimatedWait, state)) return 1;
-  return estimatedWait.sigmoid === undefined ? 0 : gateInputRatio(estimatedWait.sigmoid, state);
+  return estimatedWait.sigmoid === undefined ? 0 : sigmoidRejectRatio(estimatedWait.sigmoid, state);
 }

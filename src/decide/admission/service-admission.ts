@@ -5,7 +5,7 @@ import {
   grpcTimeoutHeader,
   requestDeadline,
 } from "../../core/admission/deadline.js";
-import { gateInputRatio } from "../../core/admission/estimated-wait.js";
+import { sigmoidRejectRatio } from "../../core/admission/estimated-wait.js";
 import type { HostReadings } from "../../core/admission/host-reading.js";
 import type { RefusalDetail } from "../../core/admission/immediate-response-cache.js";
 import { hostLoadRatio } from "../../core/admission/load.js";
@@ -165,7 +165,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (sigmoid === undefined) return 0;
     let ratio = 0;
     for (const { pool } of this.#pools.all()) {
-      ratio = Math.max(ratio, gateInputRatio(sigmoid, pool.state(nowMs)));
+      ratio = Math.max(ratio, sigmoidRejectRatio(sigmoid, pool.state(nowMs)));
     }
     return ratio;
   }

@@ -118,7 +118,10 @@ const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
 function sigmoidOf(bounds: DurationBounds, title: string) {
   return object(
-    { title, docs: "Refuses more requests the longer the expected wait." },
+    {
+      title,
+      docs: "Refuses more requests the longer the expected wait, and none while nobody waits.",
+    },
     {
       midpoint: field(
         waitBound(bounds),
@@ -157,7 +160,7 @@ function estimatedWaitRows(bounds: DurationBounds, sigmoidTitle: string) {
     ),
     sigmoid: field(
       inner(sigmoidOf(bounds, sigmoidTitle)),
-      "Refuses more requests the longer the expected wait.",
+      "Refuses more requests the longer the expected wait, and none while nobody waits.",
     ),
   };
 }

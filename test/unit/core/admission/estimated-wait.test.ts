@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import {
   estimatedWaitMs,
-  gateInputRatio,
   isOverWaitCap,
   type QueueState,
   queuedCount,
@@ -62,15 +61,6 @@ describe("isOverWaitCap()", () => {
   });
 });
 
-describe("gateInputRatio()", () => {
-  it("is the share to refuse, and none where nobody waits, whatever the curve says", () => {
-    const flat: SigmoidSettings = { midpoint: { kind: "duration", ms: 10 }, slopePerSecond: 1 };
-    expect(gateInputRatio(flat, state(20))).toBe(sigmoidRejectRatio(flat, state(20)));
-    expect(sigmoidRejectRatio(flat, state(0))).toBeGreaterThan(0.49);
-    expect(gateInputRatio(flat, state(0))).toBe(0);
-  });
-});
-
 describe("sigmoidRejectRatio()", () => {
   const sigmoid: SigmoidSettings = {
     midpoint: { kind: "duration", ms: 28_000 },
@@ -78,7 +68,7 @@ describe("sigmoidRejectRatio()", () => {
   };
 
   it.each([
-    { waiting: 0, ratio: 0.0016 },
+    { waiting: 1, ratio: 0.0016 },
     { waiting: 220, ratio: 0.201 },
     { waiting: 280, ratio: 0.5 },
     { waiting: 340, ratio: 0.799 },
@@ -92,6 +82,12 @@ describe("sigmoidRejectRatio()", () => {
     const scaled: SigmoidSettings = { ...sigmoid, midpoint: { kind: "serviceTimes", multiple: 4 } };
     expect(sigmoidRejectRatio(scaled, state(40))).toBe(0.5);
     expect(sigmoidRejectRatio(scaled, state(40, { serviceMs: 7_000 }))).toBe(0.5);
+  });
+
+  it("refuses nobody where nobody waits, whatever the curve says", () => {
+    const flat: SigmoidSettings = { midpoint: { kind: "duration", ms: 10 }, slopePerSecond: 1 };
+    expect(sigmoidRejectRatio(flat, state(1))).toBeGreaterThan(0.49);
+    expect(sigmoidRejectRatio(flat, state(0))).toBe(0);
   });
 
   it("refuses nobody while nothing is known", () => {

@@ -131,6 +131,19 @@ describe("FeedbackStart", () => {
     young(3_000, 62, 1_500);
     expect(start.isOver).toBe(false);
   });
+
+  it("knows since when requests are in flight, although nothing was measured yet", () => {
+    const start = new FeedbackStart(20);
+    const nothing = { measured: { inFlight: 0, rps: 0 }, rttMs: undefined, window: undefined };
+    start.look(viewOf(1_000, { inUse: 100, ...nothing }));
+    start.look(viewOf(2_000, { inUse: 150, ...nothing }));
+    expect(start.isOver).toBe(false);
+    // Two round trips of 900 ms have passed, in which 18 were served.
+    const queue = { inUse: 200, rttMs: 900, measured: { inFlight: 200, rps: 20 } };
+    start.look(viewOf(3_000, queue));
+    expect(start.isOver).toBe(true);
+    expect(start.limit).toBe(20);
+  });
 });
 
 describe("startTotals()", () => {
