@@ -145,6 +145,9 @@ describe("mayAct()", () => {
     expect(
       mayActSomewhere({ name: "x", grants: [{ role: "reader", domains: undefined }] }, "operator"),
     ).toBe(false);
+    expect(
+      mayActSomewhere({ name: "x", grants: [{ role: "reader", domains: ["shop"] }] }, "reader"),
+    ).toBe(true);
     expect(visibleDomains(ann)).toEqual(["shop", "search"]);
     expect(visibleDomains(all)).toBeUndefined();
   });

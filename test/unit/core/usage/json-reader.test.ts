@@ -88,6 +88,13 @@ const written = (one: unknown, isSpaced: boolean, areEscaped: boolean) => {
 };
 
 describe("JsonReader", () => {
+  it("finds fields whose names take one to four bytes of UTF-8", () => {
+    const names = ["\u007f", "\u0080", "\u07ff", "\u0800", "\uffff", "\u{10000}", "\u{10ffff}"];
+    const value = Object.fromEntries(names.map((name, i) => [name, i]));
+    const paths = names.map((name) => [name]);
+    expect(find(paths, JSON.stringify(value))).toMatchObject(findInValue(paths, value));
+  });
+
   it("finds what JSON.parse finds, in whatever pieces it comes", () => {
     fc.assert(
       fc.property(

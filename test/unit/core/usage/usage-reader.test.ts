@@ -184,6 +184,17 @@ describe("createUsageReader()", () => {
     });
   });
 
+  it("counts no part of all input as input that was read from or written to a cache", () => {
+    const parts = { cached_tokens: 60, cache_write_tokens: 30 };
+    const counts = { inputTokens: 10, cachedTokens: 60, cacheWriteTokens: 30 };
+    for (const usage of [
+      { prompt_tokens: 100, prompt_tokens_details: parts },
+      { input_tokens: 100, input_tokens_details: parts },
+    ]) {
+      expect(read(text(JSON.stringify({ usage }))).usage).toMatchObject(counts);
+    }
+  });
+
   it("estimates at least one token for each text since the last report", () => {
     const delta = (content: string, usage?: object) =>
       `data: ${JSON.stringify({ choices: [{ delta: { content } }], usage })}\n\n`;
