@@ -331,6 +331,11 @@ const rows: readonly Row[] = [
     seen: ["continue responseHeaders", "answeredBefore", "continue responseBody", "endStream"],
   },
   {
+    it: "learns nothing from the trailers of such an answer",
+    events: ["responseHeaders", "responseTrailers", "ended"],
+    seen: ["continue responseHeaders", "answeredBefore", "continue responseTrailers", "endStream"],
+  },
+  {
     it: "answers nothing to one that it only observes",
     events: ["observedResponse", "ended"],
     seen: ["answeredBefore", "endStream"],

@@ -111,6 +111,25 @@ describe("RoomLeader", () => {
     expect(calledNumbers(await led.step())).toEqual([3]);
   });
 
+  it("expects sessions to last as long as those that have ended did", async () => {
+    const led = new LedRoom({ queueAll: true, sessionMs: 600_000 });
+    await led.room.beat();
+    await led.join(10);
+    let inside = calledNumbers(await led.step());
+    // Until some have ended, as long as the policy says.
+    expect(led.published?.status.entriesPerSecond).toBeCloseTo(3 / 600, 6);
+    for (let round = 0; round < 10; round += 1) {
+      await led.join(10);
+      await led.steps(9);
+      await led.room.turn({ leaves: inside.map((number) => ({ number })) });
+      inside = calledNumbers(await led.step());
+      expect(inside, `round ${round}`).toHaveLength(3);
+    }
+    // Thirty of ten seconds, beside two that are presumed to have been as the policy says.
+    const meanSeconds = (30 * 10 + 2 * 600) / 32;
+    expect(led.published?.status.entriesPerSecond).toBeCloseTo(3 / meanSeconds, 2);
+  });
+
   it("offers spare sessions while nobody waits, but in its first step", async () => {
     const led = new LedRoom();
     expect((await led.step()).spareSessions).toEqual([]);
