@@ -73,7 +73,7 @@ async function expectGoodput(multiple: number): Promise<void> {
     multiple,
     meanServiceMs,
     durationMs: 11_000,
-    // Over a hundred of them count, or one that a step of the limit costs is more than 1 %.
+    // More than a hundred of them count, so that a single one that is refused is less than 1 %.
     criticalShare: (multiple > 3 ? 0.3 : 0.2) / multiple,
   });
   const { summary } = result;

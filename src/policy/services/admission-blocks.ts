@@ -116,12 +116,12 @@ export const slopePerSecondMax = 10_000;
 /** Stands where a wrong one was told. */
 const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
+const sigmoidDocs =
+  "Refuses more requests the longer the expected wait, and none while nobody waits.";
+
 function sigmoidOf(bounds: DurationBounds, title: string) {
   return object(
-    {
-      title,
-      docs: "Refuses more requests the longer the expected wait, and none while nobody waits.",
-    },
+    { title, docs: sigmoidDocs },
     {
       midpoint: field(
         waitBound(bounds),
@@ -158,10 +158,7 @@ function estimatedWaitRows(bounds: DurationBounds, sigmoidTitle: string) {
       "The maximum wait: a duration, or a multiple of the service time such as 100x.",
       { larger: "looser" },
     ),
-    sigmoid: field(
-      inner(sigmoidOf(bounds, sigmoidTitle)),
-      "Refuses more requests the longer the expected wait, and none while nobody waits.",
-    ),
+    sigmoid: field(inner(sigmoidOf(bounds, sigmoidTitle)), sigmoidDocs),
   };
 }
 

@@ -67,7 +67,8 @@ class SignalRig {
 
   /** @param staleAfter how long a reading holds, such as "1s" */
   static async start(authority: string, staleAfter: string): Promise<SignalRig> {
-    const path = join(stage.folder, `policy-${staleAfter}.yaml`);
+    // Each test has an exporter of its own, and runs beside the other.
+    const path = join(stage.folder, `${authority.replace(":", "-")}.yaml`);
     await writeFile(path, policyText(authority, staleAfter));
     const lines: Line[] = [];
     const note =

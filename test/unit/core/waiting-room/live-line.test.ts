@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { LiveLine } from "../../../../src/core/waiting-room/live-line.js";
-import { liveBlockSize } from "../../../../src/core/waiting-room/room-line.js";
+import { calledBit, liveBlockSize } from "../../../../src/core/waiting-room/room-line.js";
 
 /** Words of visitors who are all present. */
 function present(count: number): Uint32Array {
@@ -36,7 +36,7 @@ describe("LiveLine", () => {
 
   it("counts who has left, and not who was called past the order", () => {
     const line = lineOf(4);
-    line.read(0, Uint32Array.of(0, 7, 0x8000_0001, 7), 1);
+    line.read(0, Uint32Array.of(0, 7, calledBit + 1, 7), 1);
     expect(line.takeLeftCount()).toBe(1);
     expect(line.takeLeftCount()).toBe(0);
     expect(line.liveCount).toBe(2);
