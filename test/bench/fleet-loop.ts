@@ -5,11 +5,12 @@ import { ReportScale } from "../../src/fleet/loop/report-scale.js";
 import { ReportWriter } from "../../src/fleet/loop/report-writer.js";
 import { decodeSnapshot, encodeSnapshot } from "../../src/fleet/loop/snapshot-codec.js";
 import { blankReport, type OpenReport } from "../../src/rpc/nodes/open-report.js";
-import { mean, runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
+import { runFleet, steadySpan } from "../simulation/fleet-loop-report.js";
 import { FleetRun } from "../simulation/fleet-loop-run.js";
 import { bigFleet, smallFleet } from "../simulation/fleet-loop-scenarios.js";
 import { lawOf } from "../simulation/law-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { mean } from "../support/station.js";
 import { layOut } from "./report.js";
 import { type LongestTurns, longer, longestTurns, TurnMeter, type TurnMs } from "./turn-meter.js";
 

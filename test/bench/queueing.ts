@@ -16,7 +16,7 @@ import {
   textOverload,
   twofold,
 } from "../simulation/queue-scenarios.js";
-import { quantile } from "../support/station.js";
+import { mean, quantile } from "../support/station.js";
 import { layOut } from "./report.js";
 
 /** How far a figure may be from the formula's, of this many requests or more. */
@@ -78,8 +78,7 @@ function boundTable(): string {
       run.forget();
       run.span(3_600);
       const counts = run.queueCounts;
-      const mean = counts.reduce((sum, count) => sum + count, 0) / counts.length;
-      return `${mean.toFixed(0)} (${quantile(counts, 0.05)}-${quantile(counts, 0.95)})`;
+      return `${mean(counts).toFixed(0)} (${quantile(counts, 0.05)}-${quantile(counts, 0.95)})`;
     }),
   ]);
   return layOut([["waiting, at c 10, mu 1", ...lambdas.map((one) => `lambda ${one}`)], ...rows]);

@@ -4,6 +4,7 @@ import { QuotaPool } from "../../src/core/quota/quota-pool.js";
 import { lookAtQuotas, type QuotaLook } from "../simulation/quota-report.js";
 import { bigQuotas, smallQuotas } from "../simulation/quota-scenarios.js";
 import { FakeRandom } from "../support/fake-random.js";
+import { mean } from "../support/station.js";
 import { layOut } from "./report.js";
 
 /** What the law of quotas costs one replica. */
@@ -201,8 +202,7 @@ function rowsOf(name: string, looks: readonly QuotaLook[]): readonly (readonly s
 function figures(name: string, values: readonly number[]): readonly string[] {
   if (values.length === 0) return [name, "", "", "", "0"];
   const sorted = [...values].sort((one, other) => one - other);
-  const mean = sorted.reduce((sum, value) => sum + value, 0) / sorted.length;
   const low = sorted[Math.floor(sorted.length / 100)] ?? Number.NaN;
   const [least = Number.NaN] = sorted;
-  return [name, ...[least, low, mean].map((value) => value.toFixed(3)), `${sorted.length}`];
+  return [name, ...[least, low, mean(sorted)].map((value) => value.toFixed(3)), `${sorted.length}`];
 }

@@ -1,4 +1,4 @@
-import { quantile } from "../support/station.js";
+import { mean, quantile } from "../support/station.js";
 import { type Mmc, meanWait, meanWaitOfWaiting, waitQuantile } from "./erlang-c.js";
 import { QueueRun } from "./queue-run.js";
 
@@ -89,8 +89,8 @@ function figuresOf(waitsMs: readonly number[]): WaitFigures {
 
 /** Of the mean of values that are nearly independent: parts are much longer than the memory. */
 function standardError(values: readonly number[]): number {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  const middle = mean(values);
+  const squares = values.reduce((sum, value) => sum + (value - middle) ** 2, 0);
   return Math.sqrt(squares / (values.length - 1) / values.length);
 }
 

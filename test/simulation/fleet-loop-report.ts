@@ -1,3 +1,4 @@
+import { mean } from "../support/station.js";
 import { FleetRun, type FleetScenario, type ServiceSecond } from "./fleet-loop-run.js";
 
 /** Seconds after a probe in which shares grow back and the queue with them. */
@@ -41,11 +42,6 @@ function lowPlaces(seconds: readonly ServiceSecond[]): ReadonlySet<number> {
     for (let after = 0; after <= recoverySeconds; after += 1) low.add(i + after);
   });
   return low;
-}
-
-/** The mean; NaN of nothing. */
-export function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 /** The value in the middle; NaN of nothing. */

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { runSeeds, seedCount, seedsFrom } from "../support/seeds.js";
-import { mean, runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
+import { mean } from "../support/station.js";
+import { runFleet, type SteadySpan, steadySpan } from "./fleet-loop-report.js";
 import { FleetRun, type FleetScenario } from "./fleet-loop-run.js";
 import { bigFleet, fairReports, oneService, service, smallFleet } from "./fleet-loop-scenarios.js";
 import { lawOf } from "./law-scenarios.js";

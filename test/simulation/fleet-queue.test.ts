@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mean } from "./fleet-loop-report.js";
+import { mean } from "../support/station.js";
 import { QueueFleetRun, type QueueSecond } from "./fleet-queue-run.js";
 import { lawOf } from "./law-scenarios.js";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { mean } from "./fleet-loop-report.js";
+import { mean } from "../support/station.js";
 import { HeadgateProtection } from "./goodput-admission.js";
 import { GoodputRun } from "./goodput-run.js";
 

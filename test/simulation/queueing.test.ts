@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { defaultGateSettings } from "../../src/core/admission/gate.js";
 import type { QueueOrder } from "../../src/core/admission/request-queue.js";
-import { quantile } from "../support/station.js";
+import { mean, quantile } from "../support/station.js";
 import { type Mmc, meanWait, waitProbability, waitQuantile } from "./erlang-c.js";
 import { erlangFigures, runErlang, textStation, waitFigures } from "./erlang-run.js";
-import { mean } from "./fleet-loop-report.js";
 import { QueueRun, refusedCount } from "./queue-run.js";
 import { hardCap, sigmoid, steepSigmoid, textOverload, twofold } from "./queue-scenarios.js";
 

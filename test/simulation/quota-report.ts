@@ -1,5 +1,5 @@
 import { limitHz } from "../../src/core/quota/quota-ceiling.js";
-import { mean } from "./fleet-loop-report.js";
+import { mean } from "../support/station.js";
 import { type PoolScenario, type PoolSpan, QuotaRun, type QuotaScenario } from "./quota-run.js";
 
 /** Seconds of a run: of foul weather with a while after it, and of the look at what is given. */

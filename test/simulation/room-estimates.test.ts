@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { EstimatedWaitSettings } from "../../src/core/admission/estimated-wait.js";
 import type { RoomRules } from "../../src/core/waiting-room/room-rules.js";
 import { seedsFrom } from "../support/seeds.js";
+import { mean } from "../support/station.js";
 import { meanWait } from "./erlang-c.js";
-import { mean } from "./fleet-loop-report.js";
 import { RoomQueueRun } from "./room-queue-run.js";
 import { plainRules } from "./room-scenarios.js";
 

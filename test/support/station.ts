@@ -18,6 +18,11 @@ export function startArrivals(
   next();
 }
 
+/** The mean; NaN of nothing. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** The value of which `ratio` of the values are not larger. */
 export function quantile(values: readonly number[], ratio: number): number {
   const sorted = Float64Array.from(values).sort();
