@@ -16,8 +16,8 @@ const hangsAfterMs = 180_000;
 
 /** What computes: a file for each core. What runs beside takes the time in which one waits. */
 const computing: readonly Kind[] = [
-  { name: "tidy", include: "test/tidy.test.ts", testTimeout: hangsAfterMs },
   { name: "unit", include: "test/unit/**/*.test.ts", testTimeout: hangsAfterMs },
+  { name: "tidy", include: "test/tidy.test.ts", testTimeout: hangsAfterMs },
   { name: "golden", include: "test/golden/**/*.test.ts", testTimeout: hangsAfterMs },
 ];
 
@@ -76,10 +76,17 @@ const feedback: Kind = { name: "feedback", include: feedbackFiles, testTimeout: 
  * those of 15 s and more, and of 10 s where a kind is soon done.
  */
 const slowFiles = [
-  // It writes down the whole heap, which is small as long as no other file has run in the process.
+  // These wait for most of a second, or more: the checks of `npm run all` have the cores meanwhile.
   "test/unit/app/observability/debug-http.test.ts",
-  "test/unit/recommend/recommend.test.ts",
+  "test/unit/app/base/v8-flags.test.ts",
+  "test/unit/rpc/policy-xds/ads-client.test.ts",
+  "test/unit/app/tls/tls.termination.test.ts",
+  "test/unit/tools/join-chunks.test.ts",
+  "test/unit/cli/terminal/live-screen.test.ts",
+  "test/unit/proto/admin-api.test.ts",
+  "test/unit/app/policy/policy-xds.test.ts",
   "test/golden/generate.test.ts",
+  "test/golden/policy.test.ts",
   // These four begin together, and the other three of their kind when one has ended.
   "test/e2e/three-layers.test.ts",
   "test/e2e/feedback.test.ts",
@@ -135,14 +142,16 @@ const slowFiles = [
 const goneFiles = slowFiles.filter((path) => !existsSync(new URL(path, import.meta.url)));
 if (goneFiles.length > 0) throw new Error(`files that are gone: ${goneFiles.join(", ")}`);
 
-/** In a fresh clone vitest knows no times of a run before, and goes by the sizes of files. */
+/**
+ * Kinds come in the order of this file. In a fresh clone vitest knows no times of a run before, and
+ * goes by the sizes of files.
+ */
 class SlowFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const isSlow = (one: TestSpecification) =>
       slowFiles.some((path) => one.moduleId.endsWith(path));
-    const names = new Set(sorted.map(({ project }) => project.name));
-    return [...names].flatMap((name) => {
+    return projects.flatMap(({ test: { name } }) => {
       const own = sorted.filter(({ project }) => project.name === name);
       return [...own.filter(isSlow), ...own.filter((one) => !isSlow(one))];
     });

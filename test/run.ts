@@ -7,6 +7,7 @@
 
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { readdirSync } from "node:fs";
 import { startVitest, type TestCase, type TestModule, type TestSuite } from "vitest/node";
 import { many } from "../src/core/base/many.js";
 import { changedPaths, testsReaching } from "./run-changed.js";
@@ -55,13 +56,27 @@ const turns: readonly (readonly string[])[] = [
   ["contract", "fault", "e2e"],
 ];
 
-/** What is checked before every commit: all that starts no server. */
+/** What is checked before every commit, beside unit tests: all that starts no server. */
 const quick: Readonly<Record<string, readonly string[]>> = {
   tidy: ["test/tidy.test.ts"],
-  unit: ["test/unit/"],
   golden: ["test/golden/"],
   contract: ["test/contract/memory"],
 };
+
+/**
+ * Unit tests that are left to `npm test`: they take a second and more to fill a bound, or to try
+ * each field of the language.
+ */
+const notQuick: readonly string[] = [
+  "test/unit/core/limits/limit-headers.obedient.test.ts",
+  "test/unit/policy/diff/policy-diff.fields.test.ts",
+  "test/unit/policy/text/aliases.test.ts",
+  "test/unit/policy/text/json-schema.test.ts",
+  "test/unit/recommend/demand-reader.test.ts",
+  "test/unit/rpc/nodes/metrics-names.test.ts",
+  "test/unit/simulate/asked-service.test.ts",
+  "test/unit/wire/http2/http2-connection.bounds.test.ts",
+];
 
 /** What of the usual number of seeds is enough before a commit, and the fewest. */
 const quickFactor = 0.1;
@@ -130,14 +145,23 @@ function planOf(args: readonly string[]): Plan | string {
   };
 }
 
-function planQuick(): Plan {
+function planQuick(): Plan | string {
   const env = { [seedsFactorName]: String(quickFactor), [seedsMinName]: String(quickSeedsMin) };
   console.log(
     Object.entries(env)
       .map((pair) => pair.join("="))
       .join(" "),
   );
-  return { checks, paths: quick, env };
+  console.log(`Test files that fill a bound, left to npm test: ${notQuick.length}`);
+  const all = filesUnder("test/unit");
+  const unit = all.filter((path) => !notQuick.includes(path));
+  if (unit.length !== all.length - notQuick.length) return `gone: some of ${notQuick.join(", ")}`;
+  return { checks, paths: { ...quick, unit }, env };
+}
+
+function filesUnder(folder: string): readonly string[] {
+  const paths = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  return paths.filter((path) => path.endsWith(".test.ts")).map((path) => `${folder}/${path}`);
 }
 
 function planSoak(args: readonly string[]): Plan | string {

@@ -165,16 +165,4 @@ describe("startApp()", () => {
       taken.close();
     }
   });
-
-  it("starts without Redis, and answers by each limit's failure mode", async () => {
-    // Port 9 is discard: nothing listens there.
-    const app = await start({ REDIS_URL: "127.0.0.1:9" });
-    expect(await client(app).ask({ descriptors: [["user=a"]] })).toMatchObject({ kind: "decided" });
-    const ready = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/readyz`);
-    expect(ready.status).toBe(200);
-    const metrics = await fetch(`http://127.0.0.1:${app.httpAddress?.port}/metrics`);
-    expect(await metrics.text()).toContain(
-      'headgate_fallback_decisions_total{mode="local",error="STORE_UNAVAILABLE"} 1',
-    );
-  });
 });

@@ -13,7 +13,7 @@ async function youngBytes(...args: readonly string[]): Promise<number> {
   return Number(stdout);
 }
 
-describe("keepNewObjectsYoung()", () => {
+describe.concurrent("keepNewObjectsYoung()", () => {
   it("has objects begin young whose like have lived on", async () => {
     // Three of them take 96 bytes at least; without the call it is 1,920, where V8 is in time.
     expect(await youngBytes()).toBeGreaterThan(2_000 * 96);

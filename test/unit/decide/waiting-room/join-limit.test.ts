@@ -2,23 +2,23 @@ import { describe, expect, it } from "vitest";
 import { navigation, RoomRig, saleRoom } from "../../../support/room-rig.js";
 
 describe("the limit in front of joining", () => {
-  it("holds against 100,000 joins from one address, whatever else they say", async () => {
+  it("holds against joins from one address, whatever else they say", async () => {
     const per = { kind: "remoteAddress" } as const;
     const joinLimit = { per, requests: 60, periodSeconds: 60, burst: 10 };
     const rig = new RoomRig([saleRoom({ joinLimit })]);
-    for (let i = 0; i < 100_000; i += 50) {
+    for (let i = 0; i < 2_000; i += 50) {
       for (let k = i; k < i + 50; k += 1) {
         rig.begin({
           headers: { ...navigation, cookie: `headgate-sale=${k}`, "x-forwarded-for": `${k}` },
           attributes: { "source.address": `192.0.2.7:${k % 65_536}` },
         });
       }
-      rig.admission.clock.advance(1);
+      rig.admission.clock.advance(50);
       await rig.settle();
     }
     // Just below two seconds have passed: the burst, and one of a second.
     expect(rig.line.nextNumber).toBe(11);
-    expect(rig.count("joinLimited")).toBe(100_000 - 11);
+    expect(rig.count("joinLimited")).toBe(2_000 - 11);
   });
 
   it("tells callers apart by a header where the policy says so", async () => {

@@ -2,16 +2,16 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, credentials } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { type App, startApp } from "../../../src/app/app.js";
-import type { LogEvent } from "../../../src/app/base/logger.js";
-import { longWaitMs } from "../../../src/decide/admission/service-events.js";
-import { configOf, quietEnv } from "../../support/configured-store.js";
-import { openExchange, requestHeaders } from "../../support/ext-proc.js";
-import { parseHere } from "../../support/parse-here.js";
-import { realClock } from "../../support/real-clock.js";
-import { SignalServer } from "../../support/signal-server.js";
-import { useStage } from "../../support/stage.js";
-import { waitFor } from "../../support/wait.js";
+import { type App, startApp } from "../../src/app/app.js";
+import type { LogEvent } from "../../src/app/base/logger.js";
+import { longWaitMs } from "../../src/decide/admission/service-events.js";
+import { configOf, quietEnv } from "../support/configured-store.js";
+import { openExchange, requestHeaders } from "../support/ext-proc.js";
+import { parseHere } from "../support/parse-here.js";
+import { realClock } from "../support/real-clock.js";
+import { SignalServer } from "../support/signal-server.js";
+import { useStage } from "../support/stage.js";
+import { waitFor } from "../support/wait.js";
 
 const stage = useStage("file");
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "vitest";
-import { sha256 } from "../../../src/app/base/sha256.js";
-import { parsePolicy } from "../../../src/policy/parse.js";
-import { buildPolicy } from "../../../src/policy/policy.js";
-import { recommendLimits } from "../../../src/recommend/recommend.js";
-import type { DemandBounds } from "../../../src/recommend/rule-observer.js";
-import { FakeRandom } from "../../support/fake-random.js";
+import { sha256 } from "../../src/app/base/sha256.js";
+import { parsePolicy } from "../../src/policy/parse.js";
+import { buildPolicy } from "../../src/policy/policy.js";
+import { recommendLimits } from "../../src/recommend/recommend.js";
+import type { DemandBounds } from "../../src/recommend/rule-observer.js";
+import { FakeRandom } from "../support/fake-random.js";
 import {
   firstDayUs,
   type GeneratedLog,
   generateRequests,
   requestOf,
-} from "../../support/generated-log.js";
-import { runSeeds, seedsFrom } from "../../support/seeds.js";
+} from "../support/generated-log.js";
+import { runSeeds, seedsFrom } from "../support/seeds.js";
 
 const minuteUs = 60_000_000;
 
