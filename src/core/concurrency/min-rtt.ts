@@ -125,8 +125,9 @@ export function isMostlyLate(counts: {
  * If the limit is far from reached, no request is refused for a measurement. The baseline is then
  * the lowest latency of the last half minute, and does not change without requests. With one
  * permit in use there is no queue, so the measurement is the baseline. No probe goes below the
- * law's minimum; if that is more than the service takes, its queue is part of the baseline. There
- * is no probe while a large part of the permits belongs to Envoys that send no reports.
+ * law's minimum or below what each Envoy keeps (`WindowedSample.keptCount`); if that is more than
+ * the service takes, its queue is part of the baseline. There is no probe while a large part of the
+ * permits belongs to Envoys that send no reports.
  *
  * After a probe there is a pause, so that all probes take at most a quarter of the throughput.
  * Servers may fail during the pause, and steps alone would take half a minute to follow. So one
@@ -269,7 +270,7 @@ export class MinRtt {
       before,
       isDeep: false,
       holdsCritical: false,
-      perMs: before === undefined ? 0 : before.inFlight / before.rttMs,
+      perMs: before === undefined ? 0 : throughputOf(before, window.servedPerMs),
       ...nextLevel({ inFlight, limitMin, known, nowMs: endMs, hadQueue: false }),
     };
     this.#unsettle(endMs);
@@ -285,14 +286,10 @@ export class MinRtt {
     return this.#isVerified && !this.#wasEarly && this.#gapMs === probeGapMsMin;
   }
 
-  /** The most in use need not have been in use all the time, so what was served tells more. */
-  #known(
-    before: Before | undefined,
-    servedPerMs = Number.POSITIVE_INFINITY,
-  ): KnownService | undefined {
+  #known(before: Before | undefined, servedPerMs?: number): KnownService | undefined {
     const baselineMs = this.#minRttMs;
     if (before === undefined || baselineMs === undefined || !this.#isVerified) return undefined;
-    return { baselineMs, perMs: Math.min(servedPerMs, before.inFlight / before.rttMs) };
+    return { baselineMs, perMs: throughputOf(before, servedPerMs) };
   }
 
   /** Few samples scatter: two windows of a slow service alone would be suspected for nothing. */
@@ -412,4 +409,9 @@ export class MinRtt {
   #unsettle(nowMs: number): void {
     this.#settledMs = nowMs + settleRttCount * (this.#minRttMs ?? 0);
   }
+}
+
+/** The most in use need not have been in use all the time, so what was served tells more. */
+function throughputOf({ inFlight, rttMs }: Before, servedPerMs = Number.POSITIVE_INFINITY): number {
+  return Math.min(servedPerMs, inFlight / rttMs);
 }

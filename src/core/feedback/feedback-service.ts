@@ -276,7 +276,7 @@ export class ServiceLoop {
     this.#window.restart();
     // What was let in until now is still there.
     if (inUse > this.#limit) this.#steps.begin(nowMs);
-    else if (window !== undefined) this.#teach(window, totals.isPartial, nowMs);
+    else if (window !== undefined) this.#teach(window, totals, nowMs);
     this.#noteStep(nowMs);
     this.#moveLimit(nowMs);
   }
@@ -295,21 +295,21 @@ export class ServiceLoop {
     });
   }
 
-  #learn({ inUse, allRps, isPartial }: FleetTotals, nowMs: number): void {
+  #learn(totals: FleetTotals, nowMs: number): void {
     if (this.#steps.isClean(nowMs)) {
       // What configured defaults let in has waited in a queue that no limit of ours made.
       const isStart = this.#rttMs === undefined && nowMs - this.#metMs < startMsMax;
-      if (isStart && inUse > crowdedRatio * this.#limit) this.#window.restart();
-      this.#window.look({ inFlight: inUse, rps: allRps });
+      if (isStart && totals.inUse > crowdedRatio * this.#limit) this.#window.restart();
+      this.#window.look({ inFlight: totals.inUse, rps: totals.allRps });
       const window = this.#window.end(nowMs);
-      if (window !== undefined) this.#teach(window, isPartial, nowMs);
+      if (window !== undefined) this.#teach(window, totals, nowMs);
     }
     this.#noteStep(nowMs);
   }
 
-  #teach(window: WindowedSample, isPartial: boolean, nowMs: number): void {
+  #teach(window: WindowedSample, { isPartial, askingCount }: FleetTotals, nowMs: number): void {
     this.#rttMs = window.rttMs ?? this.#rttMs;
-    this.#law.update({ ...window, keptCount: this.#highCount(nowMs), isPartial });
+    this.#law.update({ ...window, keptCount: this.#keptCount(askingCount, nowMs), isPartial });
   }
 
   #noteStep(nowMs: number): void {
@@ -322,12 +322,12 @@ export class ServiceLoop {
    * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a probe
    * that left less would refuse critical requests. More, as with the queue in it, would be none.
    */
-  #highCount(nowMs: number): number {
+  #keptCount(askingCount: number, nowMs: number): number {
     let highCount = 0;
     for (const node of this.#nodes.all) {
       if (this.#nodes.isFresh(node, nowMs)) highCount += this.#highDemand(node) ?? 0;
     }
-    if (highCount === 0) return 0;
+    if (highCount === 0) return askingCount;
     const rttMs = this.#rttMs ?? 0;
     const { minRttMs = rttMs } = this.#law.facts();
     const unqueuedRatio = rttMs > 0 ? Math.min(1, minRttMs / rttMs) : 1;

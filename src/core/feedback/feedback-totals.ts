@@ -23,9 +23,17 @@ export interface FleetTotals {
   readonly overflowPerSecond: number;
   /** When the oldest of what is of now was true. */
   readonly fromMs: number;
+  /**
+   * Envoys that have requests, at those whose numbers are of now. Each keeps a permit even in a
+   * probe, since no share is 0.
+   */
+  readonly askingCount: number;
   /** Whether so much is at Envoys out of reach that a lower limit would not show what it does. */
   readonly isPartial: boolean;
 }
+
+/** Requests in work at once from which an Envoy has some nearly at any time. */
+const askingDemandMin = 0.5;
 
 /** The part of a limit that may be out of reach in a probe, which leaves 0.4 of it or more. */
 const unheardRatioMax = 0.1;
@@ -48,6 +56,7 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
   let silentUse = 0;
   let unheardUse = 0;
   let fromMs = nowMs;
+  let askingCount = 0;
   for (const node of nodes.all) {
     const share = node.entry?.share ?? 0;
     if (!nodes.isFresh(node, nowMs)) {
@@ -61,6 +70,7 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
     overflowPerSecond += node.overflowPerSecond;
     fromMs = Math.min(fromMs, node.atMs);
     inUse += inUseOf(node);
+    if (node.demand >= askingDemandMin) askingCount += 1;
   }
   return {
     inFlight,
@@ -69,6 +79,7 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
     allRps: rps + silentRps,
     overflowPerSecond,
     fromMs,
+    askingCount,
     isPartial: unheardUse > unheardRatioMax * limit,
   };
 }

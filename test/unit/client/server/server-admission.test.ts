@@ -356,6 +356,7 @@ describe("createServerAdmission()", () => {
       }),
       propertyRuns(200),
     );
-    expect(causes.size).toBeGreaterThanOrEqual(metCount(4));
+    // Kinds of causes do not become more with the seeds.
+    expect(causes.size).toBeGreaterThanOrEqual(Math.min(4, metCount(4)));
   });
 });

@@ -170,6 +170,14 @@ describe("MinRtt", () => {
     expect(rig.minRtt.minRttMs).toBe(60);
   });
 
+  it("takes no more for capacity than was served", () => {
+    const rig = new Rig();
+    rig.see({ rttMs: 60, inFlightMax: 20, servedPerMs: 0.1 });
+    // By the most in use it would be 20.
+    const finding = rig.see({ rttMs: 60, inFlightMax: 8 });
+    expect(finding).toEqual({ kind: "measured", capacity: 8, isConfirmed: true });
+  });
+
   it("goes deeper while latency falls with the permits", () => {
     const rig = new Rig();
     rig.limit = 600;

@@ -304,6 +304,16 @@ describe("FleetLoop", () => {
     expect(least).toBe(probed);
   });
 
+  it("leaves each Envoy that has requests one in a probe, and counts no idle one", () => {
+    const law = lawOf("gradient", { initial: 4, min: 1, max: 4 });
+    const rig = new Rig({ law, configuredShare: 2 });
+    const full = edges.map((edge) => ({ ...edge, inFlight: 2, overflowCount: 9 }));
+    const idle = { nodeId: "edge-3", inFlight: 0, rps: 0, latency: { count: 0, sumMs: 0 } };
+    let least = 4;
+    for (let i = 0; i < 30; i += 1) least = Math.min(least, rig.second(...full, idle)?.limit ?? 4);
+    expect(least).toBe(2);
+  });
+
   it("follows a signal from one second to the next, at its pace", () => {
     const limits = { initial: 1_000, min: 10, max: 1_000 };
     const signal = { target: 10_000, critical: 100_000, smoothingRatio: 1, pid: undefined };
@@ -409,7 +419,12 @@ describe("FleetLoop, as a new leader", () => {
   it("begins with the last baseline, and takes no queue for it that it finds", () => {
     const law = lawOf("gradient", { initial: 40, max: 80 });
     const first = new Rig({ law });
-    const queued = { inFlight: 40, overflowCount: 900, latency: { count: 100, sumMs: 8_900 } };
+    const queued = {
+      inFlight: 40,
+      rps: 450,
+      overflowCount: 900,
+      latency: { count: 450, sumMs: 450 * 89 },
+    };
     while (first.snapshot?.services.get("orders")?.facts.minRttMs !== 50) {
       const isProbe = (first.snapshot?.services.get("orders")?.limit ?? 40) < 30;
       first.second(isProbe ? { inFlight: 16, overflowCount: 900 } : queued);

@@ -10,10 +10,10 @@ const times = { numbersMsMax: 3_500, nodeLeaseMs: 15_000 };
 const ledger = new ShareLedger({ times: defaultLoopTimes, configuredShare: 10 });
 
 /** Four Envoys with a share of ten each, of which the last one told its numbers ten seconds ago. */
-function totals({ inFlight = 9, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
+function totals({ inFlight = 9, rps = 90, overflowCount = 0, heardAgoMs = 10_000 } = {}) {
   const nodes = new FeedbackNodes(times);
   const nowMs = 20_000;
-  const reported = { inFlight, overflowCount, rps: 90 };
+  const reported = { inFlight, overflowCount, rps };
   nodes.take(nodeReportOf({ nodeId: "edge-4", ...reported, atMs: 10_000 }), 10_000);
   for (const nodeId of ["edge-1", "edge-2", "edge-3"]) {
     nodes.take(nodeReportOf({ nodeId, ...reported, atMs: nowMs - 500 }), nowMs);
@@ -34,8 +34,17 @@ describe("fleetTotals()", () => {
       allRps: 360,
       overflowPerSecond: 0,
       fromMs: 19_500,
+      askingCount: 3,
       isPartial: true,
     });
+  });
+
+  it.each([
+    { inFlight: 0, rps: 9, askingCount: 0 },
+    { inFlight: 0, rps: 10, askingCount: 3 },
+    { inFlight: 1, rps: 0, askingCount: 3 },
+  ])("has $askingCount that ask by $inFlight in flight and $rps a second of 50 ms", (row) => {
+    expect(totals(row).askingCount).toBe(row.askingCount);
   });
 
   it.each([
