@@ -36,7 +36,8 @@ export interface KnownBaseline {
 
 /**
  * What laws have in common that hold latency against a baseline (`MinRtt`): windows, probes, and
- * samples that say nothing because they met another limit. A law adds how it steps.
+ * samples that say nothing because they met another limit. A law adds how it steps; where more than
+ * half of a window was dropped, the limit is halved at least.
  */
 export abstract class BaselineLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
@@ -121,6 +122,12 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     }
     if (finding.kind !== "steady") return;
     this.#rttMs = window.rttMs;
-    this.#limit = withinBounds(limits, this.next(view));
+    const next = this.next(view);
+    this.#limit = withinBounds(limits, isLost(window) ? Math.min(next, this.#limit / 2) : next);
   }
+}
+
+/** Whether more than half were dropped: the limit is far too high for smooth steps. */
+function isLost({ sampleCount, droppedCount }: WindowedSample): boolean {
+  return droppedCount > sampleCount;
 }

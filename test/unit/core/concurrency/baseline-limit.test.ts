@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { BaselineLimit } from "../../../../src/core/concurrency/baseline-limit.js";
 import { GradientLimit } from "../../../../src/core/concurrency/gradient-limit.js";
 import { VegasLimit } from "../../../../src/core/concurrency/vegas-limit.js";
-import { sampleOf } from "../../../support/concurrency-samples.js";
+import { sampleOf, windowOf } from "../../../support/concurrency-samples.js";
 
 const limits = { initial: 10, min: 1, max: 40 };
 const statistic = { kind: "mean" } as const;
@@ -56,5 +56,14 @@ describe.each(rows)("BaselineLimit, as $name", ({ create }) => {
     for (let i = 0; i < 50; i += 1) serve(5_000, 5);
     while (law.limit === 4) serve(50, 4);
     expect(law.facts()["minRttMs"]).toBe(50);
+  });
+
+  it.each([
+    { sampleCount: 49, droppedCount: 51, isHalved: true },
+    { sampleCount: 50, droppedCount: 50, isHalved: false },
+  ])("is halved: $isHalved, where $droppedCount of a hundred are dropped", (row) => {
+    const law = create().begin({ minRttMs: 50, nowMs: 0 });
+    law.update(windowOf({ ...row, endMs: 1_000 }));
+    expect(law.limit <= 5).toBe(row.isHalved);
   });
 });
