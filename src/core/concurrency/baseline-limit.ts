@@ -10,23 +10,23 @@ import type { RttStatistic } from "./rtt-statistic.js";
 import { SampleWindow } from "./sample-window.js";
 
 /**
- * Where a probe confirms the baseline, a limit for which the measured capacity bears more than this
- * part stays: steps have found it by that very baseline, and not all of it is in use all the time,
- * least of all where a fleet shares it.
+ * If a probe confirms the baseline, the limit stays unless the measured capacity allows less than
+ * this part of it. Steps found the limit with the same baseline, and a limit is rarely in use as a
+ * whole, least of all if a fleet shares it.
  */
 const farRatio = 0.75;
 
-/** What a law that goes by a baseline sees of a window, as things stood when it came. */
+/** What an algorithm with a baseline sees of a window. */
 export interface BaselineView {
   readonly window: WindowedSample;
-  /** The law's limit before the window, not whole, without a probe. */
+  /** The limit before the window, not rounded, without a probe. */
   readonly limit: number;
   readonly limits: LimitBounds;
   /** The baseline in milliseconds; undefined before anybody was served. */
   readonly minRttMs: number | undefined;
 }
 
-/** What somebody else has measured of a service. */
+/** A baseline that another process measured. */
 export interface KnownBaseline {
   /** In milliseconds, above 0. */
   readonly minRttMs: number;
@@ -35,9 +35,9 @@ export interface KnownBaseline {
 }
 
 /**
- * What laws have in common that hold latency against a baseline (`MinRtt`): windows, probes, and
- * samples that say nothing because they met another limit. A law adds how it steps; where more than
- * half of a window was dropped, the limit is halved at least.
+ * The common part of the algorithms that compare latency with a baseline (`MinRtt`): windows,
+ * probes, and samples that do not count because they describe another limit. An algorithm adds its
+ * steps. If more than half of a window was dropped, the limit falls to half or less.
  */
 export abstract class BaselineLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
@@ -52,7 +52,7 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     this.#limit = withinBounds(limits, limits.initial);
   }
 
-  /** Begins with a baseline that somebody else has measured, before anything is learned. */
+  /** Begins with a baseline that another process measured, before the first sample. */
   begin({ minRttMs, nowMs }: KnownBaseline): this {
     this.#minRtt.begin(minRttMs, nowMs);
     return this;
@@ -80,7 +80,7 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
   }
 
   update(window: WindowedSample): void {
-    // Envoys do not tell of callers who have left: there may be some at any time.
+    // Envoys do not report callers who left, so there may be some at any time.
     this.#minRtt.noteLeft(window.endMs);
     this.#learn(window);
   }
@@ -95,16 +95,16 @@ export abstract class BaselineLimit implements ConcurrencyLimit {
     };
   }
 
-  /** Whether it sees more queueing than it can steer against step by step. */
+  /** Whether there is more queueing than steps can correct. */
   protected abstract isSuspect(view: BaselineView): boolean;
 
-  /** The permits for a measured capacity where there are far more; see `MinRttFinding`. */
+  /** The limit for a measured capacity, if the current one is far higher; see `MinRttFinding`. */
   protected abstract mostFor(capacity: number): number;
 
-  /** The limit after the window, which the bounds are laid on. */
+  /** The limit after the window, before the bounds apply. */
   protected abstract next(view: BaselineView): number;
 
-  /** What it believes besides the baseline. */
+  /** Its own state besides the baseline. */
   protected abstract ownFacts(): Readonly<Record<string, number>>;
 
   #learn(window: WindowedSample): void {

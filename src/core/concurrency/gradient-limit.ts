@@ -3,37 +3,37 @@ import type { LimitBounds } from "./limit-bounds.js";
 import { isMostlyLate } from "./min-rtt.js";
 import type { RttStatistic } from "./rtt-statistic.js";
 
-/** Whose latency without queueing a law compares with. */
+/** The latency without queueing that the algorithm compares with. */
 type RttBaseline =
-  /** The lowest, measured anew where the limit is reached: it never takes queueing for normal. */
+  /** The lowest, measured again at the limit, so it never includes a lasting queue. */
   | "minRtt"
-  /** The long mean of Gradient2, which follows what is the case, queueing too. */
+  /** The long mean of Gradient2, which follows the latency and so includes queueing. */
   | "drifting";
 
 /** Source: Netflix/concurrency-limits, Gradient2Limit. */
 export interface GradientSettings {
   readonly law: "gradient";
-  /** Latency over the baseline that is no queueing yet, at least 1. Default 1.5. */
+  /** Ratio of latency to baseline that does not count as queueing, at least 1. Default 1.5. */
   readonly rttTolerance: number;
   /** Weight of a new limit, above 0 to 1. Default 0.2. */
   readonly smoothingRatio: number;
   /** Default "minRtt". */
   readonly baseline: RttBaseline;
-  /** Which latency of a window counts. Default the mean. */
+  /** The statistic of the latencies in a window. Default the mean. */
   readonly statistic: RttStatistic;
 }
 
-/** What one window leaves at least, so that an outlier does no more harm. */
+/** Minimum factor of one window, which bounds the effect of an outlier. */
 export const gradientMin = 0.5;
 
-/** What one window multiplies by at most. */
+/** Maximum factor of one window. */
 const gradientMax = 2;
 
-/** A gradient so far below the one at which the limit stands still is worth a probe. */
+/** Below this part of the gradient at which the limit is stable, a probe begins. */
 const suspectRatio = 0.75;
 
 /**
- * The gradient of latency over the lowest one (`MinRtt`), window by window.
+ * Adjusts the limit once a window by the ratio of the lowest latency (`MinRtt`) to the current one.
  *
  * ```
  * gradient = rttTolerance * minRtt / rtt               within 0.5 to 2
@@ -42,23 +42,24 @@ const suspectRatio = 0.75;
  *            limit + (next - limit) * smoothingRatio   else
  * ```
  *
- * Example, by the defaults 1.5 and 0.2: limit 16, baseline 50 ms, latency 100 ms: the gradient is
- * 0.75, next 16 x 0.75 + 4 = 16, so there it stands: 16 permits for 10 servers of 50 ms, and a
- * wait of 30 to 50 ms. At 60 ms the gradient is 1.25 and the limit 24, at 400 ms 0.5 and 14.4.
+ * Example with the defaults 1.5 and 0.2, and ten servers of 50 ms that are never idle: at a limit
+ * of 19.4 the latency is 97 ms, the gradient 1.5 x 50 / 97 = 0.77, and next is 15 + 4.4 = 19.4. The
+ * limit is stable there, and requests wait 47 ms. At 60 ms the gradient is 1.25 and the limit
+ * becomes 28.7, at 400 ms 0.5 and 18.3.
  *
- * - More than a tenth dropped: the gradient is 0.5, whatever the latencies of the rest.
- * - Less than half of the limit in use: it does not grow, and falls to twice what is in use at
- *   most. So it neither rises on idle nights nor lets a queue stand that it is not the limit of.
- * - In a probe the limit is the probe's; after it, no more than the measured capacity bears:
- *   rttTolerance x capacity + sqrt(capacity). But where the baseline is what it was, the limit is,
- *   too, unless that is less than three quarters of it.
+ * - If more than a tenth is dropped, the gradient is 0.5, whatever the latencies of the rest.
+ * - If less than half of the limit is in use, the limit does not grow, and does not fall below
+ *   twice the use. It neither rises in idle nights nor keeps a queue that has another cause.
+ * - During a probe, the limit is that of the probe. After the probe, it is at most
+ *   rttTolerance x capacity + sqrt(capacity). If the baseline has not changed, the limit stays
+ *   unless this value is less than three quarters of it.
  *
- * Fits when latency without queueing is about the same from one minute to the next, and capacity
- * is not known or changes: it finds it from either side within half a minute, follows a loss of
- * half of it in about five seconds, and keeps a short queue. Does not fit when requests of one
- * service differ by orders of magnitude and their mix changes (give them services of their own),
- * when there are fewer than ten requests a few seconds, or when latency comes from a dependency
- * that less concurrency does not relieve.
+ * Use it if latency without queueing is stable for minutes, and capacity is unknown or changes. It
+ * finds the capacity from either side within half a minute, follows a loss of half of it in about
+ * five seconds, and keeps a short queue. Do not use it if requests of one service differ by orders
+ * of magnitude and their mix changes (define separate services), if there are fewer than ten
+ * requests in a few seconds, or if latency comes from a dependency that lower concurrency does not
+ * relieve.
  *
  * Source: Netflix/concurrency-limits, Gradient2Limit and GradientLimit (tolerance, smoothing, the
  * queue of sqrt(limit)); Envoy's gradient controller (growth by the gradient, at most 2).

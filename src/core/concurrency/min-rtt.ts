@@ -18,63 +18,63 @@ import {
   provesLoss,
 } from "./limit-probe.js";
 
-/** How long a baseline holds until it is verified again. */
+/** How long a baseline is used before it is verified again. */
 export const baselineMsMax = 30_000;
 
-/** The least time between two probes; doubles while they find nothing new, to `baselineMsMax`. */
+/** Minimum time between two probes. Doubles up to `baselineMsMax` while they find nothing new. */
 export const probeGapMsMin = 2_500;
 
-/** The longest stay at one level of a probe, where round trips are short; long ones get four. */
+/** Maximum time at one level of a probe, or four round trips if they are longer. */
 export const probeMsMax = 5_000;
 
-/** The most of the throughput that probes may take where the baseline is merely old. */
+/** Maximum part of the throughput that probes may cost if the baseline is only old. */
 export const probeShareMax = 0.05;
 
-/** The most of the throughput that probes may take at all. */
+/** Maximum part of the throughput that all probes may cost. */
 export const suspectedProbeShareMax = 0.25;
 
-/** Served requests that a measurement is made of; a probe that takes long ends with fewer. */
+/** Served requests that make a measurement. A long probe ends with fewer. */
 export const measuredCountMin = 50;
 
-/** Served requests after which a probe decides even where it is a close thing. */
+/** Served requests after which a probe decides, even if the result is close. */
 export const closeCountMin = 150;
 
-/** How long a probe lets critical requests pass that leave it nothing to measure. */
+/** How long critical requests may exceed the level of a probe that has nothing else to measure. */
 const criticalProbeMs = 3_000;
 
-/** The least that a probe's measurement is made of. */
+/** Minimum number of served requests for any measurement of a probe. */
 const probeCountMin = 10;
 
-/** Share of drops from which a window speaks of overload, whatever its latencies. */
+/** Above this ratio of drops, a window shows overload, whatever its latencies. */
 const droppedRatioMax = 0.1;
 
-/** Windows in a row that look like queueing before a probe finds out. */
+/** Consecutive windows that must look like queueing before a probe begins. */
 const suspectCountMin = 2;
 
-/** The first probe waits until this many times what is in use is the limit: it may still grow. */
+/** The first probe waits until this many times the use reaches the limit: use may still grow. */
 const firstReachRatio = 1.25;
 
-/** How long after somebody left who was not answered work for such callers is looked for. */
+/** How long after a caller left without a response the upstream may still work for such callers. */
 export const leftMsMax = 30_000;
 
-/** Baselines that pass before what ends was met by no other limit than the present one. */
+/** Round trips after a change of the limit until samples describe the new limit alone. */
 const settleRttCount = 3;
 
-/** What is asked of a law together with a window. */
+/** What the algorithm says about a window. */
 interface WindowContext {
-  /** The law's limit, without the probe. */
+  /** The limit of the algorithm, without the probe. */
   readonly limit: number;
-  /** Below it no probe goes, whole and from 1. */
+  /** Minimum level of a probe: a whole number from 1. */
   readonly limitMin: number;
-  /** Whether the law sees more queueing than it can steer against step by step. */
+  /** Whether there is more queueing than the algorithm can correct in steps. */
   readonly isSuspect: boolean;
 }
 
-/** What a window means for the law. */
+/** What a window means for the algorithm. */
 export type MinRttFinding =
-  /** It tells how the law's own limit does. */
+  /** It describes the limit of the algorithm. */
   | { readonly kind: "steady" }
-  /** It belongs to a probe, or to the moment after one: it says nothing of the law's limit. */
+  /** It belongs to a probe or to the time right after one, not to the limit of the algorithm. */
   | { readonly kind: "probing" }
   /** A probe is over. */
   | ({ readonly kind: "measured" } & Measurement);
@@ -83,11 +83,11 @@ export type MinRttFinding =
 export interface Measurement {
   /** Permits that keep all servers busy without a queue, by Little's law: throughput x baseline. */
   readonly capacity: number;
-  /** Whether the baseline is about what was known before. */
+  /** Whether the baseline is about the same as before. */
   readonly isConfirmed: boolean;
 }
 
-/** Whether so much was dropped that latencies of the served say too little. */
+/** Whether so many requests were dropped that the latencies of the others say too little. */
 export function isMostlyLate(counts: {
   readonly sampleCount: number;
   readonly droppedCount: number;
@@ -144,13 +144,13 @@ export class MinRtt {
   #minRttMs: number | undefined;
   #measuredMs = Number.NEGATIVE_INFINITY;
   #holdMs = baselineMsMax;
-  /** The least since then, to take over where the limit is not reached. */
+  /** Minimum since then. It becomes the baseline if the limit is not reached. */
   #leastMs: number | undefined;
   #leastFromMs = 0;
   #pool = emptyPool;
   #suspectCount = 0;
   #suspectSampleCount = 0;
-  /** Something looked like queueing, by which a probe is due as soon as one may be. */
+  /** Something looked like queueing: a probe is due as soon as one is allowed. */
   #isDoubted = false;
   /** Whether the last probe found a shorter baseline. */
   #wasShorter = false;
@@ -168,43 +168,43 @@ export class MinRtt {
     return this.#minRttMs;
   }
 
-  /** Permits while a probe lasts, from 1; undefined outside of one. */
+  /** Permits during a probe, from 1; undefined outside of a probe. */
   get probeLimit(): number | undefined {
     return this.#probe?.level;
   }
 
-  /** The same for critical requests; undefined where it is none of their business, too. */
+  /** The same for critical requests; undefined if the probe does not apply to them. */
   get criticalProbeLimit(): number | undefined {
     return this.#probe?.holdsCritical === true ? this.#probe.level : undefined;
   }
 
   /**
-   * What ends before that met another limit than the present one, or is one of the short ones
-   * that end first: samples of it say nothing. Monotonic milliseconds; minus infinity: never.
+   * Samples that end before this time describe another limit, or only the shortest requests.
+   * Monotonic milliseconds; minus infinity: there are none.
    */
   get settledMs(): number {
     return this.#settledMs;
   }
 
-  /** Probes begun until now. */
+  /** Number of probes begun. */
   get probeCount(): number {
     return this.#probeCount;
   }
 
-  /** Begins with what somebody else has measured: it holds as if it had been measured now. */
+  /** Begins with a baseline that another process measured, as if it had been measured now. */
   begin(rttMs: number, nowMs: number): void {
     this.#settle(rttMs, nowMs);
   }
 
   /**
-   * Somebody went then without an answer, or may have: work for such callers may go on, and what
-   * looks like a higher baseline in the next half minute may be that.
+   * A caller left without a response then, or may have. The upstream may still work for such
+   * callers, and a higher baseline in the next half minute may be a result of that.
    */
   noteLeft(nowMs: number): void {
     this.#leftMs = nowMs;
   }
 
-  /** Learns from a window; from that of a probe only where it lies within. */
+  /** Learns from a window. During a probe, only windows within the current level count. */
   observe(window: WindowedSample, context: WindowContext): MinRttFinding {
     const isSettled = window.endMs >= this.#settledMs;
     if (this.#probe !== undefined) {
@@ -237,14 +237,14 @@ export class MinRtt {
     const { inFlightMax, endMs, rttMs } = window;
     const isLate = isMostlyLate(window);
     const isSuspectedNow = this.#isSuspected(window, isSuspect || isLate);
-    // A law steers on meanwhile, and suspects nothing where it has come to by a wrong baseline.
+    // The algorithm may reach a limit that looks right by a wrong baseline, and suspects nothing.
     const isSuspected = this.#isDoubted || isSuspectedNow;
     this.#isDoubted = isSuspected;
     const isOld = endMs - this.#measuredMs >= this.#holdMs;
     const inFlight = Math.min(limit, inFlightMax);
     const isReached = inFlightMax * (this.#isVerified ? 2 : firstReachRatio) >= limit;
     const isNeedless = !isReached && this.#suspectCount === 0;
-    // What is out of reach goes on, and would look as if latency did not fall with the permits.
+    // Envoys out of reach do not follow, so latency would not seem to fall with the permits.
     if (window.isPartial === true) return;
     if (isNeedless || inFlight <= limitMin) {
       const isSeen = endMs - this.#leastFromMs >= this.#holdMs;
@@ -255,7 +255,7 @@ export class MinRtt {
     const isEarly = endMs < this.#noProbeUntilMs;
     if (!isOld && !isSuspected) return;
     if (isEarly && !(isSuspectedNow && this.#mayHurry)) return;
-    // Where many gave up, the served are those who were quick: that is no latency to compare with.
+    // If many gave up, only fast requests were served: their latency is not comparable.
     const before = isLate || rttMs === undefined ? undefined : { rttMs, inFlight };
     const known = this.#known(before, window.servedPerMs);
     this.#probeCount += 1;
@@ -276,12 +276,12 @@ export class MinRtt {
     this.#unsettle(endMs);
   }
 
-  /** Whether the baseline was measured where nothing queues, and is no guess from first windows. */
+  /** Whether the baseline was measured without a queue, and is not a guess from first windows. */
   get #isVerified(): boolean {
     return Number.isFinite(this.#measuredMs);
   }
 
-  /** Whether one may begin before its time: after one that kept it, and no suspicion in vain. */
+  /** Whether a probe may begin early: the last one was not early, and its suspicion was right. */
   get #mayHurry(): boolean {
     return this.#isVerified && !this.#wasEarly && this.#gapMs === probeGapMsMin;
   }
@@ -292,7 +292,7 @@ export class MinRtt {
     return { baselineMs, perMs: throughputOf(before, servedPerMs) };
   }
 
-  /** Few samples scatter: two windows of a slow service alone would be suspected for nothing. */
+  /** Two windows of a slow service have few samples, which scatter too much for a suspicion. */
   #isSuspected({ sampleCount, droppedCount }: WindowedSample, isSuspect: boolean): boolean {
     this.#suspectCount = isSuspect ? this.#suspectCount + 1 : 0;
     const before = isSuspect ? this.#suspectSampleCount : 0;
@@ -301,9 +301,9 @@ export class MinRtt {
   }
 
   /**
-   * Critical requests alone have more in use than a probe allows, although they are let in all the
-   * same. Where a probe has met nothing else for three seconds, it holds for them, too: what they
-   * find is a queue of their own, and a baseline that has it in it would make it ever longer.
+   * Critical requests may exceed a probe. If they alone use more than its level for three seconds,
+   * the probe also applies to them. Otherwise the baseline would include the queue that they form,
+   * and the queue would become longer with each probe.
    */
   noteAbove(nowMs: number): void {
     const probe = this.#probe;
@@ -312,7 +312,7 @@ export class MinRtt {
       probe.holdsCritical = true;
   }
 
-  /** @returns what was measured at the probe's end, else undefined */
+  /** @returns the measurement if the probe ends, otherwise undefined */
   #observeProbe(
     probe: LimitProbe,
     window: WindowedSample,
@@ -320,7 +320,7 @@ export class MinRtt {
   ): Measurement | undefined {
     const { rttMs, sampleCount, droppedCount, inFlightMax, endMs } = window;
     if (window.isPartial === true) return this.#endProbe(probe, endMs, undefined);
-    // Requests from before the probe are still on their way: what they met is not the probe.
+    // Requests from before the probe are still in flight, and do not describe the probe.
     if (isSettled && inFlightMax <= probe.level) {
       if (rttMs !== undefined) probe.pool = pooled(probe.pool, rttMs, sampleCount);
       probe.droppedCount += droppedCount;
@@ -359,7 +359,7 @@ export class MinRtt {
     return this.#endProbe(probe, endMs, { rttMs: probeRttMs, capacity: probe.perMs * probeRttMs });
   }
 
-  /** Where it is at its lowest already, nobody is served in time even so. */
+  /** Goes to a lower level. At the minimum, the probe ends: not even that is served in time. */
   #goDeeper(probe: LimitProbe, nowMs: number, rttMs: number | undefined): Measurement | undefined {
     const { level, limitMin } = probe;
     if (level <= limitMin) return this.#endProbe(probe, nowMs, { rttMs, capacity: level });
@@ -383,8 +383,8 @@ export class MinRtt {
     else if (probe.isSuspected) this.#gapMs = Math.min(baselineMsMax, this.#gapMs * 2);
     const lostMs = costMs(probe, lastedMs);
     this.#noProbeUntilMs = nowMs + Math.max(this.#gapMs, lostMs / suspectedProbeShareMax);
-    // What the first one takes, no other one will: those after it verify, for half of the time that
-    // they last, with the way back. So it is for the first that found a queue in the baseline.
+    // The first probe costs more than the next ones, which only verify: about half of this time,
+    // including the return. The same applies to the first one that found a queue in the baseline.
     const isFirst = isShorter(probe, found) && !this.#wasShorter;
     this.#wasShorter = isShorter(probe, found);
     const isCheap = !this.#isVerified || isFirst || lostMs < lastedMs / 2;
@@ -411,7 +411,7 @@ export class MinRtt {
   }
 }
 
-/** The most in use need not have been in use all the time, so what was served tells more. */
+/** The maximum in use may not have been in use all the time, so the rate served is more precise. */
 function throughputOf({ inFlight, rttMs }: Before, servedPerMs = Number.POSITIVE_INFINITY): number {
   return Math.min(servedPerMs, inFlight / rttMs);
 }

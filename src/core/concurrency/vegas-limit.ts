@@ -8,24 +8,25 @@ export interface VegasSettings {
   readonly law: "vegas";
   /** Weight of a new limit, above 0 to 1; 1: no smoothing. Default 1. */
   readonly smoothingRatio: number;
-  /** Which latency of a window counts. Default the mean. */
+  /** The statistic of the latencies in a window. Default the mean. */
   readonly statistic: RttStatistic;
 }
 
-/** Limit over step, where a logarithm would be too small to tell from noise. */
+/** Ratio of limit to step, if the logarithm is too small to differ from noise. */
 const limitPerStep = 30;
 
-/** Steps of queue below which the limit grows. */
+/** Queue, in steps, below which the limit grows. */
 const alphaSteps = 3;
 
-/** Steps of queue above which it shrinks, and by which it grows while there is none. */
+/** Queue, in steps, above which the limit shrinks. Also the growth in steps without a queue. */
 const betaSteps = 6;
 
-/** Queue of so many times the longest that is right is worth a probe: steps would take too long. */
+/** A queue of this many times the maximum causes a probe, because steps would take too long. */
 const suspectFactor = 1.5;
 
 /**
- * Vegas: holds the queue, as latency tells it, between three and six steps, window by window.
+ * Vegas: keeps the queue, estimated from latency, between three and six steps. Adjusts the limit
+ * once a window.
  *
  * ```
  * step  = max(1, floor(log10(limit)), limit / 30)
@@ -36,26 +37,28 @@ const suspectFactor = 1.5;
  *         limit               else
  * ```
  *
- * and by `smoothingRatio` from the old limit to the new one (1 by default: at once).
+ * The limit moves by `smoothingRatio` of the way to the new one (default 1: at once).
  *
- * Example: at a limit of 14, baseline 50 ms, latency 70 ms, step 1, the queue is
- * ceil(14 x (1 - 5/7)) = 4, between 3 and 6: it stays. At 60 ms it is 3: stays; at 55 ms 2: 15; at
- * 50 ms 0: 20; at 100 ms 7: 13.
+ * Example: with a limit of 14, a baseline of 50 ms, a latency of 70 ms and a step of 1, the queue
+ * is ceil(14 x (1 - 5/7)) = 4, between 3 and 6, so the limit stays. It also stays at 60 ms (queue
+ * 3). It becomes 15 at 55 ms (queue 2), 20 at 50 ms (queue 0) and 13 at 100 ms (queue 7).
  *
- * - Less than half of the limit in use: it does not grow.
- * - In a probe the limit is the probe's; after it, no more than capacity + 6 steps. But where the
- *   baseline is what it was, the limit is, too, unless that is less than three quarters of it.
+ * - If less than half of the limit is in use, the limit does not grow.
+ * - During a probe, the limit is that of the probe. After the probe, it is at most capacity + 6
+ *   steps. If the baseline has not changed, the limit stays unless this value is less than three
+ *   quarters of it.
  *
- * So the queue is three to six requests, and of large limits 10 to 20 %.
+ * The queue is therefore three to six requests, or 10 to 20 % of a large limit.
  *
- * Fits as `gradient` does, and keeps a shorter queue: the lowest latency of the laws that learn.
- * Does not fit when traffic comes in bursts (a queue of six holds few of them, and is empty between
- * them), or where `gradient` does not.
+ * Use it like `gradient`, for a shorter queue: it has the lowest latency of the algorithms that
+ * learn. Do not use it for bursts, because a queue of six holds few requests and is empty between
+ * bursts, or where `gradient` does not fit.
  *
  * Source: Brakmo and Peterson, TCP Vegas, 1995; Netflix/concurrency-limits, VegasLimit. There the
- * baseline is the least single sample, reset to a sample of any time now and then, so that it
- * drifts with the queue, and any drop shrinks; here it is `MinRtt`, and one drop in ten does. The
- * shares of large limits are those that its description has, its code has the logarithm alone.
+ * baseline is the least single sample, reset to an arbitrary sample now and then, so it drifts with
+ * the queue, and any drop reduces the limit. Here the baseline is `MinRtt`, and the limit falls at
+ * one drop in ten. The ratio for large limits is in its description; its code uses the logarithm
+ * alone.
  */
 export class VegasLimit extends BaselineLimit {
   readonly #settings: VegasSettings;

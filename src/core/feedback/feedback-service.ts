@@ -35,59 +35,59 @@ interface ServiceLoopParts {
   readonly settings: ServiceLoopSettings;
   readonly times: LoopTimes;
   readonly pace: LimitPace;
-  /** What held for it in the last snapshot of somebody else; undefined: nothing did. */
+  /** Its part of the last snapshot of another leader; undefined: it had none. */
   readonly from: ServiceShares | undefined;
   readonly nowMs: number;
 }
 
 type Leaving = Pick<FeedbackNode, "owner"> & { readonly sinceMs: number };
 
-/** How long a limit is remembered as one that may be gone back to at once, in milliseconds. */
+/** How long the limit may return to a recent value at once, in milliseconds. */
 const familiarMsMax = 10_000;
 
-/** So much more in use than the limit is not the limit's, in the first seconds. */
+/** In the first seconds, use above this many times the limit is not a result of the limit. */
 const crowdedRatio = 1.25;
 
-/** How long Envoys that have just come may take to fit into a limit, in milliseconds. */
+/** How long new Envoys may take to fit into a limit, in milliseconds. */
 const startMsMax = 10_000;
 
-/** Requests at HIGH from which an Envoy has a share there, though the policy has no routes. */
+/** Requests at HIGH from which an Envoy gets a share there, even if the policy has no routes. */
 const highDemandMin = 0.5;
 
-/** The part of a limit that those who do not follow take from the others, unless they use more. */
+/** Maximum part of a limit for Envoys that do not follow, unless they use more. */
 const unrulyRatioMax = 0.5;
 
-/** Claims that are made in one turn: about a millisecond. */
+/** Claims in one turn, which takes about a millisecond. */
 const claimsPerTurn = 4_000;
 
-/** What an Envoy could use, and who it is. */
+/** The demand of an Envoy, and its identity. */
 interface Claim extends NodeClaim {
   readonly node: FeedbackNode;
   readonly entry: ShareEntry;
-  /** Whether what is reserved is set aside since it does not follow. */
+  /** Whether its part is reserved because it does not follow. */
   readonly isUnruly: boolean;
 }
 
-/** One service's loop: what its Envoys report, one limit, and a share for each of them. */
+/** The loop of one service: the reports of its Envoys, one limit, and a share for each Envoy. */
 export class ServiceLoop {
   readonly #parts: ServiceLoopParts;
   #law: ConcurrencyLimit;
-  /** Undefined as soon as the law decides. */
+  /** Undefined as soon as the algorithm decides. */
   #start: FeedbackStart | undefined;
   readonly #window: FleetWindow;
   readonly #nodes: FeedbackNodes;
   readonly #ledger: ShareLedger;
   readonly #holders: ShareHolders;
-  /** Envoys whose lease is over, since when, and whose they were. */
+  /** Envoys whose lease has expired, with the time and their identity. */
   readonly #leaving = new Map<string, Leaving>();
   readonly #pressure: FeedbackPressure;
-  /** By who told them. */
+  /** By their source. */
   readonly #remainders = new Map<string, ServiceRemainder>();
   #limit: number;
   #limitMs: number;
-  /** When the first Envoy was heard of, or the law began to decide. */
+  /** When the first Envoy reported, or the algorithm began to decide. */
   #metMs = Number.NEGATIVE_INFINITY;
-  /** When an Envoy was first heard of, for the last time. */
+  /** When the newest Envoy reported for the first time. */
   #joinedMs = Number.NEGATIVE_INFINITY;
   /** Limits that were active lately. */
   #lately: readonly { readonly limit: number; readonly atMs: number }[] = [];
@@ -126,7 +126,7 @@ export class ServiceLoop {
     return this.#parts.settings;
   }
 
-  /** What it decided last, or began with. */
+  /** The last decision, or the initial state. */
   get last(): ServiceShares | undefined {
     return this.#last;
   }
@@ -136,22 +136,22 @@ export class ServiceLoop {
     return this.#nodes.crowdedOutCount;
   }
 
-  /** The most that Envoys may let into work now, all together. */
+  /** Maximum number of requests that all Envoys together may admit now. */
   mayHold(nowMs: number): number {
     return this.#ledger.total(nowMs);
   }
 
-  /** A reading of what the law `signal` looks at, or which bound holds without one. */
+  /** Takes a reading for the algorithm `signal`, or the bound that applies without one. */
   read(reading: SignalReading, nowMs: number): void {
     this.#law.read?.(reading, nowMs);
   }
 
-  /** Requests that wait before it, as somebody counted them now. */
+  /** Takes the current number of requests that wait in front of the service. */
   noteQueue(queue: ServiceQueue, nowMs: number): void {
     this.#pressure.noteQueue(queue, nowMs);
   }
 
-  /** Takes a report in; reports come in the order of their times, as far as it is known. */
+  /** Takes a report. Reports arrive in the order of their times, as far as known. */
   take(report: NodeReport, nowMs: number): void {
     const { nodeId } = report;
     const known = this.#nodes.find(nodeId);
@@ -160,7 +160,7 @@ export class ServiceLoop {
     const fromMs = this.#nodes.take(report, nowMs, known);
     if (known === undefined && fromMs !== undefined) this.#joinedMs = nowMs;
     if (isFirst && fromMs !== undefined && this.#start === undefined) {
-      // Until now Envoys went by their configured defaults, and what that let in is still there.
+      // Requests that the configured defaults admitted are still in flight.
       this.#metMs = nowMs;
       this.#steps.begin(nowMs);
       this.#window.restart();
@@ -169,7 +169,7 @@ export class ServiceLoop {
     const { held, heldAtMs = report.atMs } = report;
     const node = known ?? this.#nodes.find(nodeId);
     if (node === undefined) return;
-    // One that comes back may still hold what it left with.
+    // An Envoy that returns may still use the share that it had.
     if (known === undefined) node.entry = this.#ledger.find(nodeId);
     if (held < 1) return;
     const atMs = Math.min(heldAtMs, nowMs);
@@ -177,12 +177,12 @@ export class ServiceLoop {
     if (node.entry !== undefined) this.#ledger.noteHeld(node.entry, held, atMs);
   }
 
-  /** What Envoys measured whose reports do not say it; each only once. */
+  /** Takes measurements that are not part of the reports of Envoys; each once. */
   takeSamples(samples: ServiceSamples): void {
     this.#learnFrom(samples, samples.fromMs);
   }
 
-  /** What was rounded off the numbers of its Envoys. */
+  /** Takes what rounding removed from the reports of its Envoys. */
   takeRemainder(remainder: ServiceRemainder): void {
     this.#remainders.set(remainder.source, remainder);
   }
@@ -192,9 +192,9 @@ export class ServiceLoop {
   }
 
   /**
-   * Decides once more, in turns: with 10,000 Envoys each takes a few milliseconds at most.
+   * Decides again, in turns. With 10,000 Envoys, a turn takes at most a few milliseconds.
    *
-   * @returns undefined where no Envoy was heard of within its lease
+   * @returns undefined if no Envoy has a lease
    */
   *update(nowMs: number): Generator<undefined, ServiceShares | undefined> {
     this.#forget(nowMs);
@@ -222,7 +222,7 @@ export class ServiceLoop {
     return this.#last;
   }
 
-  /** Who has left the snapshot may be given its share once more, by who has not seen that yet. */
+  /** A replica with an old snapshot may still give a share to an Envoy that has left. */
   #forget(nowMs: number): void {
     const { snapshotSpreadMs } = this.#parts.times;
     for (const { nodeId, owner, entry } of this.#nodes.takeGone(nowMs)) {
@@ -246,7 +246,7 @@ export class ServiceLoop {
     return withRemainders(totals, this.#remainders.values());
   }
 
-  /** Nobody knows yet whether what is in use is a queue. */
+  /** At the start, before it is known whether the use includes a queue. */
   #follow(start: FeedbackStart, totals: FleetTotals, nowMs: number): void {
     const { inUse, allRps, overflowPerSecond } = totals;
     this.#window.look({ inFlight: inUse, rps: allRps });
@@ -274,7 +274,7 @@ export class ServiceLoop {
     this.#lawLimit = this.#law.limit;
     this.#metMs = nowMs;
     this.#window.restart();
-    // What was let in until now is still there.
+    // Requests that were admitted before are still in flight.
     if (inUse > this.#limit) this.#steps.begin(nowMs);
     else if (window !== undefined) this.#teach(window, totals, nowMs);
     this.#noteStep(nowMs);
@@ -297,7 +297,7 @@ export class ServiceLoop {
 
   #learn(totals: FleetTotals, nowMs: number): void {
     if (this.#steps.isClean(nowMs)) {
-      // What configured defaults let in has waited in a queue that no limit of ours made.
+      // Requests that the configured defaults admitted waited in a queue that is not the limit's.
       const isStart = this.#rttMs === undefined && nowMs - this.#metMs < startMsMax;
       if (isStart && totals.inUse > crowdedRatio * this.#limit) this.#window.restart();
       this.#window.look({ inFlight: totals.inUse, rps: totals.allRps });
@@ -319,8 +319,8 @@ export class ServiceLoop {
   }
 
   /**
-   * What HIGH takes without a queue, by Little's law, and one for DEFAULT at each Envoy: a probe
-   * that left less would refuse critical requests. More, as with the queue in it, would be none.
+   * Permits that a probe leaves: one for each Envoy with requests. With requests at HIGH, their use
+   * without a queue (Little's law), since a probe must not refuse them, and one for each Envoy.
    */
   #keptCount(askingCount: number, nowMs: number): number {
     let highCount = 0;
@@ -361,7 +361,7 @@ export class ServiceLoop {
   }
 
   *#share(nowMs: number): Generator<undefined, void> {
-    // One at each of Envoy's priorities that has routes: nobody can be told 0.
+    // One at each priority of Envoy that has routes, because no share is 0.
     const least = this.settings.highRatio === undefined ? 1 : 2;
     const claims = yield* this.#claims(nowMs);
     const isMany = claims.length > turnNodes;
@@ -383,7 +383,7 @@ export class ServiceLoop {
     const { isCalm } = this.#holders;
     return targets.map(({ claim: { entry, owner, isUnruly }, total }): ShareWant => {
       const isAside = isUnruly || (!isCalm && this.#holders.isUnruly(owner, nowMs));
-      // What is set aside for it is not its share: when it follows again, it begins with that.
+      // The reserved part is not its share. When it follows again, it begins with its share.
       const target = isUnruly ? Math.min(total, Math.max(1, entry.share)) : total;
       return { entry, target, reserved: isAside ? total : undefined };
     });
@@ -401,8 +401,8 @@ export class ServiceLoop {
   }
 
   /**
-   * Those who have a share: who never had a request goes by its configured default until it has
-   * one, and a thousand of them take nothing from the others.
+   * The Envoys with a share. An Envoy that never had a request uses its configured default until it
+   * has one, so a thousand of them take nothing from the others.
    */
   #askers(): readonly FeedbackNode[] {
     const askers: FeedbackNode[] = [];
@@ -417,7 +417,7 @@ export class ServiceLoop {
     const newcomers = newcomersOf(askers, nowMs);
     if (isMany) yield;
     const claims: Claim[] = [];
-    // By places: an iterator that outlives a turn makes an object for each of them.
+    // By index, because an iterator that outlives a turn creates an object for each Envoy.
     for (let i = 0; i < askers.length; i += 1) {
       const node = askers[i];
       if (node !== undefined) claims.push(this.#claim(node, reserved, nowMs));
@@ -450,9 +450,9 @@ export class ServiceLoop {
   }
 
   /**
-   * What is set aside for Envoys that hold more than they were given and do not follow: all of it,
-   * but more than half of the limit only as far as they use it. Otherwise one of them, with Envoy's
-   * default of 1,024, would leave nothing to all others.
+   * The parts that are reserved for Envoys that hold more than their share and do not follow: all
+   * that they hold, but more than half of the limit only if they use it. Otherwise one Envoy, with
+   * Envoy's default of 1,024, would leave nothing to the others.
    */
   #reserves(nowMs: number): ReadonlyMap<FeedbackNode, number> {
     const unruly = new Map<FeedbackNode, number>();
@@ -469,8 +469,8 @@ export class ServiceLoop {
   }
 
   /**
-   * The same bound for those who are out of reach, each for itself: others keep what they have, and
-   * may have it back when a probe or a signal took it, though a default of 1,024 is more than all.
+   * The same bound for each Envoy that is out of reach. The other Envoys keep their shares, and get
+   * them back after a probe or a signal, even though a default of 1,024 exceeds the limit.
    */
   #byDefaultMost(nowMs: number): number {
     let count = 0;

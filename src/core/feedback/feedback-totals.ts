@@ -1,51 +1,51 @@
 import type { ServiceRemainder } from "./feedback.js";
 import type { FeedbackNode, FeedbackNodes } from "./feedback-nodes.js";
 
-/** Envoys of one service and what they were given, at one time. */
+/** Envoys of one service and their shares, at one time. */
 interface TotalsView {
   readonly nodes: FeedbackNodes;
-  /** Of the service: a whole number from 1. */
+  /** The limit of the service: a whole number from 1. */
   readonly limit: number;
   readonly nowMs: number;
 }
 
-/** What the Envoys of one service do, added up. */
+/** The sums over all Envoys of one service. */
 export interface FleetTotals {
-  /** In work now, at those whose numbers are of now. */
+  /** Requests in flight, of Envoys with current reports. */
   readonly inFlight: number;
-  /** The same, with the whole shares of those who were full at some time, or are silent. */
+  /** The same, with the whole share of each Envoy that was full or that is silent. */
   readonly inUse: number;
-  /** Requests that end in a second, at those whose numbers are of now. */
+  /** Requests that end per second, of Envoys with current reports. */
   readonly rps: number;
-  /** The same, with what those had last who are silent. */
+  /** The same, with the last values of silent Envoys. */
   readonly allRps: number;
-  /** Requests that Envoys' breakers refuse a second, at those whose numbers are of now. */
+  /** Requests that breakers refuse per second, of Envoys with current reports. */
   readonly overflowPerSecond: number;
-  /** When the oldest of what is of now was true. */
+  /** The time of the oldest current report. */
   readonly fromMs: number;
   /**
-   * Envoys that have requests, at those whose numbers are of now. Each keeps a permit even in a
-   * probe, since no share is 0.
+   * Number of Envoys with requests, of those with current reports. Each keeps a permit, even during
+   * a probe, because no share is 0.
    */
   readonly askingCount: number;
-  /** Whether so much is at Envoys out of reach that a lower limit would not show what it does. */
+  /** Whether Envoys out of reach have so much that a lower limit would show no effect. */
   readonly isPartial: boolean;
 }
 
-/** Requests in work at once from which an Envoy has some nearly at any time. */
+/** Mean number of concurrent requests from which an Envoy counts as having requests. */
 const askingDemandMin = 0.5;
 
-/** The part of a limit that may be out of reach in a probe, which leaves 0.4 of it or more. */
+/** Maximum part of a limit that may be out of reach during a probe, whose level is 0.4 or more. */
 const unheardRatioMax = 0.1;
 
 /**
- * Adds up what Envoys do. Of one that is silent nobody knows, but its share may well be in use, as
- * a part of the limit: without it a service would seem to take less than it does, by as much as
- * Envoys have lost their way to tell. One that takes its layers all the same follows a lower limit;
- * one of which nothing is heard at all does not, or is dead.
+ * Adds up the reports of Envoys. A silent Envoy may use its share, so its share counts as in use.
+ * Otherwise the service would seem to need less than it does. A silent Envoy that acknowledges
+ * layers follows a lower limit. An Envoy that sends nothing does not follow, or has stopped.
  *
- * Example: a limit of 40, and four Envoys with 10 each, all in use, 9 of them just now at each. The
- * fourth is silent: 27 in flight, 40 in use, and partial unless its layers are acknowledged.
+ * Example: a limit of 40, and four Envoys with a share of 10, of which 9 are in flight at each. The
+ * fourth Envoy is silent: 27 in flight and 37 in use. The totals are partial unless the fourth
+ * acknowledges its layers.
  */
 export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
   let inFlight = 0;
@@ -85,14 +85,14 @@ export function fleetTotals({ nodes, limit, nowMs }: TotalsView): FleetTotals {
 }
 
 /**
- * Permits in use at an Envoy whose numbers are of now: its whole share where it refuses requests,
- * since one look a second need not have met the moment at which all was in use.
+ * Permits in use at an Envoy with a current report. If it refuses requests, its whole share counts:
+ * one report per second may miss the moment in which all permits were in use.
  */
 export function inUseOf({ inFlight, overflowPerSecond, entry }: FeedbackNode): number {
   return Math.max(inFlight, overflowPerSecond > 0 ? (entry?.share ?? 0) : 0);
 }
 
-/** `totals`, with what was rounded off the numbers of Envoys. */
+/** `totals`, plus the remainders that rounding removed from the reports. */
 export function withRemainders(
   totals: FleetTotals,
   remainders: Iterable<ServiceRemainder>,

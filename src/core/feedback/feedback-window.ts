@@ -8,26 +8,26 @@ import {
 } from "../concurrency/sample-window.js";
 import type { ServiceSamples } from "./feedback.js";
 
-/** How long nothing must end while requests are in flight, in milliseconds. */
+/** Minimum time without a response, while requests are in flight, in milliseconds. */
 const stallMsMin = 2_000;
 
-/** Nothing ends for so many round trips: callers leave before they get a response. */
+/** Round trips without a response after which callers are taken to have left. */
 const stallRttCount = 4;
 
 /**
- * Adds up what Envoys report to windows as the laws take them: of at least a second, two round
- * trips and ten requests, so that where nothing comes nothing ends, and idle time teaches nothing.
+ * Adds up reports of Envoys to windows for the algorithms. A window has at least one second, two
+ * round trips and ten requests. Without requests, no window ends, so idle time changes nothing.
  *
  * If requests are in flight and none gets a response for two seconds and four round trips, all in
  * flight count as dropped. Envoy counts no request whose caller left before the response, so a
  * queue longer than callers wait would otherwise look like idle time, and its limit would stay.
  *
- * The latency is the mean, or the mean of medians by their weight where the law asks for percentile
- * 50; other percentiles cannot be told from what Envoys report, and are taken as the mean.
+ * The latency is the mean, or the weighted mean of medians if the algorithm uses percentile 50.
+ * Reports of Envoys do not contain other percentiles; the mean replaces them.
  *
- * A failure is a drop only to laws that have no other sign of overload. For the others failures
- * count as far as there are more of them than requests with a latency: those are the ones that were
- * never answered. A release that answers every fifth request with 500 must not lower its own limit.
+ * A failure is a drop only for algorithms that have no other sign of overload. For the others, only
+ * failures beyond the number of requests with a latency count, since those never got a response. A
+ * release that answers every fifth request with 500 must not lower its own limit.
  */
 export class FleetWindow {
   readonly #byMedian: boolean;
@@ -42,11 +42,11 @@ export class FleetWindow {
   #inFlightNow = 0;
   /** Whether any request has ended since `end` was called last. */
   #hasNews = false;
-  /** Since when requests are in flight and none has ended. */
+  /** The time since which requests are in flight and none has ended. */
   #stalledMs: number | undefined;
-  /** Of the last whole window. */
+  /** Mean latency of the last complete window. */
   #lastRttMs = 0;
-  /** Requests a second, added up over looks. */
+  /** Sum of the requests per second over all calls of `look`. */
   #rpsSum = 0;
   #lookCount = 0;
 
@@ -56,7 +56,7 @@ export class FleetWindow {
     this.#byDrops = concurrencyLaws[law.law].countsFailures;
   }
 
-  /** Adds what one or several Envoys measured. @param fromMs when that begins: the report before */
+  /** Adds a measurement of one or more Envoys. @param fromMs its start: the previous report */
   add(
     { latency, errorCount }: Pick<ServiceSamples, "latency" | "errorCount">,
     fromMs: number,
@@ -74,8 +74,8 @@ export class FleetWindow {
   }
 
   /**
-   * The fleet as it stands now: requests in work, and how many end in a second. That is not what
-   * was counted, of which some is lost with reports.
+   * Takes the current state of the fleet: requests in flight, and requests that end per second.
+   * Unlike counts, it does not depend on reports that may be lost.
    */
   look({ inFlight, rps }: { readonly inFlight: number; readonly rps: number }): void {
     this.#inFlightMax = Math.max(this.#inFlightMax, inFlight);
@@ -84,12 +84,12 @@ export class FleetWindow {
     this.#lookCount += 1;
   }
 
-  /** The mean latency until now; undefined: nothing was measured. */
+  /** The mean latency so far; undefined without a measurement. */
   get meanMs(): number | undefined {
     return this.#count === 0 ? undefined : this.#sumMs / this.#count;
   }
 
-  /** Ends the window if it is whole. @returns it, or undefined */
+  /** Ends the window if it is complete. @returns the window, or undefined */
   end(nowMs: number): WindowedSample | undefined {
     const untimedCount = Math.max(0, this.#errorCount - this.#count);
     const stalledCount = this.#isStalled(nowMs) ? this.#inFlightNow : 0;
@@ -122,7 +122,7 @@ export class FleetWindow {
     return nowMs - this.#stalledMs >= Math.max(stallMsMin, stallRttCount * this.#lastRttMs);
   }
 
-  /** Forgets what it has, so that the next window holds only what comes now. */
+  /** Drops the current window. The next one contains only new data. */
   restart(): void {
     this.#firstMs = undefined;
     this.#count = 0;
