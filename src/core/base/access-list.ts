@@ -1,65 +1,65 @@
-/** What somebody may do by the admin API: look, or also change. */
+/** Roles in the admin API: read only, or also change. */
 const adminRoles = ["reader", "operator"] as const;
 
-/** One of them. An operator may do what a reader may. */
+/** A role in the admin API. An operator may do everything that a reader may. */
 export type AdminRole = (typeof adminRoles)[number];
 
-/** Where a role holds. */
+/** A role and the domains that it applies to. */
 export interface RoleGrant {
   readonly role: AdminRole;
-  /** Undefined: in all domains, and in what belongs to none, such as the policy as a whole. */
+  /** Undefined: all domains, and whatever belongs to none, such as the policy as a whole. */
   readonly domains: readonly string[] | undefined;
 }
 
-/** By what somebody is known. */
+/** The credential or claim that identifies a user. */
 export type AccessIdentity =
-  /** @property sha256 of the token, in lower-case hexadecimal: the token itself is kept nowhere */
+  /** @property sha256 of the token, in lower-case hexadecimal. The token itself is never stored */
   | { readonly kind: "token"; readonly sha256: string }
-  /** @property name one of a client certificate's alternative names: a URI or a DNS name */
+  /** @property name a subject alternative name of a client certificate: a URI or a DNS name */
   | { readonly kind: "certificate"; readonly name: string }
-  /** Claims of an identity provider's token. */
+  /** A claim in an identity provider's token. */
   | { readonly kind: "subject" | "group"; readonly value: string };
 
 /** One line of an access list. */
 export interface AccessGrant extends RoleGrant {
   readonly identity: AccessIdentity;
   /**
-   * What the audit log calls them: nobody else has the name, and none has a colon. Undefined: by
-   * what they are known.
+   * The name in the audit log, without a colon. Only tokens may share a name. Undefined: the
+   * identity is the name.
    */
   readonly name: string | undefined;
 }
 
-/** An access list, or everything that is wrong with it. */
+/** An access list, or the problems in it. */
 type ParsedAccessList =
   | { readonly kind: "list"; readonly grants: readonly AccessGrant[] }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** The most lines that give something. */
+/** Maximum number of lines that grant access. */
 export const accessGrantsMax = 10_000;
 
-/** The longest access list, in bytes. */
+/** Maximum size of an access list, in bytes. */
 export const accessListBytesMax = 4_194_304;
 
-/** The most problems that are told of one list. */
+/** Maximum number of problems reported for one list. */
 const problemsMax = 20;
 
-/** The most domains of one line. */
+/** Maximum number of domains in one line. */
 const grantDomainsMax = 1_000;
 
-/** The longest name of somebody, in UTF-16 units. */
+/** Maximum length of a name, in UTF-16 units. */
 export const accessNameCharsMax = 256;
 
 /**
- * Reads an access list: a line for each identity, `ROLE DOMAINS IDENTITY [NAME]`, with blanks
- * between; `#` begins a comment. Problems say a line and never what stands in it.
+ * Reads an access list: one line for each identity, `ROLE DOMAINS IDENTITY [NAME]`, separated by
+ * spaces. `#` starts a comment. Problems contain the number of a line and never its text.
  *
  *     operator  *            token-sha256:9f86...0a08   deploy-bot
  *     reader    shop,search  certificate:spiffe://shop.example/dashboard
  *     operator  shop         subject:alice@shop.example
  *     reader    *            group:engineers
  *
- * A token needs a name, since nothing else says whose it is. Two identities never have the same.
+ * A token needs a name, because nothing else shows whose it is. Only tokens may share a name.
  */
 export function parseAccessList(text: string): ParsedAccessList {
   const grants: AccessGrant[] = [];
@@ -89,8 +89,8 @@ export function parseAccessList(text: string): ParsedAccessList {
 }
 
 /**
- * Whether the name of a grant is that of another identity; else it is this one's from now on.
- * Tokens may share one: a new one stands beside the old one until all have it.
+ * Whether another identity has the name of a grant. If not, the name now belongs to this one.
+ * Tokens may share a name: a new token is valid beside the old one until all clients have it.
  */
 function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): boolean {
   if (name === undefined) return false;
@@ -100,7 +100,7 @@ function isTaken({ name, identity }: AccessGrant, named: Map<string, string>): b
   return known !== whose;
 }
 
-/** A grant, or what is wrong with the line. */
+/** Returns the grant, or the problem with the line. */
 function parseLine(words: readonly string[]): AccessGrant | string {
   const [roleText = "", domainsText = "", identityText = "", ...rest] = words;
   const role = adminRoles.find((one) => one === roleText);
@@ -151,28 +151,28 @@ function parseIdentity(text: string): AccessIdentity | string {
 }
 
 function isName(text: string): boolean {
-  // A colon is in what others are known by; and nothing that a terminal would act on.
+  // A colon marks names that are identities. Control characters could affect a terminal.
   if (text === localName || text.length > accessNameCharsMax) return false;
   return !/[:\p{Cc}\p{Cf}]/u.test(text);
 }
 
-/** What everybody on this machine is called where there is no list. */
+/** The name of every user on this machine if there is no list. */
 export const localName = "local";
 
-/** Somebody who is known, and what they may do. */
+/** An authenticated user and their grants. */
 export interface Principal {
   /**
-   * Nobody else's: a name of the access list, which has no colon, or what they are known by, such
-   * as `certificate:spiffe://shop/ann` or `subject:https://id.example#ann`, in printable ASCII.
+   * Unique. A name from the access list, which has no colon, or else the identity in printable
+   * ASCII, such as `certificate:spiffe://shop/ann` or `subject:https://id.example#ann`.
    */
   readonly name: string;
   readonly grants: readonly RoleGrant[];
 }
 
 /**
- * Whether somebody has a role.
+ * Whether a user has a role in a domain.
  *
- * @param domain undefined: in what belongs to no domain alone, which takes a grant of all
+ * @param domain undefined: for what belongs to no single domain, which requires a grant for all
  */
 export function mayAct(
   { grants }: Principal,
@@ -186,12 +186,12 @@ export function mayAct(
   );
 }
 
-/** Whether somebody has a role anywhere at all. */
+/** Whether a user has a role in any domain. */
 export function mayActSomewhere({ grants }: Principal, role: AdminRole): boolean {
   return grants.some((grant) => grant.role === "operator" || grant.role === role);
 }
 
-/** The domains that somebody may look at, or change something in; undefined: all. */
+/** Returns the domains in which a user has a role. Undefined: all. */
 export function visibleDomains(
   { grants }: Principal,
   role: AdminRole = "reader",

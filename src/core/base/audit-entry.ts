@@ -1,40 +1,40 @@
 import type { JsonObject, JsonValue } from "./json.js";
 
-/** Who does something by the admin API. */
+/** The user who performs an action through the admin API. */
 export interface AuditActor {
-  /** What a token, a certificate or an identity provider calls them. */
+  /** The name from a token, a certificate or an identity provider. */
   readonly name: string;
   readonly role: "reader" | "operator";
 }
 
-/** What an entry of the audit log says. */
+/** The contents of an entry of the audit log. */
 export interface AuditFacts {
   readonly actor: AuditActor;
   /** The method, such as `SetOverride`. */
   readonly action: string;
-  /** What it was done to: a domain, an override, a service. Limits who may read the entry. */
+  /** The object of the action: a domain, an override, a service. Limits who may read the entry. */
   readonly subject: string;
-  /** The domain that it is about; undefined: all of them. */
+  /** The domain that it concerns. Undefined: all domains. */
   readonly domain: string | undefined;
-  /** How it was, and is; undefined: nothing was, or is, there. */
+  /** The states before and after the action. Undefined: the object did not exist. */
   readonly before: JsonValue | undefined;
   readonly after: JsonValue | undefined;
   readonly reason: string;
-  /** The replica that was told. */
+  /** The replica that received the call. */
   readonly replica: string;
 }
 
-/** The longest reason, and subject, in UTF-16 units. */
+/** Maximum length of a reason and of a subject, in UTF-16 units. */
 export const reasonCharsMax = 1_000;
 
 /**
- * Before and after are cut where they are longer, in UTF-16 units of JSON: the records themselves
- * are the place for whole policies. Three bytes of UTF-8 are the most that a unit takes, so an
- * entry stays below `auditBytesMax`.
+ * Maximum length of `before` and `after`, in UTF-16 units of JSON. The rest is cut, because the
+ * records themselves contain whole policies. A unit takes at most three bytes of UTF-8, so an entry
+ * stays below `auditBytesMax`.
  */
 export const auditSideCharsMax = 8_000;
 
-/** An entry as records keep it. */
+/** Returns an entry in the form in which records store it. */
 export function auditEntry(facts: AuditFacts): JsonObject {
   const { actor, action, subject, domain, before, after, reason, replica } = facts;
   return {
@@ -57,14 +57,14 @@ export interface ReadAuditEntry {
   readonly action: string;
   readonly subject: string;
   readonly domain: string | undefined;
-  /** As JSON; empty: nothing was, or is, there. */
+  /** As JSON. Empty: the object did not exist. */
   readonly before: string;
   readonly after: string;
   readonly reason: string;
   readonly replica: string;
 }
 
-/** What an entry says; what another version has left out is empty. */
+/** Reads a stored entry. Fields that another version omitted are empty. */
 export function readAuditEntry(value: JsonObject): ReadAuditEntry {
   const { domain } = value;
   return {

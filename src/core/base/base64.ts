@@ -1,10 +1,10 @@
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** Any length that bytes can have: a rest of one character holds none. */
+/** Accepts each length that bytes can have. One remaining character is too short for a byte. */
 const wellFormed = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/;
 
 /**
- * Bytes as Base64 without padding, as gRPC wants binary metadata to be sent.
+ * Encodes bytes as Base64 without padding, as gRPC requires for binary metadata that is sent.
  *
  * Source: RFC 4648, section 4; gRPC over HTTP2, "Binary-Header".
  */
@@ -23,7 +23,7 @@ export function encodeBase64(bytes: Uint8Array): string {
   return bitCount === 0 ? text : text + alphabet.charAt((bits << (6 - bitCount)) & 63);
 }
 
-/** The bytes of Base64, padded or not; undefined for what is none. Source: RFC 4648, section 4. */
+/** Decodes Base64, padded or not. Undefined if invalid. Source: RFC 4648, section 4. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   if (!wellFormed.test(text)) return undefined;
   const paddingAt = text.indexOf("=");

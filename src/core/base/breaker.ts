@@ -1,16 +1,16 @@
 /** Settings of a `Breaker`. */
 export interface StoreBreakerOptions {
-  /** Failures in a row that open it, from 1. Default 5. */
+  /** Consecutive failures that open it, at least 1. Default 5. */
   readonly failureCountToOpen: number;
-  /** How long nothing may have succeeded before it opens: shorter stalls never do. Default 100. */
+  /** Minimum time without a success before it opens, so that short stalls never do. Default 100. */
   readonly failingMsToOpen: number;
-  /** First wait before a probe; doubles with each failed probe. Default 100. */
+  /** First wait before a probe. Doubles with each failed probe. Default 100. */
   readonly probeAfterMs: number;
-  /** The longest wait before a probe. Default 500, so that recovery is seen within a second. */
+  /** Maximum wait before a probe. Default 500, so that recovery is noticed within a second. */
   readonly probeAfterMsMax: number;
 }
 
-/** What a store with a 10 ms budget wants. */
+/** Defaults for a store with a time budget of 10 ms. */
 export const defaultBreakerOptions: StoreBreakerOptions = {
   failureCountToOpen: 5,
   failingMsToOpen: 100,
@@ -19,8 +19,8 @@ export const defaultBreakerOptions: StoreBreakerOptions = {
 };
 
 /**
- * Whether the store is worth asking. Closed: always. Open: never, but for one probe at a time after
- * a wait. Takes time as an argument; monotonic milliseconds.
+ * A circuit breaker for calls to the store. Closed: admits every call. Open: admits one probe at a
+ * time, each after a wait. Times are arguments, in monotonic milliseconds.
  */
 export class Breaker {
   readonly #options: StoreBreakerOptions;
@@ -36,7 +36,7 @@ export class Breaker {
     return this.#open !== undefined;
   }
 
-  /** True when the caller may ask now, and must then report `succeeded` or `failed`. */
+  /** Whether the caller may call now. If so, it must then report `succeeded` or `failed`. */
   admits(nowMs: number): boolean {
     if (this.#open === undefined) return true;
     if (this.#open.isProbing || nowMs < this.#open.probeAtMs) return false;
@@ -44,7 +44,7 @@ export class Breaker {
     return true;
   }
 
-  /** An answer came in time. Answers whether this closed an open breaker. */
+  /** Records a response in time. @returns whether this closed an open breaker */
   succeeded(): boolean {
     const wasOpen = this.#open !== undefined;
     this.#failureCount = 0;
@@ -52,10 +52,10 @@ export class Breaker {
     return wasOpen;
   }
 
-  /** No answer came in time, or an error. Answers whether this opened a closed breaker. */
+  /** Records an error or a missing response. @returns whether this opened a closed breaker */
   failed(nowMs: number): boolean {
     if (this.#open !== undefined) {
-      // A call that left before the breaker opened says nothing new; a failed probe does.
+      // A call from before the breaker opened shows nothing new. A failed probe does.
       if (!this.#open.isProbing) return false;
       const waitMs = Math.min(this.#open.waitMs * 2, this.#options.probeAfterMsMax);
       this.#open = { probeAtMs: nowMs + waitMs, waitMs, isProbing: false };

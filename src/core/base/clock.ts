@@ -1,20 +1,20 @@
-/** Cancels what was scheduled; calling it again, or after the callback ran, does nothing. */
+/** Cancels a scheduled callback. Calling it again, or after the callback ran, has no effect. */
 export type Cancel = () => void;
 
 /**
- * Time, as everything outside `src/app` sees it. The real one is made in `src/app`, tests hold a
- * fake one that they advance by hand.
+ * The source of time for everything outside of `src/app`. `src/app` creates the real one. Tests use
+ * a fake one that they advance themselves.
  */
 export interface Clock {
   /**
-   * Milliseconds since an arbitrary start, with fractions; never goes back, ignores clock steps.
+   * Milliseconds since an arbitrary start, with fractions. Never decreases, ignores clock steps.
    */
   monotonicMs(): number;
-  /** Microseconds since 1970-01-01T00:00:00Z as a whole number; may step in either direction. */
+  /** Microseconds since 1970-01-01T00:00:00Z, an integer. May step in either direction. */
   epochUs(): number;
-  /** Calls back once after at least `delayMs`; does not keep the process alive by itself. */
+  /** Calls back once after at least `delayMs`. Does not keep the process alive by itself. */
   schedule(delayMs: number, callback: () => void): Cancel;
-  /** Calls back once after the input and output of this turn of the event loop. */
+  /** Calls back once after the I/O of this turn of the event loop. */
   scheduleTurn(callback: () => void): Cancel;
 }
 
@@ -22,6 +22,6 @@ export interface Clock {
 export interface Random {
   /** Uniform in [0, 1). */
   next(): number;
-  /** An identifier of at least 64 bits of entropy, in lower-case hexadecimal. */
+  /** An identifier with at least 64 bits of entropy, in lower-case hexadecimal. */
   id(): string;
 }

@@ -1,11 +1,11 @@
 /**
- * Why the environment failed us. Outcomes (denied) are values, bad user text is `Problem[]`, bugs
- * are failed asserts; only failures of the world outside carry one of these codes.
+ * A kind of environment failure. Outcomes such as denials are values, invalid user text is
+ * `Problem[]`, and bugs are failed asserts. Only failures outside of this process have these codes.
  */
 interface ErrorRow {
-  /** What happened, in words for a person; never holds a caller's value or a credential. */
+  /** What happened, for people. Never contains a caller's value or a credential. */
   readonly meaning: string;
-  /** Whether the same call may succeed when it is made again later. */
+  /** Whether the same call may succeed later. */
   readonly transient: boolean;
 }
 
@@ -17,7 +17,7 @@ function lasting(meaning: string): ErrorRow {
   return { meaning, transient: false };
 }
 
-/** Every code there is. The documented table is held equal to these rows by a test. */
+/** All error codes. A test verifies that the documented table is equal to these rows. */
 export const errorRows = {
   STORE_TIMEOUT: passing("The store did not answer in time."),
   STORE_UNAVAILABLE: passing("The store is unavailable."),
@@ -60,19 +60,19 @@ export const errorRows = {
   ),
 } as const satisfies Record<string, ErrorRow>;
 
-/** A row's name. Match on this, never on a message and never with `instanceof` across packages. */
+/** The code of a failure. Match on it, never on a message or with `instanceof` across packages. */
 export type ErrorCode = keyof typeof errorRows;
 
 /**
- * An environment failure. `message` is safe to log; `cause` is not always and is dropped at the
- * edge.
+ * An environment failure. `message` is safe to log. `cause` is not always safe, and is dropped at
+ * the edge.
  */
 export class ServiceError extends Error {
   override readonly name = "ServiceError";
   readonly code: ErrorCode;
   readonly transient: boolean;
 
-  /** `detail` adds what to do or which setting to look at; it must hold no caller's value. */
+  /** `detail` adds what to do or which setting to check. It must not contain a caller's value. */
   constructor(code: ErrorCode, detail?: string, options?: { readonly cause?: unknown }) {
     const { meaning, transient } = errorRows[code];
     super(detail === undefined ? meaning : `${meaning} ${detail}`, options);
@@ -81,27 +81,27 @@ export class ServiceError extends Error {
   }
 }
 
-/** True for a `ServiceError`, also one made by another copy of this module. */
+/** Reports whether a value is a `ServiceError`, including one from another copy of this module. */
 export function isServiceError(value: unknown): value is ServiceError {
   return value instanceof Error && value.name === "ServiceError" && "code" in value;
 }
 
 /**
- * Any thrown value as a `ServiceError`; what is not one becomes `INTERNAL` with the value as cause.
+ * Returns a thrown value as a `ServiceError`. Any other value becomes the cause of an `INTERNAL`.
  */
 export function toServiceError(value: unknown): ServiceError {
   return isServiceError(value) ? value : new ServiceError("INTERNAL", undefined, { cause: value });
 }
 
 /**
- * Ends an exhausted switch: the compiler refuses a forgotten alternative, a bug at run time throws.
+ * Ends an exhaustive switch: the compiler rejects a missing case, and a bug at run time throws.
  */
 export function assertNever(value: never): never {
-  // The value itself may be a caller's: it stays out of the text.
+  // The value itself may be a caller's, so the message does not contain it.
   throw new Error(`assertion failed: an alternative of type ${typeof value} is not handled`);
 }
 
-/** Throws when a condition that only a bug could break does not hold. */
+/** Throws if a condition is false that only a bug can make false. */
 export function assert(condition: boolean, what: string): asserts condition {
   if (!condition) throw new Error(`assertion failed: ${what}`);
 }

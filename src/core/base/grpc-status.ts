@@ -1,6 +1,6 @@
 /**
- * The gRPC statuses that Headgate answers with; nothing else spells one. UNKNOWN (2) is not among
- * them: it tells a caller nothing, and Envoy lets a request pass whatever its failure mode says.
+ * The gRPC statuses that Headgate returns. Their numbers are defined only here. UNKNOWN (2) is not
+ * used: it tells a caller nothing, and makes Envoy pass the request regardless of its failure mode.
  *
  * Source: gRPC core, "Status codes and their use in gRPC".
  */
@@ -17,7 +17,7 @@ export const grpcStatuses = {
   unavailable: 14,
 } as const;
 
-/** Statuses that only others answer with. */
+/** Statuses that only other servers return. */
 export const othersGrpcStatuses = {
   cancelled: 1,
   unknown: 2,

@@ -11,12 +11,12 @@ const unitMs: ReadonlyMap<string, number> = new Map([
 /** Source: gRPC over HTTP2, "TimeoutValue": at most eight digits. */
 const timeout = /^([0-9]{1,8})([HMSmun])$/;
 
-/** The largest number that eight digits hold. */
+/** The largest number with eight digits. */
 const timeoutValueMax = 99_999_999;
 
 /**
- * What a `grpc-timeout` says, in milliseconds with fractions: `1S` is 1,000. Undefined for what is
- * none. Zero is let through, as other servers do: such a caller has given up already.
+ * Parses a `grpc-timeout` into milliseconds with fractions: `1S` is 1,000. Undefined if invalid.
+ * Zero is accepted, as in other servers: such a caller has given up already.
  *
  * Source: gRPC over HTTP2, "Timeout".
  */
@@ -28,12 +28,12 @@ export function parseGrpcTimeout(text: string): number | undefined {
 }
 
 /**
- * A time as `grpc-timeout` has it: in milliseconds, or in the smallest larger unit whose number
- * fits. Rounded down, so that it never promises more; but at least 1 ms, since zero is none.
+ * Formats a time as a `grpc-timeout`: in milliseconds, or in the smallest larger unit whose number
+ * fits. Rounded down, so that it never promises more, but at least 1 ms, because 0 is not valid.
  *
  * Example: 250.9 is `250m`; 200,000,000 (56 hours) is `200000S`.
  *
- * @param ms above 0; at most what eight digits of hours hold
+ * @param ms above 0, at most 99,999,999 hours
  */
 export function formatGrpcTimeout(ms: number): string {
   for (const [unit, lengthMs] of wholeUnits) {
@@ -43,7 +43,7 @@ export function formatGrpcTimeout(ms: number): string {
   return `${timeoutValueMax}H`;
 }
 
-/** Units of a millisecond and more, smallest first. */
+/** Units of at least a millisecond, smallest first. */
 const wholeUnits: readonly (readonly [unit: string, lengthMs: number])[] = [
   ["m", 1],
   ["S", 1_000],

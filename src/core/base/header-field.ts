@@ -2,6 +2,6 @@
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
-  /** Whether fields of that name stay beside it, as each cookie needs its own. Absent: replaced. */
+  /** Whether other fields of the same name are kept, as for cookies. Absent: they are replaced. */
   readonly isAppended?: true;
 }

@@ -1,5 +1,5 @@
 /**
- * The HTTP statuses that Headgate answers with, and those that it goes by; nothing else spells one.
+ * The HTTP statuses that Headgate returns or evaluates. Their numbers are defined only here.
  *
  * Source: IANA, HTTP Status Code Registry.
  */

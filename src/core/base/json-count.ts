@@ -1,12 +1,12 @@
-/** How much a JSON text may have. */
+/** Bounds of a JSON text. */
 export interface JsonBounds {
-  /** Lists and objects: each is made of two bytes, and takes fifty. */
+  /** Lists and objects: each one takes as little as two bytes of text, and fifty when parsed. */
   readonly containersMax: number;
-  /** Those, and the values behind commas. */
+  /** Lists, objects, and values after commas. */
   readonly valuesMax: number;
 }
 
-/** Whether a JSON text, right or wrong, is within bounds; it is read no further than to these. */
+/** Reports whether a JSON text, valid or not, is within bounds. Stops reading at the bounds. */
 export function isJsonWithin(text: string, { containersMax, valuesMax }: JsonBounds): boolean {
   let containers = 0;
   let commas = 0;
@@ -20,20 +20,20 @@ export function isJsonWithin(text: string, { containersMax, valuesMax }: JsonBou
   return true;
 }
 
-/** Lists and objects that any text may have, however short it is. */
+/** Lists and objects that a text of any length may have. */
 const containersFree = 64;
 
-/** Characters of a text for each further list or object. */
+/** Characters of text required for each further list or object. */
 const charsPerContainer = 8;
 
-/** The most of any text, however long: six thousand series of Prometheus have as many. */
+/** Default bounds for a text of any length: as many as 6,000 series of Prometheus have. */
 const leanMax: JsonBounds = { containersMax: 32_768, valuesMax: 131_072 };
 
 /**
- * Whether a JSON text has so few lists and objects that it takes no more than ten times its bytes:
- * one for each eight characters, and 64. `[[],[],...]` would take twenty times.
+ * Reports whether a JSON text has so few lists and objects that it takes at most ten times its size
+ * when parsed: 64, and one per eight characters. `[[],[],...]` would take twenty times its size.
  *
- * @param max the most of any text, however long. Default 32,768 lists and objects, 131,072 values
+ * @param max bounds for a text of any length. Default 32,768 lists and objects, 131,072 values
  */
 export function isLeanJson(text: string, max: JsonBounds = leanMax): boolean {
   const { containersMax, valuesMax } = max;
@@ -43,7 +43,7 @@ export function isLeanJson(text: string, max: JsonBounds = leanMax): boolean {
 
 const [quote, comma, bracket, brace, backslash] = [0x22, 0x2c, 0x5b, 0x7b, 0x5c];
 
-/** Where the quote is that ends a text: one behind an even number of backslashes. */
+/** Returns the index of the quote that ends a string: one after an even number of backslashes. */
 function endOfText(text: string, start: number): number {
   for (let end = text.indexOf('"', start); end >= 0; end = text.indexOf('"', end + 1)) {
     let before = end;

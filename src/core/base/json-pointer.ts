@@ -1,8 +1,8 @@
-/** Steps of one pointer. */
+/** Maximum number of steps in one pointer. */
 export const pointerStepsMax = 16;
 
 /**
- * Reads a JSON pointer: its steps, none for the whole document. Undefined where the text is none.
+ * Parses a JSON pointer into its steps. Empty for the whole document. Undefined if invalid.
  *
  * Example: `/lag/a~1b` is `["lag", "a/b"]`.
  *
@@ -16,7 +16,7 @@ export function parseJsonPointer(text: string): readonly string[] | undefined {
   return steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-/** What a pointer leads to in a document; undefined where it leads nowhere. */
+/** Returns the value that a pointer refers to in a document. Undefined if there is none. */
 export function followJsonPointer(document: unknown, steps: readonly string[]): unknown {
   let at = document;
   for (const step of steps) {

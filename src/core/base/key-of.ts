@@ -1,11 +1,11 @@
-/** The names that a table declares, in its order. */
+/** Returns the own names of a table, in its order. */
 export function keysOf<Table extends object>(
   table: Table,
 ): readonly Extract<keyof Table, string>[] {
   return Object.keys(table).filter((name) => isKeyOf(table, name));
 }
 
-/** Whether a name is one that a table declares itself. */
+/** Reports whether a table has a name itself, not inherited. */
 export function isKeyOf<Table extends object>(
   table: Table,
   name: string,

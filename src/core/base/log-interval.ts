@@ -1,17 +1,17 @@
 /**
- * How often something is logged that may happen all day: once, and again when an interval is over,
- * by subject. Subjects are of a closed set, or they would be kept for ever.
+ * Limits how often a recurring event is logged: at most once per interval and subject. Subjects
+ * must be from a closed set, because they are never forgotten.
  */
 export class LogInterval<Subject> {
   readonly #intervalMs: number;
   readonly #quietUntilMs = new Map<Subject, number>();
 
-  /** @param intervalMs least time between two lines on one subject */
+  /** @param intervalMs minimum time between two lines on one subject */
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs;
   }
 
-  /** Whether a subject is to be logged now; if so, the interval begins. */
+  /** Reports whether to log a subject now. If so, a new interval starts. */
   begins(subject: Subject, nowMs: number): boolean {
     if (nowMs < (this.#quietUntilMs.get(subject) ?? Number.NEGATIVE_INFINITY)) return false;
     this.#quietUntilMs.set(subject, nowMs + this.#intervalMs);

@@ -1,4 +1,4 @@
-/** A count and what is counted: `1 file`, `2 files`. */
+/** Formats a count with its noun: `1 file`, `2 files`. */
 export function many(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

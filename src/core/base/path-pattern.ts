@@ -1,8 +1,8 @@
 /**
- * Whether a path is one that the patterns name. `/healthz` is that path and no other; `/login/*` is
- * `/login` and all below it, by whole segments: not `/logins`. `/*` is every path.
+ * Reports whether any pattern matches a path. `/healthz` matches that path only. `/login/*` matches
+ * `/login` and everything below it, by whole segments: not `/logins`. `/*` matches every path.
  *
- * A path that another server may read as a different one never matches: who could write
+ * A path that another server may read as a different one never matches. Otherwise,
  * `/static/../orders` would pass uncounted under `/static/*`.
  *
  * @param urlPath a request's path without its query
@@ -11,7 +11,7 @@ export function matchesPath(patterns: readonly string[], urlPath: string): boole
   return patterns.some((each) => isNamedBy(each, urlPath)) && isPlainPath(urlPath);
 }
 
-/** What stands before `/*`, without the slash; undefined where a pattern is a single path. */
+/** Returns the part before `/*`, without the slash. Undefined if a pattern is a single path. */
 export function pathPrefixOf(pattern: string): string | undefined {
   return pattern.endsWith("/*") ? pattern.slice(0, -2) : undefined;
 }
@@ -23,14 +23,14 @@ function isNamedBy(pattern: string, urlPath: string): boolean {
 }
 
 /**
- * Whether each server reads a path alike: no `.` or `..` segments, written out, encoded or before a
- * parameter, no empty segments, backslashes or encoded slashes.
+ * Reports whether all servers read a path in the same way. It has no `.` or `..` segments (plain,
+ * encoded or before a parameter), empty segments, backslashes, or encoded slashes and backslashes.
  */
 export function isPlainPath(urlPath: string): boolean {
   return !/\/(?:\.|%2e){1,2}(?:[/;]|$)|\/\/|\\|%2f|%5c/i.test(urlPath);
 }
 
-/** A path without its query. */
+/** Returns a path without its query and fragment. */
 export function urlPathOf(path: string): string {
   const end = path.search(/[?#]/);
   return end === -1 ? path : path.slice(0, end);

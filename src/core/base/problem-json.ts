@@ -1,9 +1,9 @@
 import { httpStatuses } from "./http-status.js";
 
-/** What refusals over HTTP say of their body. Source: RFC 9457, section 3. */
+/** The content type of refusals over HTTP. Source: RFC 9457, section 3. */
 export const problemJsonType = "application/problem+json";
 
-/** Names of statuses that refusals may have. Source: IANA's registry of HTTP status codes. */
+/** Names of the statuses of refusals. Source: IANA's registry of HTTP status codes. */
 const statusNames: ReadonlyMap<number, string> = new Map([
   [httpStatuses.badRequest, "Bad Request"],
   [httpStatuses.forbidden, "Forbidden"],
@@ -17,24 +17,24 @@ const statusNames: ReadonlyMap<number, string> = new Map([
   [httpStatuses.gatewayTimeout, "Gateway Timeout"],
 ]);
 
-/** What a caller is told of a refusal. */
+/** The parts of a refusal for the caller. */
 interface RefusalProblem {
   /** HTTP status. */
   readonly status: number;
   /** A sentence for people. */
   readonly detail: string;
-  /** A stable name for programs, where there is one. */
+  /** A stable name for programs, if there is one. */
   readonly cause?: string;
-  /** The budget that has no room, where there is one and it may be told. */
+  /** The exhausted budget, if there is one and it may be disclosed. */
   readonly budget?: string;
-  /** When to try again, in whole seconds. */
+  /** Time until a retry makes sense, in whole seconds. */
   readonly retrySeconds: number;
 }
 
 /**
- * The body of every refusal over HTTP: one line of JSON.
+ * Returns the body of a refusal over HTTP: one line of JSON.
  *
- * Source: RFC 9457; a type of its own needs a page of its own, so it is `about:blank`.
+ * Source: RFC 9457. A type of its own would need a page of its own, so it is `about:blank`.
  */
 export function problemJson(problem: RefusalProblem): string {
   const { status, detail, cause, budget, retrySeconds } = problem;

@@ -1,18 +1,18 @@
-/** What a gRPC client is told of a refusal. */
+/** The parts of a refusal for a gRPC client. */
 interface RetryStatus {
   /** A gRPC status, 1 to 16. */
   readonly code: number;
   /** Printable ASCII. */
   readonly message: string;
-  /** When to try again, in whole seconds from 0. */
+  /** Time until a retry makes sense, in whole seconds, at least 0. */
   readonly retrySeconds: number;
 }
 
 const retryInfoType = "type.googleapis.com/google.rpc.RetryInfo";
 
 /**
- * A `google.rpc.Status` with a `RetryInfo` among its details, as protobuf bytes: what the trailer
- * `grpc-status-details-bin` carries, and what gRPC clients know how to read.
+ * Encodes a `google.rpc.Status` with a `RetryInfo` among its details, as protobuf bytes: the value
+ * of the trailer `grpc-status-details-bin`, which gRPC clients can read.
  *
  * Source: google/rpc/status.proto (code = 1, message = 2, details = 3),
  * google/rpc/error_details.proto (RetryInfo.retry_delay = 1), google/protobuf/any.proto (type_url
@@ -30,17 +30,16 @@ export function encodeRetryStatus({ code, message, retrySeconds }: RetryStatus):
   ]);
 }
 
-/** The most bytes of a `google.rpc.Status` that are read: what metadata may hold by default. */
+/** Maximum size of a `google.rpc.Status` that is read, in bytes: the default limit for metadata. */
 export const rpcStatusBytesMax = 8_192;
 
 /**
- * The delay of the `RetryInfo` in a `google.rpc.Status`, in milliseconds from 0, rounded up; the
- * first of several. Undefined where there is none, where it is below 0, and for bytes that are no
- * status.
+ * Returns the delay of the first `RetryInfo` in a `google.rpc.Status`, in milliseconds, rounded up,
+ * at least 0. Undefined if there is none, if it is negative, or if the bytes are not a status.
  *
- * @param bytes what the trailer `grpc-status-details-bin` carries
+ * @param bytes the value of the trailer `grpc-status-details-bin`
  *
- * Source: as of `encodeRetryStatus`; Duration.nanos = 2.
+ * Source: as for `encodeRetryStatus`; Duration.nanos = 2.
  */
 export function decodeRetryDelayMs(bytes: Uint8Array): number | undefined {
   if (bytes.length > rpcStatusBytesMax) return undefined;
@@ -53,7 +52,7 @@ export function decodeRetryDelayMs(bytes: Uint8Array): number | undefined {
   const numberOf = (wanted: number): number =>
     delay.findLast(({ field, part }) => field === wanted && part === undefined)?.whole ?? 0;
   const [seconds, nanos] = [numberOf(1), numberOf(2)];
-  // Negative ones are large: two's complement of 64 bits.
+  // Negative values appear as large ones: two's complement of 64 bits.
   if (seconds > durationSecondsMax || nanos >= 1e9) return undefined;
   return seconds * 1_000 + Math.ceil(nanos / 1e6);
 }
@@ -67,7 +66,7 @@ function isRetryInfo(detail: Uint8Array): boolean {
   return typeUrl.every((byte, i) => byte === retryInfoType.charCodeAt(i));
 }
 
-/** The last field of bytes with a number: it is the one that counts. */
+/** Returns the last field with this number and the wire type of bytes. Earlier ones are ignored. */
 function lastPart(bytes: Uint8Array | undefined, wanted: number): Uint8Array | undefined {
   const fields = bytes && fieldsOf(bytes);
   return fields?.findLast(({ field, part }) => field === wanted && part !== undefined)?.part;
@@ -75,13 +74,13 @@ function lastPart(bytes: Uint8Array | undefined, wanted: number): Uint8Array | u
 
 interface WireField {
   readonly field: number;
-  /** A number without a sign; digits beyond 2^53 are lost. */
+  /** An unsigned integer. Inexact above 2^53. */
   readonly whole: number;
-  /** In place; undefined where it is no field of bytes. */
+  /** A view of the message. Undefined if the field does not contain bytes. */
   readonly part: Uint8Array | undefined;
 }
 
-/** The fields of a message, without those of fixed length; undefined for what is none. */
+/** Returns the fields of a message except those of fixed length. Undefined for invalid bytes. */
 function fieldsOf(bytes: Uint8Array): readonly WireField[] | undefined {
   const fields: WireField[] = [];
   let at = 0;
@@ -114,7 +113,7 @@ function fieldsOf(bytes: Uint8Array): readonly WireField[] | undefined {
   return fields;
 }
 
-/** Bytes of the wire types of fixed length: I64 and I32. */
+/** Sizes of the wire types of fixed length, in bytes: I64 and I32. */
 const fixedLengths: ReadonlyMap<number, number> = new Map([
   [1, 8],
   [5, 4],
@@ -128,7 +127,7 @@ function tag(field: number, wireType: number): readonly number[] {
   return varint(field * 8 + wireType);
 }
 
-/** A whole number from 0, below 2^53. */
+/** Encodes an integer from 0, below 2^53. */
 function varint(value: number): readonly number[] {
   const bytes: number[] = [];
   let rest = value;
@@ -140,7 +139,7 @@ function varint(value: number): readonly number[] {
   return bytes;
 }
 
-/** A field of bytes: a text or a message. */
+/** Encodes a field of bytes: a text or a message. */
 function embedded(field: number, bytes: readonly number[]): readonly number[] {
   return [...tag(field, bytesType), ...varint(bytes.length), ...bytes];
 }

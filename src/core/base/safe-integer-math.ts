@@ -1,42 +1,42 @@
 /**
- * Whole-number arithmetic that is exact although products pass 2^53. Scripts of stores hold the
- * same steps in Lua, whose numbers are the same IEEE 754 doubles, so both sides round alike.
+ * Integer arithmetic that is exact even if products exceed 2^53. Scripts of stores contain the same
+ * steps in Lua, whose numbers are the same IEEE 754 doubles, so both sides round alike.
  */
 
 /**
- * Products split at this factor (2^27 + 1) fall apart into two exact halves.
+ * Splits a double into two halves whose products are exact: 2^27 + 1.
  *
  * Source: T. J. Dekker, "A floating-point technique for extending the available precision", 1971.
  */
 const splitFactor = 134_217_729;
 
-/** The largest product that a double is sure to hold as it is. */
+/** The largest product that a double certainly represents exactly. */
 const plainProductMax = Number.MAX_SAFE_INTEGER;
 
 /**
- * floor(a * b / c) exactly, or `cap` where the result would be at least `cap`.
+ * Returns floor(a * b / c) exactly, or `cap` if the result would be at least `cap`.
  *
- * a and b are whole, 0 <= a, b <= 2^53; c is whole, 1 <= c <= 2^52; cap is whole, 0 <= cap <=
- * 2^53 - 4, and cap * c <= 2^102. a * b / c itself may be as large as it likes. Example:
+ * All are integers: 0 <= a, b <= 2^53; 1 <= c <= 2^52; 0 <= cap <= 2^53 - 4, and cap * c <= 2^102.
+ * a * b / c itself has no upper bound. Example:
  * floorMulDiv(10_000, 3 * 2^20, 1_000_000, 2^52) is 31_457 (31_457.28 rounded down).
  *
- * How: the estimate of the quotient q is off by at most a few; a * b and q * c are each written as
- * an exact sum of two doubles, so the remainder a * b - q * c is exact and says which q is right.
+ * How: the estimate of the quotient q is off by at most a few. a * b and q * c are each written as
+ * an exact sum of two doubles, so the remainder a * b - q * c is exact and determines the right q.
  *
  * Why the ranges suffice: two roundings move the estimate by at most q / 2^52, the floor by less
- * than 1, so the remainder lies within c + q * c / 2^52 <= 2^52 + 2^50 + 9 of zero. What rounding
- * took from the products is at most 2^49 each. Every sum of these is whole and below 2^53, and so
- * is every quotient on the way: it starts below cap + 4 (at a cap of 2^53 a step would be lost).
+ * than 1, so the remainder lies within c + q * c / 2^52 <= 2^52 + 2^50 + 9 of zero. The rounding
+ * errors of the products are at most 2^49 each. Every sum of these is an integer below 2^53, as is
+ * every intermediate quotient: it starts below cap + 4 (at a cap of 2^53, a step would be lost).
  *
- * Four numbers by position, against the habit: it runs several times a decision, and Lua's twin
- * reads the same.
+ * Takes four positional numbers, unlike other functions: it runs several times per decision, and
+ * its Lua counterpart reads the same.
  */
 export function floorMulDiv(a: number, b: number, c: number, cap: number): number {
   const product = a * b;
-  // Below 2^53 the product is exact, and no fraction short of a whole number rounds up to it.
+  // Below 2^53, the product is exact, and no quotient below an integer rounds up to it.
   if (product <= plainProductMax) return Math.min(Math.floor(product / c), cap);
   let quotient = Math.floor(product / c);
-  // The estimate is too large by less than 4, so beyond this line the result is at least the cap.
+  // The estimate is too large by less than 4, so from cap + 4 on, the result is at least the cap.
   if (quotient >= cap + 4) return cap;
   let remainder = exactDifference(a, b, quotient, c);
   while (remainder < 0) {
@@ -50,7 +50,7 @@ export function floorMulDiv(a: number, b: number, c: number, cap: number): numbe
   return Math.min(quotient, cap);
 }
 
-/** ceil(a * b / c) exactly, within the ranges of `floorMulDiv`; `cap` where it would be larger. */
+/** Returns ceil(a * b / c) exactly, at most `cap`. Same ranges as `floorMulDiv`. */
 export function ceilMulDiv(a: number, b: number, c: number, cap: number): number {
   const product = a * b;
   if (product <= plainProductMax) {
@@ -62,7 +62,7 @@ export function ceilMulDiv(a: number, b: number, c: number, cap: number): number
   return exactDifference(a, b, quotient, c) > 0 ? quotient + 1 : quotient;
 }
 
-/** a * b - c * d, exact while the true difference lies within 2^53 less both rounding errors. */
+/** Returns a * b - c * d. Exact if the difference is within 2^53 minus both rounding errors. */
 export function exactDifference(a: number, b: number, c: number, d: number): number {
   const left = a * b;
   const right = c * d;
@@ -70,7 +70,7 @@ export function exactDifference(a: number, b: number, c: number, d: number): num
 }
 
 /**
- * What rounding took away: a * b - product, exactly, where product is the double nearest to a * b.
+ * Returns the rounding error a * b - product exactly. `product` is the double nearest to a * b.
  *
  * Source: J. R. Shewchuk, "Adaptive precision floating-point arithmetic", 1997, theorem 18.
  */

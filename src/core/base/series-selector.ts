@@ -1,32 +1,32 @@
-/** Which series of a metrics page are meant. */
+/** Selects series of a metrics page. */
 export interface SeriesSelector {
   /** The metric's name. */
   readonly metric: string;
-  /** All must hold; a label that a series lacks counts as empty. */
+  /** All must match. A label that a series lacks counts as empty. */
   readonly matchers: readonly LabelMatcher[];
 }
 
-/** What a label has to be, or not to be. */
+/** A value that a label must have, or must not have. */
 interface LabelMatcher {
   readonly label: string;
   readonly value: string;
   readonly isEqual: boolean;
 }
 
-/** Matchers of one selector. */
+/** Maximum number of matchers in one selector. */
 export const labelMatchersMax = 16;
 
-/** Source: Prometheus, "Data model": names of metrics and labels. */
+/** Names of metrics and labels. Source: Prometheus, "Data model". */
 const metricPattern = /^[a-zA-Z_:][a-zA-Z0-9_:]*/;
 const matcherPattern = /^\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(!?=)\s*"((?:[^"\\\n]|\\["\\n])*)"\s*(,|$)/;
 
 /**
- * Reads a selector as PromQL has it, with `=` and `!=`: a page has no index, and a regular
- * expression of somebody's making would be run over all of it.
+ * Parses a PromQL selector with `=` and `!=` only: a page has no index, so an arbitrary regular
+ * expression would run over all of it.
  *
  * Example: `kafka_consumergroup_lag{consumergroup="linearizer",topic!="audit"}`.
  *
- * @returns undefined where the text is none
+ * @returns undefined if the text is not a selector
  */
 export function parseSeriesSelector(text: string): SeriesSelector | undefined {
   const metric = metricPattern.exec(text)?.[0];
@@ -46,7 +46,7 @@ export function parseSeriesSelector(text: string): SeriesSelector | undefined {
   return { metric, matchers };
 }
 
-/** Whether a series of the selector's metric is meant. */
+/** Reports whether a selector matches a series of its metric with these labels. */
 export function selects(
   { matchers }: SeriesSelector,
   labels: ReadonlyMap<string, string>,
@@ -56,7 +56,7 @@ export function selects(
   );
 }
 
-/** A label's value between its quotes. Source: Prometheus, "Exposition formats". */
+/** Unescapes a label's value as quoted. Source: Prometheus, "Exposition formats". */
 export function unescapeLabel(text: string): string {
   if (!text.includes("\\")) return text;
   return text.replace(/\\(.)/g, (_, escaped: string) => (escaped === "n" ? "\n" : escaped));

@@ -1,11 +1,11 @@
-/** A name of ours as metrics and answers write values: `queueFull` is `queue_full`. */
+/** Converts an internal name to the form for metrics and responses: `queueFull` to `queue_full`. */
 export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /**
- * The first characters of a text, in memory of its own: what `slice` makes of a longer one keeps
- * all of that alive, and so a text of a caller, as long as it is kept itself.
+ * Returns the first characters of a text as a copy. The result of `slice` would keep the whole
+ * text, which may be a caller's, in memory for as long as it is kept itself.
  *
  * @param charsMax in UTF-16 units
  */

@@ -4,9 +4,9 @@ const pattern =
   /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/;
 
 /**
- * Reads a time in microseconds since 1970: `2026-01-05T08:00:00.123Z` (a blank for the `T`, any
- * fraction, an offset such as `+01:00`; without one it is UTC), or seconds since 1970 with a
- * fraction. Undefined for anything else, also for a day that there is not.
+ * Parses a time into microseconds since 1970: `2026-01-05T08:00:00.123Z` (optionally with a space
+ * for the `T`, any fraction, and an offset such as `+01:00`; default UTC), or seconds since 1970
+ * with a fraction. Returns undefined for anything else, including a nonexistent day.
  *
  * Source: RFC 3339 section 5.6.
  */
@@ -29,7 +29,7 @@ function parseEpochUs(text: string): number | undefined {
   return Number(seconds) * 1_000_000 + microseconds(fraction);
 }
 
-/** Digits behind a point; finer ones are cut. */
+/** Converts the digits after the decimal point. Finer digits are truncated. */
 function microseconds(fraction: string): number {
   return Number(fraction.slice(0, 6).padEnd(6, "0"));
 }
@@ -40,13 +40,13 @@ function offsetSeconds(offset: string): number {
   return offset.startsWith("-") ? -seconds : seconds;
 }
 
-/** A day that there is not, of two digits, is one of another month. */
+/** Relies on a nonexistent day of two digits falling into another month. */
 function isDate(date: CalendarDate): boolean {
   if (date.month < 1 || date.month > 12) return false;
   return dateOf(daysSince1970(date)).month === date.month;
 }
 
-/** Writes a time in UTC as `2026-01-05T08:00:00Z`; what is finer than a second is cut. */
+/** Formats a time in UTC as `2026-01-05T08:00:00Z`. Fractions of a second are truncated. */
 export function formatTimestamp(timeUs: number): string {
   const seconds = Math.floor(timeUs / 1_000_000);
   const days = Math.floor(seconds / secondsPerDay);
@@ -61,7 +61,7 @@ function pad(value: number, width: number): string {
   return String(value).padStart(width, "0");
 }
 
-/** Milliseconds of a time or a span that protobuf has in two parts. Nanoseconds are a fraction. */
+/** Converts a protobuf timestamp or duration to milliseconds. Nanoseconds become a fraction. */
 export function millisecondsOf(parts: {
   readonly seconds: bigint;
   readonly nanos: number;
@@ -77,8 +77,8 @@ export interface CalendarDate {
 }
 
 /**
- * Days from 1970-01-01 to a date: whole years counted from March, so that a leap day is the last
- * one of its year. Source: E. M. Reingold, N. Dershowitz, "Calendrical Calculations", chapter 2.
+ * Returns the days from 1970-01-01 to a date. Years start in March, so that a leap day comes last.
+ * Source: E. M. Reingold, N. Dershowitz, "Calendrical Calculations", chapter 2.
  */
 export function daysSince1970({ year, month, day }: CalendarDate): number {
   const marchYear = month > 2 ? year : year - 1;
@@ -88,9 +88,9 @@ export function daysSince1970({ year, month, day }: CalendarDate): number {
   return 365 * marchYear + leapDays + Math.floor((153 * marchMonth + 2) / 5) + day - 719_469;
 }
 
-/** The date so many days after 1970-01-01. */
+/** Returns the date that is this many days after 1970-01-01. */
 export function dateOf(days: number): CalendarDate {
-  // Off by a year at most: 400 years have 146,097 days.
+  // The estimate is off by at most one year: 400 years have 146,097 days.
   let year = Math.floor((days * 400) / 146_097) + 1970;
   while (daysSince1970({ year, month: 1, day: 1 }) > days) year -= 1;
   while (daysSince1970({ year: year + 1, month: 1, day: 1 }) <= days) year += 1;

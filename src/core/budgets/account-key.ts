@@ -2,16 +2,16 @@ import { assert } from "../base/errors.js";
 import { cutText } from "../base/text.js";
 import type { AccountKey } from "./account.js";
 
-/** The longest value that is part of a key as it is, in UTF-16 units. */
+/** Maximum length of a value that is part of a key as it is, in UTF-16 units. */
 export const accountValueLengthMax = 128;
 
-/** Of a longer value so much stands before its digest, for people. */
+/** How much of a longer value precedes its digest, for people. */
 const headLength = 32;
 
 /**
  * Returns the key of one account of a budget. Equal keys have equal parts: a part is escaped as in
- * URLs (`%` and `/`, control characters, `#`), and parts are separated by `/`. Of a value that is
- * longer than `accountValueLengthMax` it has the beginning and `#` with the digest. Example:
+ * URLs (`%` and `/`, control characters, `#`), and parts are separated by `/`. A value that is
+ * longer than `accountValueLengthMax` becomes its beginning and `#` with its digest. Example:
  * `accountKey("team-month", ["research", "gpt-4o"], …)` is `team-month/research/gpt-4o`.
  *
  * @param budget a name in the policy
@@ -33,29 +33,29 @@ export function accountKey(
   return key;
 }
 
-/** The budget and the values that a key was made of. */
+/** The budget and the values of a key. */
 export interface AccountName {
   readonly budget: string;
-  /** A value that was too long is its beginning, `…#` and its digest. */
+  /** A value that was too long is represented by its beginning, `…#` and its digest. */
   readonly values: readonly string[];
 }
 
-/** Reads what `accountKey` has made. */
+/** Reads a key from `accountKey`. */
 export function readAccountKey(key: AccountKey): AccountName {
   const [budget = "", ...values] = partsOf(key, unescaped);
   return { budget, values };
 }
 
 /**
- * The key of an account that somebody names, also by a long value as `readAccountKey` reads it: its
- * beginning and its digest. For operators; a caller could name another one's account so.
+ * Returns the key of an account as an operator names it. Also accepts a long value as returned by
+ * `readAccountKey`: its beginning and digest. Not for callers, who could name others' accounts.
  */
 export function namedAccountKey(
   { budget, values }: AccountName,
   digest: (text: string) => string,
 ): AccountKey {
   const key = accountKey(budget, values, digest);
-  // The mark and the digest of such a value are escaped as any text is.
+  // `accountKey` has escaped the mark and the digest of such a value like any text.
   const named = key.replaceAll(/…%23([0-9a-f]{64})(?=\/|$)/g, "#$1");
   return isAccountKey(named) ? named : key;
 }
@@ -67,21 +67,21 @@ function partsOf(key: AccountKey, read: (text: string) => string): readonly stri
   });
 }
 
-/** The longest key, in UTF-16 units. */
+/** Maximum length of a key, in UTF-16 units. */
 export const accountKeyLengthMax = 4_096;
 
-/** Whether a text may be a key: bounded, and escaped as `accountKey` does. */
+/** Reports whether a text may be a key: bounded, and escaped as in `accountKey`. */
 export function isAccountKey(text: string): text is AccountKey {
   return text.length <= accountKeyLengthMax && keyPattern.test(text);
 }
 
-/** The budget of a key, as it stands there. */
+/** Returns the budget of a key, as escaped there. */
 export function budgetPartOf(key: AccountKey): string {
   const end = key.indexOf("/");
   return end < 0 ? key : key.slice(0, end);
 }
 
-/** A budget's name as it stands in keys. */
+/** Returns a budget's name as escaped in keys. */
 export function budgetPart(budget: string): string {
   return escaped(budget.toWellFormed());
 }

@@ -3,44 +3,44 @@ import { windowAt } from "../limits/window.js";
 import { type AccountLaw, amountMax, type EntryResult, type ReservedEntry } from "./account.js";
 
 /**
- * An account as stores keep it. Amounts are 0 to `amountMax`. Scripts of stores do the same in Lua
- * as the functions here, step by step. Amounts change in place: a call that is settled changes its
- * accounts four times, and copies that live until the next call are what costs most.
+ * An account as stores keep it. Amounts are 0 to `amountMax`. Scripts of stores perform the same
+ * steps in Lua as the functions here. Amounts change in place: a call that is settled changes its
+ * accounts four times, and copies that live until the next call would cost the most.
  */
 export interface Account {
   readonly kind: AccountLaw["kind"];
-  /** Names the window that the amounts are of: when it was entered, in us, or later. It grows. */
+  /** Identifies the window of the amounts: the time of its first use in us, or later. Increases. */
   readonly windowId: number;
   spent: number;
-  /** What open reservations of this window hold. */
+  /** The sum of the open reservations of this window. */
   reserved: number;
-  /** Estimates of this window that lost holders left, that were released and are not settled. */
+  /** Estimates of this window whose holders were lost: released, and not settled. */
   lost: number;
   spentBefore: number;
-  /** Names the window before; 0 where nobody has used that one. */
+  /** Identifies the previous window. 0 if the account was not used in it. */
   readonly beforeId: number;
-  /** Of the window; 0 for other laws. */
+  /** The window. 0 for other kinds. */
   readonly startUs: number;
   readonly endUs: number;
-  /** Until when `spent` has drained, and the part of the next one, in 1/`periodUs`. */
+  /** The time up to which `spent` has drained, and the drained part of a unit in 1/`periodUs`. */
   readonly drainedUs: number;
   readonly remainder: number;
-  /** What drains in `periodUs`: the capacity at the last reservation. */
+  /** In `periodUs`, `capacity` drains: the capacity at the last reservation. */
   readonly periodUs: number;
   readonly capacity: number;
 }
 
-/** What one reservation holds in one account. */
+/** The part of one account that one reservation holds. */
 export interface Hold {
   readonly windowId: number;
-  /** The estimate, as far as the account could count it. */
+  /** The estimate, or less if the account reached `amountMax`. */
   readonly held: number;
 }
 
-/** A wait counts as at most this, about 35 years. */
+/** Maximum reported wait, in microseconds: about 35 years. */
 export const retryUsMax = 2 ** 50;
 
-/** An account that nobody has used yet. */
+/** Returns an unused account. */
 export function openAccount(law: AccountLaw, nowUs: number): Account {
   const amounts = { spent: 0, reserved: 0, lost: 0, spentBefore: 0, beforeId: 0 };
   const times = { startUs: 0, endUs: 0, drainedUs: nowUs, remainder: 0, periodUs: 1, capacity: 0 };
@@ -48,11 +48,11 @@ export function openAccount(law: AccountLaw, nowUs: number): Account {
 }
 
 /**
- * An account at a time, under the law of who asks: in the window of that time, or drained.
+ * Returns an account at a time, under the caller's law: in the window of that time, or drained.
  *
- * - A clock that has stepped back into the window before leaves the account where it is, so nothing
- *   that was spent is forgotten when time comes again.
- * - Where the law itself has changed, amounts stay, and count in the new window.
+ * - If the clock has stepped back into the previous window, the account stays in its own window, so
+ *   that nothing that was spent is forgotten when that window starts again.
+ * - If the law itself has changed, amounts stay, and count in the new window.
  */
 export function accountAt(account: Account, law: AccountLaw, nowUs: number): Account {
   const { kind } = law;
@@ -78,7 +78,7 @@ export function accountAt(account: Account, law: AccountLaw, nowUs: number): Acc
   return window.endUs === endUs || isStepBack ? account : { ...account, ...window };
 }
 
-/** An account whose law becomes another one: it forgets the window before. */
+/** Returns an account under another law. It forgets the previous window. */
 function inLaw(account: Account, law: AccountLaw, nowUs: number): Account {
   const other = { ...account, spentBefore: 0, beforeId: 0 };
   switch (law.kind) {
@@ -92,9 +92,9 @@ function inLaw(account: Account, law: AccountLaw, nowUs: number): Account {
 }
 
 /**
- * What is left of `spent` after `elapsed * capacity / periodUs` of it has drained. The part of a
- * unit is kept, so it does not matter how often an account is asked. A clock that has stepped back
- * drains nothing.
+ * Returns an account after `elapsed * capacity / periodUs` of `spent` has drained. The fraction of
+ * a unit is kept, so it does not matter how often an account is read. If the clock has stepped
+ * back, nothing drains.
  */
 export function drainedAt(account: Account, nowUs: number): Account {
   const { kind, spent, drainedUs, remainder, periodUs, capacity } = account;
@@ -112,7 +112,7 @@ export function drainedAt(account: Account, nowUs: number): Account {
   return { ...account, spent: left, drainedUs: nowUs, remainder: left === 0 ? 0 : rest };
 }
 
-/** The speed at which what is spent drains from now on. */
+/** Returns an account with the rate at which `spent` drains from now on. */
 export function withSpeed(account: Account, { law, capacity }: ReservedEntry): Account {
   if (law.kind !== "drain") return account;
   const { periodUs } = law;
@@ -121,10 +121,10 @@ export function withSpeed(account: Account, { law, capacity }: ReservedEntry): A
 }
 
 /**
- * What a reservation finds. It is over where `spent + reserved + estimate > capacity`; the sum
- * could pass 2^53, so it is asked the other way around.
+ * Returns what a reservation finds. It is over if `spent + reserved + estimate > capacity`. The sum
+ * could exceed 2^53, so the comparison is rearranged.
  *
- * @param account as `accountAt` has made it
+ * @param account as returned by `accountAt`
  */
 export function entryResult(account: Account, entry: ReservedEntry, nowUs: number): EntryResult {
   const { spent, reserved } = account;
@@ -145,28 +145,28 @@ function retryUsOf(
   if (over > account.spent || capacity === 0) return undefined;
   const { periodUs } = law;
   const remainder = periodUs === account.periodUs ? account.remainder : 0;
-  // The least wait with wait * capacity + remainder >= over * periodUs.
+  // The minimum wait with wait * capacity + remainder >= over * periodUs.
   const whole = floorMulDiv(over, periodUs, capacity, retryUsMax);
   if (whole >= retryUsMax) return retryUsMax;
   const rest = exactDifference(over, periodUs, whole, capacity) - remainder;
   return Math.max(0, whole + Math.ceil(rest / capacity));
 }
 
-/** Reserves an estimate, as far as the account can count; returns what it holds. */
+/** Reserves an estimate, up to `amountMax` for all reservations. @returns the amount it holds */
 export function reserve(account: Account, estimate: number): number {
   const held = Math.min(estimate, amountMax - account.reserved);
   account.reserved += held;
   return held;
 }
 
-/** Gives back what a reservation holds. */
+/** Releases what a reservation holds. */
 export function release(account: Account, { windowId, held }: Hold): void {
   if (windowId === account.windowId) account.reserved = Math.max(0, account.reserved - held);
 }
 
 /**
- * Spends, or corrects what was spent, in the window that a reservation was made in; in none where
- * that is over for longer than one window.
+ * Spends an amount, or corrects what was spent, in the window of the reservation. Has no effect if
+ * that window ended more than one window ago.
  *
  * @param amount negative for a correction
  */
@@ -180,17 +180,17 @@ function sumOf(sum: number, amount: number): number {
   return Math.min(Math.max(sum + amount, 0), amountMax);
 }
 
-/** Notes an estimate that was lost and released; negative: that is settled after all. */
+/** Records an estimate that was lost and released; with -1, that it is settled after all. */
 export function lose(account: Account, { windowId, held }: Hold, sign: 1 | -1): void {
   if (windowId === account.windowId) account.lost = sumOf(account.lost, sign * held);
 }
 
 /**
- * Until when an account has to be kept, in milliseconds since 1970: until its window has been the
- * one before, or until it has drained, and as long as calls may be in flight. Later than it must
- * be, so that it seldom changes.
+ * Returns until when to keep an account, in milliseconds since 1970: until the window after its own
+ * ends, or until it has drained, and as long as calls may be in flight. Returns a later time than
+ * necessary, so that it seldom changes.
  *
- * @param expiresMs what was answered last; 0 for a new account
+ * @param expiresMs the previous result; 0 for a new account
  */
 export function keptUntilMs(account: Account, nowUs: number, expiresMs: number): number {
   const { kind, startUs, endUs, periodUs, capacity } = account;
@@ -206,13 +206,13 @@ export function keptUntilMs(account: Account, nowUs: number, expiresMs: number):
   return Math.floor(nowMs + spanMs * (1 + accountKeptRatio)) + accountKeptMs;
 }
 
-/** The longest window: a year of 366 days, in microseconds. */
+/** Maximum length of a window: a year of 366 days, in microseconds. */
 export const windowUsMax = 366 * 86_400_000_000;
 
-/** How long an account is kept at least that a call holds something in: longer than any call. */
+/** Minimum time to keep an account with an open reservation: longer than any call. */
 export const callKeptMs = 25 * 3_600_000;
 
-/** How much longer than it must be an account is kept: this part, and `accountKeptMs`. */
+/** An account is kept for longer than necessary: by this fraction, and by `accountKeptMs`. */
 export const accountKeptRatio = 0.25;
 
 /** An hour, in milliseconds. */

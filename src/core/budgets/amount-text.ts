@@ -1,16 +1,16 @@
-/** What the amounts of a budget are of. */
+/** The unit of the amounts of a budget. */
 export interface AmountUnit {
   /** A kind of `BudgetUnit`. */
   readonly unit: string;
-  /** ISO 4217; only of money. */
+  /** ISO 4217. Only for money. */
   readonly currency: string;
-  /** Of money: amounts are 10^-`decimals` of the currency. */
+  /** For money: amounts are in 10^-`decimals` of the currency. */
   readonly decimals: number;
 }
 
 /**
- * An amount for people, exact: `1,250.50 USD`, `0.00575 USD`, `12.5 seconds`, `1,000 tokens`.
- * Money has at least two decimal places, and as many as it needs.
+ * Formats an amount for people, exactly: `1,250.50 USD`, `0.00575 USD`, `12.5 seconds`,
+ * `1,000 tokens`. Money has at least two decimal places, and as many as it needs.
  *
  * @param amount in the budget's unit
  */
@@ -18,14 +18,14 @@ export function formatAmount(amount: number | bigint, unit: AmountUnit): string 
   return `${grouped(decimalText(amount, unit))} ${unitText(unit)}`;
 }
 
-/** An amount that is an estimate, rounded for people: money to two decimal places. */
+/** Formats an estimated amount for people. Rounded, money to two decimal places. */
 export function formatEstimate(amount: number | bigint, unit: AmountUnit): string {
   const step = 10n ** BigInt(Math.max(0, placesOf(unit) - (unit.unit === "money" ? 2 : 0)));
   const rounded = ((BigInt(amount) + step / 2n) / step) * step;
   return formatAmount(rounded, unit);
 }
 
-/** An amount as a plain number for programs, exact: `1250.50`, `0.00575`, `12.5`, `1000`. */
+/** Formats an amount for programs as an exact number: `1250.50`, `0.00575`, `12.5`, `1000`. */
 export function decimalText(amount: number | bigint, unit: AmountUnit): string {
   const places = placesOf(unit);
   const digits = String(amount).padStart(places + 1, "0");
@@ -36,7 +36,7 @@ export function decimalText(amount: number | bigint, unit: AmountUnit): string {
   return shown === "" ? whole : `${whole}.${shown}`;
 }
 
-/** What stands after an amount. */
+/** Returns the text that follows an amount. */
 export function unitText({ unit, currency }: AmountUnit): string {
   if (unit === "money") return currency;
   return unitTexts[unit] ?? unit;
@@ -48,8 +48,8 @@ const unitTexts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads an amount that a person has written, exactly: `100`, `1,250.50`, `0.5 USD`. The unit may be
- * left out. Undefined for anything else, and for more decimal places than the unit has.
+ * Parses an amount that a person wrote, exactly: `100`, `1,250.50`, `0.5 USD`. The unit is
+ * optional. Undefined for anything else, and for more decimal places than the unit has.
  */
 export function parseAmount(text: string, unit: AmountUnit): bigint | undefined {
   const [, number = "", named = ""] =
@@ -61,7 +61,7 @@ export function parseAmount(text: string, unit: AmountUnit): bigint | undefined 
   return BigInt(whole + rest.padEnd(places, "0"));
 }
 
-/** Decimal places of what people write. */
+/** Returns the decimal places of amounts as people write them. */
 function placesOf({ unit, decimals }: AmountUnit): number {
   if (unit === "money") return decimals;
   return unit === "seconds" ? 3 : 0;

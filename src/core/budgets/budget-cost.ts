@@ -2,7 +2,7 @@ import { amountMax } from "./account.js";
 import { type ModelPrice, priceOfUsage } from "./price.js";
 import type { Usage, UsageCount } from "./usage.js";
 
-/** What a budget counts; amounts are integers of this. */
+/** The unit of a budget. Amounts are integers in this unit. */
 export type BudgetUnit =
   /** Input, cached, cache-written and output tokens together. */
   | { readonly kind: "tokens" }
@@ -11,25 +11,25 @@ export type BudgetUnit =
   | { readonly kind: "calls" }
   /** Bytes of responses. */
   | { readonly kind: "bytes" }
-  /** Milliseconds; written in seconds. */
+  /** In milliseconds, although people read and write seconds. */
   | { readonly kind: "seconds" }
   /** `customUnits` of the usage, such as GPU seconds. */
   | { readonly kind: "units" }
   /** Fractions of the price table's currency: 10^-`decimals`. */
   | { readonly kind: "money" };
 
-/** What a call costs in the unit of a budget. */
+/** The cost of a call in the unit of a budget. */
 export interface BudgetCost {
   /** 0 to `amountMax`. */
   readonly cost: number;
   /**
-   * Counts that the unit needs and that nobody has reported; they cost nothing here, so the cost is
-   * a lower bound then. Tokens of caches are never missed: most calls have none.
+   * Counts that the unit needs and that were not reported. They cost nothing here, so the cost is a
+   * lower bound in that case. Never includes cache tokens: most calls have none.
    */
   readonly missing: readonly UsageCount[];
 }
 
-/** What a unit needs to be told. */
+/** The counts that each unit needs. */
 const neededCounts: Readonly<Record<BudgetUnit["kind"], readonly UsageCount[]>> = {
   tokens: ["inputTokens", "outputTokens"],
   inputTokens: ["inputTokens"],
@@ -41,15 +41,15 @@ const neededCounts: Readonly<Record<BudgetUnit["kind"], readonly UsageCount[]>> 
   money: ["inputTokens", "outputTokens"],
 };
 
-/** The counts of a usage that a unit is made of; tokens of caches may be absent beside them. */
+/** Returns the counts that a unit needs. Cache tokens are optional in addition. */
 export function countsOf({ kind }: BudgetUnit): readonly UsageCount[] {
   return neededCounts[kind];
 }
 
 /**
- * The cost of a call in a budget's unit.
+ * Returns the cost of a call in a budget's unit.
  *
- * @param price of the model, for `money`; without one, money costs nothing
+ * @param price of the model, for `money`. Without one, the cost is 0
  */
 export function budgetCost(
   unit: BudgetUnit,
@@ -60,7 +60,7 @@ export function budgetCost(
   return { cost: costOf(unit, usage, price), missing };
 }
 
-/** The cost alone: what nobody has reported costs nothing. See `budgetCost`. */
+/** Returns the cost alone. Counts that were not reported cost nothing. See `budgetCost`. */
 export function costOf(unit: BudgetUnit, usage: Usage, price: ModelPrice | undefined): number {
   return Math.min(exactCostOf(unit, usage, price), amountMax);
 }

@@ -2,23 +2,23 @@ import type { ErrorCode } from "../base/errors.js";
 import type { ReservedEntry, ReserveResult, SettleResult } from "./account.js";
 import type { Usage } from "./usage.js";
 
-/** Names one reservation in the fleet: 1 to 64 characters of `[0-9A-Za-z._-]`. */
+/** Identifies one reservation in the fleet: 1 to 64 characters of `[0-9A-Za-z._-]`. */
 export type ReservationId = string & { readonly reservationIdBrand: never };
 
-/** What the ledger answers to a reservation. */
+/** The ledger's response to a reservation. */
 export type ReserveAnswer =
-  /** @property id undefined where an enforced entry is over, so nothing is reserved */
+  /** @property id undefined if an enforced entry is over, so that nothing is reserved */
   | {
       readonly kind: "decided";
       readonly id: ReservationId | undefined;
       readonly result: ReserveResult;
     }
   /**
-   * The store could not decide in time, so `onStoreFailure` of the entries did.
+   * The store did not decide in time, so the entries' `onStoreFailure` did.
    *
-   * @property id of a call that they let in: to be settled as any other, and charged once when the
-   * store is back. Undefined where they refuse it: what the store may have reserved is released.
-   * @property result as this replica knows it: an entry is over where its `onStoreFailure` says so
+   * @property id of an admitted call. It must be settled like any other, and is charged once when
+   * the store is back. Undefined if refused: what the store may have reserved is released.
+   * @property result as this replica knows it. `onStoreFailure` determines which entries are over
    */
   | {
       readonly kind: "failed";
@@ -27,39 +27,39 @@ export type ReserveAnswer =
       readonly result: ReserveResult;
     };
 
-/** What a settlement charges, entry by entry in the order of the reservation. */
+/** The costs that a settlement charges, in the order of the reservation's entries. */
 export interface Settlement {
   readonly id: ReservationId;
-  /** The true cost for each entry, in the units of its budget. */
+  /** The actual cost for each entry, in the unit of its budget. */
   readonly costs: readonly number[];
   /**
-   * The entries, for a call that may have been let in without a reservation: charged where the
-   * store has none, and none can be made under this id later. The ledger adds them; absent in what
-   * it is given.
+   * The entries, for a call that may have been admitted without a reservation. If the store has no
+   * reservation, they are charged, and none can be made with this id later. The ledger adds them,
+   * so callers leave them out.
    */
   readonly unreserved?: readonly ReservedEntry[];
 }
 
-/** What the usage report has of one ended call. Summed by replica, written every few seconds. */
+/** One ended call in the usage report. Summed by replica, and written every few seconds. */
 export interface UsageEntry {
   readonly service: string;
-  /** Keys of accounts that it is charged to, each with a row of its own; at most `entriesMax`. */
+  /** Keys of the accounts that it is charged to, each with its own row. At most `entriesMax`. */
   readonly accounts: readonly string[];
   readonly model: string;
   readonly usage: Usage;
-  /** The cost in fractions of the currency; undefined without prices. */
+  /** The cost in fractions of the currency. Undefined without prices. */
   readonly cost: number | undefined;
 }
 
 /**
- * The replica's side of the ledger: batches calls into one script a turn, keeps the lease of this
- * replica's reservations, and repeats settlements until the store has them.
+ * The replica's side of the ledger. Batches calls into one script per turn of the event loop, keeps
+ * the lease of this replica's reservations, and repeats settlements until the store has them.
  */
 export interface BudgetLedger {
   /**
    * Reserves all entries, or none.
    *
-   * @param deadlineMs monotonic time after which the answer is `failed`
+   * @param deadlineMs monotonic time after which the result is `failed`
    * @param answered called exactly once, never before this returns
    */
   reserve(
@@ -68,10 +68,10 @@ export interface BudgetLedger {
     answered: (answer: ReserveAnswer) => void,
   ): void;
   /**
-   * Settles exactly once, whichever replica asks, and however often. Survives outages of the store
-   * in memory, within a bound; the oldest are dropped and counted beyond it.
+   * Settles exactly once, regardless of which replica calls it and how often. During an outage of
+   * the store, settlements wait in memory. Beyond a bound, the oldest are dropped and counted.
    *
-   * @param settled told what came of it; absent: nobody needs to know
+   * @param settled receives the result. Optional
    */
   settle(settlement: Settlement, settled?: (result: SettleResult) => void): void;
   /** Adds to the usage report. */

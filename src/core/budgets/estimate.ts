@@ -3,11 +3,11 @@ import type { LearnedCalls, LearnedCount } from "./learned-usage.js";
 import type { ModelPrice } from "./price.js";
 import { type CallFacts, type Usage, usageCountMax } from "./usage.js";
 
-/** What an estimate of one count goes by. */
+/** The basis of an estimate of one count. */
 export type EstimateSource =
-  /** The request's own maximum. */
+  /** The maximum that the request declares. */
   | "declared"
-  /** The size of the request, by the tokens that a byte has had. */
+  /** The size of the request, times the learned tokens per byte. */
   | "requestBytes"
   /** A quantile of earlier calls. */
   | "learned"
@@ -18,23 +18,23 @@ export type EstimateSource =
 export interface EstimateSettings {
   /** The quantile of earlier calls, above 0 and below 1. */
   readonly quantile: number;
-  /** Of each count that nothing is known of. */
+  /** The estimate of each count about which nothing is known. */
   readonly initial: number;
 }
 
-/** What a call is expected to use. */
+/** The expected usage of a call. */
 export interface UsageEstimate {
-  /** All counts that units are made of. */
+  /** All counts that units are based on. */
   readonly usage: Usage & Required<Pick<Usage, LearnedCount>>;
   readonly sources: Readonly<Record<LearnedCount, EstimateSource>>;
 }
 
 /**
- * What a call is expected to use, before it runs: output tokens as the request declares them, input
- * tokens by the size of the request, and all else by earlier calls.
+ * Estimates what a call will use, before it runs: output tokens as declared by the request, input
+ * tokens by the size of the request, and everything else by earlier calls.
  *
- * Example: 4,000 bytes, nothing declared, ten earlier calls that wrote 180 to 200 tokens: 1,000
- * input tokens and, as quantiles are rounded up, 216 output tokens.
+ * Example: 4,000 bytes, nothing declared, ten earlier calls with 180 to 200 output tokens: 1,000
+ * input tokens and, because quantiles are rounded up, 216 output tokens.
  */
 export function estimateUsage(
   facts: CallFacts,
@@ -64,7 +64,7 @@ export function estimateUsage(
   return { usage, sources };
 }
 
-/** Of a count that nothing is said of. Notes what it goes by. */
+/** Estimates a count that the request does not determine. Records the basis. */
 function learnedCount(
   name: LearnedCount,
   how: {
@@ -78,31 +78,31 @@ function learnedCount(
   return bounded(value ?? how.settings.initial);
 }
 
-/** What is estimated of a call, and how it is measured. */
+/** The estimate of a call, and the budget that it is applied to. */
 export interface EntryQuestion {
   readonly unit: BudgetUnit;
   /** For money. */
   readonly price: ModelPrice | undefined;
-  /** Of the account. */
+  /** The capacity of the account. */
   readonly capacity: number;
   readonly estimate: UsageEstimate;
-  /** The same estimate without what the request declares. */
+  /** Returns the same estimate without what the request declares. */
   readonly undeclared: () => UsageEstimate;
 }
 
-/** What is reserved at one account. */
+/** The amount to reserve at one account. */
 export interface EntryEstimate {
-  /** 1 to the capacity; 1 where that is 0. */
+  /** 1 to the capacity. 1 if the capacity is 0. */
   readonly amount: number;
-  /** Of the count that is least certain. */
+  /** The basis of the least certain count. */
   readonly source: EstimateSource;
 }
 
 /**
- * What is reserved at one account: what the call is expected to cost, but at least 1, so that
- * nothing passes an exhausted account, and at most the capacity, so that an estimate locks nobody
- * out. A request that declares more than there may ever be is estimated as if it declared nothing:
- * a maximum is no intention.
+ * Returns the amount to reserve at one account: the expected cost of the call. It is at least 1, so
+ * that nothing passes an exhausted account, and at most the capacity, so that an estimate alone
+ * never excludes a caller. If a request declares more than the capacity, it is estimated as if it
+ * declared nothing: a maximum is not an intention.
  */
 export function estimateEntry(question: EntryQuestion): EntryEstimate {
   const { unit, price, capacity, estimate, undeclared } = question;
@@ -113,9 +113,9 @@ export function estimateEntry(question: EntryQuestion): EntryEstimate {
   return { amount: Math.max(1, Math.min(expected, capacity)), source: sourceOf(unit, used) };
 }
 
-/** The counts that estimates in a unit are made of. */
+/** Returns the counts that estimates in a unit are based on. */
 export function learnedCountsOf(unit: BudgetUnit): readonly LearnedCount[] {
-  // Tokens of caches are among the input tokens there.
+  // Estimated input tokens include those of caches.
   return countsOf(unit).filter((count): count is LearnedCount => count in learnable);
 }
 
@@ -134,31 +134,31 @@ function sourceOf(unit: BudgetUnit, { sources }: UsageEstimate): EstimateSource 
   return byCertainty.find((source) => own.includes(source)) ?? "declared";
 }
 
-/** What is known of a call at its end, as far as its costs go. */
+/** The facts about a call at its end that determine its cost. */
 export interface EndedCall {
-  /** What is reported. */
+  /** The reported usage. */
   readonly known: Usage;
-  /** HTTP status of the response; undefined where nobody saw it. */
+  /** HTTP status of the response. Undefined if it was not seen. */
   readonly status: number | undefined;
-  /** What it was expected to use. */
+  /** The usage that was expected. */
   readonly expected: Usage;
   /** See `LearnedCalls`. */
   readonly outputPerByte: number;
 }
 
 /**
- * What a call that the upstream answered has used: what is reported, and where nothing is
+ * Returns the usage of a call that the upstream answered: the reported counts, and for the others
  *
- * - nothing, if the status is 400 or above: providers do not charge errors;
- * - output tokens by the bytes of the response, where those were counted;
- * - else what was expected.
+ * - nothing, if the status is 400 or above: providers do not charge for errors
+ * - output tokens by the bytes of the response, if those were counted
+ * - otherwise, what was expected
  */
 export function usedBy({ known, status, expected, outputPerByte }: EndedCall): Usage {
   if (status !== undefined && status >= 400) return { ...nothing, ...known };
   const { responseBytes, cachedTokens, cacheWriteTokens } = known;
   const used: { -readonly [Count in keyof Usage]: Usage[Count] } = { ...expected };
   if (responseBytes !== undefined) used.outputTokens = bounded(responseBytes * outputPerByte);
-  // Expected input tokens are all of them: beside reported ones they would count twice.
+  // Expected input tokens include cached ones, which would count twice if those were reported.
   if ((cachedTokens ?? cacheWriteTokens) !== undefined) used.inputTokens = 0;
   return Object.assign(used, known);
 }

@@ -2,7 +2,7 @@ import { GenerationalMap } from "../collections/generational-map.js";
 import { power } from "../collections/power.js";
 import type { Usage } from "./usage.js";
 
-/** A count that is learned. Input tokens are all of them, whether cached or not. */
+/** A count that is learned. Input tokens include cached and cache-written ones. */
 export type LearnedCount =
   | "inputTokens"
   | "outputTokens"
@@ -10,38 +10,38 @@ export type LearnedCount =
   | "durationMs"
   | "customUnits";
 
-/** Calls from which on quantiles are believed. */
+/** Minimum number of calls for a quantile or ratio. */
 const learnedCallsMin = 10;
 
-/** Callers of whom is remembered what their calls used. */
+/** Maximum number of callers whose usage is remembered. */
 const learnedCallersMax = 20_000;
 
-/** Services with a model of which the same is remembered. */
+/** Maximum number of pairs of a service and a model whose usage is remembered. */
 const learnedModelsMax = 1_000;
 
-/** Tokens of a byte before anything is learned: what English text has. */
+/** Tokens per byte before anything is learned: the ratio of English text. */
 const defaultTokensPerByte = 0.25;
 
-/** Calls after which all before count half. */
+/** Number of calls after which all earlier calls count half. */
 const agedAfterCount = 1_024;
 
-/** Buckets of a factor of two. */
+/** Number of buckets per factor of two. */
 const bucketsPerDoubling = 4;
 
-/** The first is for 0, the last for 2^40 and more. */
+/** The first bucket is for 0, the last for 2^40 and more. */
 const bucketCount = 2 + 40 * bucketsPerDoubling;
 
-/** One count of recent calls, in buckets that grow evenly. */
+/** A histogram of one count of recent calls, in exponential buckets. */
 class CountSketch {
-  /** By bucket, up to the highest that is used: most callers' calls are alike. */
+  /** By bucket, up to the highest used one: most callers' calls are alike. */
   readonly #counts: number[] = [];
   #count = 0;
   #total = 0;
-  /** The last answer, until another call is added; -1: none. */
+  /** The last requested quantile, until another call is added. -1: none. */
   #askedRatio = -1;
   #askedValue = 0;
 
-  /** Calls that were ever added. */
+  /** Number of calls that were ever added. */
   get total(): number {
     return this.#total;
   }
@@ -57,7 +57,7 @@ class CountSketch {
     this.#askedRatio = -1;
   }
 
-  /** What a share of calls does not pass, rounded up to the end of a bucket: 19 % at most. */
+  /** Returns a quantile, rounded up to the end of a bucket: by at most 19 %. */
   quantile(ratio: number): number {
     if (this.#askedRatio === ratio) return this.#askedValue;
     const rank = Math.max(1, Math.ceil(ratio * this.#count));
@@ -82,7 +82,7 @@ class CountSketch {
   }
 }
 
-/** How many of one thing come with another, in recent calls. */
+/** The ratio of one count to another in recent calls. */
 class LearnedRatio {
   #of = 0;
   #over = 0;
@@ -96,13 +96,13 @@ class LearnedRatio {
     this.#calls += 1;
   }
 
-  /** Undefined after too few calls. */
+  /** Undefined if there are too few calls. */
   get value(): number | undefined {
     return this.#calls < learnedCallsMin ? undefined : this.#of / this.#over;
   }
 }
 
-/** What calls of one kind used. Sketches are made when their counts are first seen. */
+/** The usage of calls of one kind. A sketch is created when its count is first seen. */
 class CallSketches {
   readonly #byCount = new Map<LearnedCount, CountSketch>();
   readonly inputPerByte = new LearnedRatio();
@@ -113,7 +113,7 @@ class CallSketches {
     const { outputTokens, responseBytes } = usage;
     for (const count of wanted) {
       const value = count === "inputTokens" ? inputTokens : usage[count];
-      // Input tokens are estimated by the size of the request where that is known.
+      // Input tokens are estimated by the size of the request if that is known.
       if (value === undefined || (count === "inputTokens" && requestBytes !== undefined)) continue;
       const sketch = this.#byCount.get(count) ?? new CountSketch();
       this.#byCount.set(count, sketch);
@@ -131,7 +131,7 @@ class CallSketches {
   }
 }
 
-/** Who made a call and of what model; both texts name the service, too. */
+/** The caller and the model of a call. Both texts also include the service. */
 export interface CallKind {
   /** The call's account with the most parts, and the model. */
   readonly caller: string;
@@ -142,40 +142,40 @@ export interface CallKind {
 interface UsedCall {
   readonly usage: Usage;
   readonly requestBytes: number | undefined;
-  /** What estimates need. */
+  /** The counts that estimates need. */
   readonly wanted: ReadonlySet<LearnedCount>;
 }
 
-/** What is known of calls of a kind. */
+/** The learned usage of calls of a kind. */
 export interface LearnedCalls {
   /**
-   * What a share of them does not pass, by the caller's own calls, or those of all callers of the
-   * model while there are few; undefined while there are few of both.
+   * Returns a quantile of the caller's own calls or, if there are too few, of all callers' calls of
+   * the model. Undefined if there are too few of both.
    */
   quantile(count: LearnedCount, ratio: number): number | undefined;
-  /** Input tokens for a byte of the request. */
+  /** Input tokens per byte of the request. */
   readonly inputPerByte: number;
-  /** Output tokens for a byte of the response. */
+  /** Output tokens per byte of the response. */
   readonly outputPerByte: number;
-  /** A call of this kind has ended. Counts that nobody reported teach nothing. */
+  /** Learns from a call of this kind that has ended. Counts that were not reported are ignored. */
   learn(call: UsedCall): void;
 }
 
 /**
- * What recent calls used, by caller and model, and by model alone. Bounded: of too many, those that
- * were not seen for longest are forgotten.
+ * The usage of recent calls, by caller and model, and by model alone. Bounded: if there are too
+ * many, those that were not seen for the longest time are forgotten.
  */
 export class LearnedUsage {
   readonly #byCaller: Sketches = new GenerationalMap(learnedCallersMax);
   readonly #byModel: Sketches = new GenerationalMap(learnedModelsMax);
 
-  /** What is known of calls of a kind. To be kept for as long as a call runs. */
+  /** Returns the learned usage of calls of a kind. Keep the result for as long as a call runs. */
   of(kind: CallKind): LearnedCalls {
     return new KnownCalls(kind, this.#byCaller, this.#byModel);
   }
 }
 
-/** A caller's own calls before those of all callers of the model. */
+/** Prefers a caller's own calls to those of all callers of the model. */
 class KnownCalls implements LearnedCalls {
   readonly #kind: CallKind;
   readonly #byCaller: Sketches;
@@ -215,7 +215,7 @@ class KnownCalls implements LearnedCalls {
 
 type Sketches = GenerationalMap<string, CallSketches>;
 
-/** Undefined for most callers that are not known, while there are too many. */
+/** Returns the sketches of a key. If there are too many, undefined for most unknown keys. */
 function sketchesOf(map: Sketches, key: string): CallSketches | undefined {
   const known = map.get(key);
   if (known !== undefined || !map.wantsMore()) return known;
@@ -224,7 +224,7 @@ function sketchesOf(map: Sketches, key: string): CallSketches | undefined {
   return fresh;
 }
 
-/** Undefined where nobody reported any. */
+/** Returns all input tokens. Undefined if none were reported. */
 function allInputTokens(usage: Usage): number | undefined {
   const { inputTokens, cachedTokens, cacheWriteTokens } = usage;
   if (inputTokens === undefined && cachedTokens === undefined && cacheWriteTokens === undefined)

@@ -2,13 +2,13 @@ import { type Glob, globMatches, parseGlob } from "../collections/glob.js";
 import { amountMax } from "./account.js";
 import type { Usage } from "./usage.js";
 
-/** Prices of one model from a time on, in 10^-`decimals` of the currency for a million tokens. */
+/** Prices of one model from a time on, in 10^-`decimals` of the currency per million tokens. */
 export interface ModelPrice {
   /** A pattern with `*`. */
   readonly model: string;
-  /** Milliseconds since 1970; undefined: always. */
+  /** Milliseconds since 1970. Undefined: always. */
   readonly validFromMs: number | undefined;
-  /** Ascending by `aboveInputTokens`; the first is from 0. */
+  /** Ascending by `aboveInputTokens`. The first one starts at 0. */
   readonly tiers: readonly {
     readonly aboveInputTokens: number;
     readonly input: number;
@@ -16,7 +16,7 @@ export interface ModelPrice {
     readonly cacheWrite: number;
     readonly output: number;
   }[];
-  /** For each call, beside tokens. */
+  /** The price of each call, in addition to tokens. */
   readonly call: number;
 }
 
@@ -26,17 +26,17 @@ export interface PriceTable {
   readonly currency: string;
   /** Decimal places of amounts, 4 to 9. Default 9: at most 4.5 million of the currency. */
   readonly decimals: number;
-  /** The first that matches and is valid counts; later `validFrom` before earlier. */
+  /** The first valid match applies, so a later `validFrom` comes before an earlier one. */
   readonly models: readonly ModelPrice[];
 }
 
-/** One kind of token of one tier, for a million tokens. */
+/** The prices of one tier by kind of token, per million tokens. */
 type TokenPrices = Omit<ModelPrice["tiers"][number], "aboveInputTokens">;
 
-/** The price of a model, as far as the table knows it. */
+/** The price that was found for a model. */
 export interface FoundPrice {
   readonly price: ModelPrice;
-  /** False where no row matches: `price` is then the dearest of the table in each of its parts. */
+  /** False if no row matches: each part of `price` is then the highest in the table. */
   readonly isKnown: boolean;
 }
 
@@ -51,9 +51,9 @@ export class PriceIndex {
   }
 
   /**
-   * The first row that matches the model and is valid at the time. A model that no row matches
-   * costs as much as the dearest row, whether that is valid or not: a budget is rather too early
-   * exhausted than exceeded by a name that a caller has made up.
+   * Returns the first row that matches the model and is valid at the time. A model that no row
+   * matches has the highest prices of all rows, valid or not: it is better to exhaust a budget too
+   * early than to let an invented model name exceed it.
    *
    * @param nowMs milliseconds since 1970
    */
@@ -67,7 +67,7 @@ export class PriceIndex {
   }
 }
 
-/** What is at least as dear as each row, whatever a call uses. */
+/** Returns a price that is at least as high as each row, whatever a call uses. */
 function dearestOf(models: readonly ModelPrice[]): ModelPrice {
   const tiers = models.flatMap((price) => price.tiers);
   const most = (name: keyof TokenPrices): number => Math.max(0, ...tiers.map((tier) => tier[name]));
@@ -85,15 +85,15 @@ function dearestOf(models: readonly ModelPrice[]): ModelPrice {
 const tokensPerPrice = 1_000_000;
 
 /**
- * What a call costs, in 10^-`decimals` of the currency: exact, rounded up once, at most
- * `amountMax`. All tokens have the prices of the last tier that the input tokens, cached ones
- * included, are above. Counts that are absent are 0.
+ * Returns the cost of a call, in 10^-`decimals` of the currency: exact, rounded up once, at most
+ * `amountMax`. All tokens have the prices of the highest tier that the input tokens, including
+ * cached ones, exceed. Absent counts are 0.
  *
  * ```
  * ceil((input * price + cached * price + written * price + output * price) / 1,000,000) + call
  * ```
  *
- * Example: 1,500 input tokens at 2.50 and 200 output tokens at 10 for a million, with 9 decimals,
+ * Example: 1,500 input tokens at 2.50 and 200 output tokens at 10 per million, with 9 decimals,
  * cost 5,750,000: 0.00575 of the currency.
  */
 export function priceOfUsage({ tiers, call }: ModelPrice, usage: Usage): number {
@@ -108,12 +108,12 @@ export function priceOfUsage({ tiers, call }: ModelPrice, usage: Usage): number 
     [outputTokens, tier.output],
   ];
   const sum = products.reduce((total, [count, price]) => total + count * price, 0);
-  // A sum that rounding has touched is at least 2^53, since all of its parts are whole.
+  // A sum that was rounded is at least 2^53, because all of its parts are integers.
   const cost = sum < Number.MAX_SAFE_INTEGER ? ceilSafe(sum) : ceilLarge(products);
   return Math.min(cost + call, amountMax);
 }
 
-/** By the remainder: the quotient itself may round to a whole number. */
+/** Uses the remainder, because the quotient itself may round to an integer. */
 function ceilSafe(sum: number): number {
   const rest = sum % tokensPerPrice;
   return (sum - rest) / tokensPerPrice + (rest > 0 ? 1 : 0);

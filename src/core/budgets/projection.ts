@@ -1,21 +1,21 @@
 import type { Window } from "../limits/window.js";
 import { amountMax } from "./account.js";
 
-/** What an account will have spent at the end of its window. */
+/** The projected state of an account at the end of its window. */
 export interface Projection {
   /** 0 to `amountMax`. */
   readonly amount: number;
-  /** When the capacity is spent, in microseconds since 1970; undefined: not in this window. */
+  /** When the capacity is spent, in microseconds since 1970. Undefined: not in this window. */
   readonly exhaustedUs: number | undefined;
 }
 
-/** The part of a window whose rate is projected at least: its first calls alone tell little. */
+/** Minimum fraction of a window whose rate is projected: the first calls alone mean little. */
 const basisRatioMin = 0.1;
 
 /**
- * Projects the end of a window, linearly: the rest of the window at the mean rate since its start.
- * In its first tenth, the rate is that of the last tenth of a window, for which the window before
- * is taken as even.
+ * Projects the end of a window linearly: the rest of the window at the mean rate since its start.
+ * In the first tenth, the rate is the mean over the last tenth of a window up to now. Usage in the
+ * previous window is assumed to have been even.
  *
  * ```
  * basis = max(now - start, length / 10)
@@ -23,8 +23,8 @@ const basisRatioMin = 0.1;
  * projected = spent + rate * (end - now)
  * ```
  *
- * Example: 300 spent on day 10 of 30 are 900 at the end; 20 on day 1, after a month with 900, are
- * 20 + (20 + 900 * 2/30) / 3 * 29 = 793.
+ * Example: 300 spent on day 10 of 30 gives 900 at the end. 20 on day 1, after a month with 900,
+ * gives 20 + (20 + 900 * 2/30) / 3 * 29 = 793.
  */
 export function projectWindow(
   { spent, spentBefore, capacity }: ProjectedAccount,
@@ -44,7 +44,7 @@ export function projectWindow(
 
 interface ProjectedAccount {
   readonly spent: number;
-  /** Spent in the window before. */
+  /** Spent in the previous window. */
   readonly spentBefore: number;
   readonly capacity: number;
 }

@@ -1,28 +1,28 @@
 import { amountMax } from "./account.js";
 
-/** More for one budget until a time, because an operator said so. */
+/** An amount that an operator adds to one budget until a given time. */
 export interface TopUp {
-  /** Names its record, in all budgets. */
+  /** Identifies its record, among all budgets. */
   readonly id: string;
   readonly budget: string;
-  /** The values of the budget's `per`, in order; one that is `*` stands for any. */
+  /** The values of the budget's `per`, in order. `*` matches any value. */
   readonly values: readonly string[];
   /** In the budget's unit, 1 to `amountMax`. */
   readonly amount: number;
   /** Milliseconds since 1970, exclusive. */
   readonly untilMs: number;
   readonly reason: string;
-  /** Who added it. */
+  /** The operator who added it. */
   readonly actor: string;
 }
 
-/** What operators have added to budgets, as far as this replica knows. */
+/** The top-ups that this replica knows. */
 export interface TopUps {
-  /** Added to an account's capacity now, 0 to `amountMax`. */
+  /** Returns the amount that is added to an account's capacity now, 0 to `amountMax`. */
   topUpOf(budget: string, values: readonly string[], nowMs: number): number;
 }
 
-/** Top-ups of one time, found by budget and values. Immutable. */
+/** Top-ups at one point in time, indexed by budget and values. Immutable. */
 export class TopUpTable implements TopUps {
   readonly #budgets: ReadonlyMap<string, BudgetTopUps>;
 

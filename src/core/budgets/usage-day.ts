@@ -7,14 +7,14 @@ export function usageDay(epochUs: number): string {
   return formatTimestamp(epochUs).slice(0, 10);
 }
 
-/** Whether a text is such a day. */
+/** Reports whether a text is a day as formatted by `usageDay`. */
 export function isUsageDay(text: string): boolean {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) && startOf(text) !== undefined;
 }
 
 /**
- * The days from one to another, both included; undefined where the second is before the first, or
- * there are more than `countMax`.
+ * Returns the days from one to another, both included. Undefined if the second is before the first
+ * or there are more than `countMax`.
  */
 export function usageDays(
   from: string,

@@ -1,6 +1,6 @@
 /**
- * What a call used, as its provider reports it. Counts are integers, 0 to `usageCountMax`; absent
- * means that nobody has reported it.
+ * The usage of a call, as its provider reports it. Counts are integers, 0 to `usageCountMax`. An
+ * absent count was not reported.
  */
 export interface Usage {
   /** Input tokens that were neither read from a cache nor written to one. */
@@ -9,7 +9,7 @@ export interface Usage {
   readonly cachedTokens?: number;
   /** Input tokens that were written to a cache. */
   readonly cacheWriteTokens?: number;
-  /** Output tokens, reasoning included. */
+  /** Output tokens, including reasoning. */
   readonly outputTokens?: number;
   /** The part of `outputTokens` that was reasoning. For reports only. */
   readonly reasoningTokens?: number;
@@ -17,7 +17,7 @@ export interface Usage {
   readonly responseBytes?: number;
   /** From the decision to the end of the response, in milliseconds. */
   readonly durationMs?: number;
-  /** A cost in a unit of the service's own, such as GPU seconds or rows. */
+  /** A cost in the service's own unit, such as GPU seconds or rows. */
   readonly customUnits?: number;
 }
 
@@ -36,15 +36,15 @@ export const usageCounts = [
 /** One of `usageCounts`. */
 export type UsageCount = (typeof usageCounts)[number];
 
-/** The largest count of one call: 2^40. A larger report counts as this. */
+/** Maximum count of one call: 2^40. A larger report counts as this. */
 export const usageCountMax = 1_099_511_627_776;
 
-/** What is known of a call before it runs. */
+/** The facts that are known about a call before it runs. */
 export interface CallFacts {
-  /** The model that the request names, bounded to 128 characters; empty if it names none. */
+  /** The model that the request names, bounded to 128 characters. Empty if it names none. */
   readonly model: string;
-  /** The maximum of output tokens that the request declares. */
+  /** The maximum number of output tokens that the request declares. */
   readonly outputTokensMax?: number;
-  /** The size of the request's body in bytes, where it is known. */
+  /** The size of the request's body in bytes, if known. */
   readonly requestBytes?: number;
 }

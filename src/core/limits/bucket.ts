@@ -109,13 +109,13 @@ export function capacityUnits({ burst, cost, delayUs, hits, periodUs }: Charge):
  * Returns the microseconds for which a granted charge holds its request: until the level has
  * drained to the burst, rounded up. At most `Charge.delayUs`.
  *
- * Requests that are held this long leave as if they had arrived then, one after the other, and had
- * all fitted. Proof: let V be the level due to charges up to a request's own, which leaves when V
- * has drained to the burst. Its cost is at most the burst, so until then V without the cost is not
- * empty: the bucket drains at its full rate, and a bucket that is charged when requests leave
- * drains the same. Both levels are therefore equal at that time, and the second one is within the
- * burst. So in any interval of length t, a key lets at most burst + floor(t * rate) hits leave, but
- * for the microsecond by which a time is rounded up.
+ * Requests that are held this long leave as if they had arrived at that time, one after the other,
+ * and had all fitted. Proof: let V be the level due to all charges up to a request's own. The
+ * request leaves when V has drained to the burst. Its cost is at most the burst, so until then V
+ * without the cost is not empty. The bucket therefore drains at its full rate, as does one that is
+ * charged when requests leave. Both levels are equal then, and the second is within the burst. So
+ * in any interval of length t, a key lets at most burst + floor(t * rate) hits leave, except for
+ * the microsecond by which a time is rounded up.
  */
 export function delayOf(charge: Charge, { level, tUs }: Bucket, nowUs: number): number {
   if (charge.delayUs === undefined) return 0;

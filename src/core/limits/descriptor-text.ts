@@ -1,6 +1,6 @@
 import type { DescriptorEntry } from "./key.js";
 
-/** A descriptor as people write it: `plan=free,user=ann`, the outermost entry first. */
+/** Formats a descriptor as people write it: `plan=free,user=ann`, the outermost entry first. */
 export function formatEntries(entries: readonly DescriptorEntry[]): string {
   return entries
     .map(({ key, value }) => {
@@ -11,8 +11,8 @@ export function formatEntries(entries: readonly DescriptorEntry[]): string {
 }
 
 /**
- * Reads what `formatEntries` writes; undefined where an entry has no key, or for no text. A key
- * without `=` has the empty value.
+ * Reads what `formatEntries` writes. Returns undefined if an entry has no key or the text is empty.
+ * A key without `=` has an empty value.
  */
 export function readEntries(text: string): readonly DescriptorEntry[] | undefined {
   const entries: DescriptorEntry[] = [];

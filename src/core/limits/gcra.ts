@@ -36,8 +36,8 @@ import { denialOf, isSettled, type LimitKey } from "./limit.js";
 export interface ChargeResult {
   readonly isOver: boolean;
   /**
-   * The bucket after the charge if it was committed, otherwise as found. It tells what remains and
-   * when more is available.
+   * The bucket after the charge if it was committed, otherwise as found. It determines what remains
+   * and when more is available.
    */
   readonly bucket: Bucket;
 }
@@ -207,10 +207,10 @@ function isSimple(charge: Charge): boolean {
   return isPlain(charge) && charge.lastKey === undefined;
 }
 
-/** The most charges whose keys are compared with each other. */
+/** Maximum number of charges whose keys are compared with each other. */
 const simpleChargesMax = 8;
 
-/** Whether all charges are simple, and on keys of their own. */
+/** Whether all charges are simple and have different keys. */
 function areSimple(charges: readonly Charge[]): boolean {
   if (charges.length > simpleChargesMax) return false;
   for (let i = 0; i < charges.length; i += 1) {
@@ -246,8 +246,7 @@ function decideSimple(
   { charges, multiplicity }: RepeatedRequest,
   { table, nowUs }: Surroundings,
 ): RepeatedResult {
-  // Loops, and levels that are computed twice: functions and arrays would allocate half as much
-  // again.
+  // Uses loops and computes levels twice: functions and arrays would allocate half as much again.
   const results = new Array<{ isOver: boolean; bucket: Bucket }>(charges.length);
   let grantedCount = multiplicity;
   for (let i = 0; i < charges.length; i += 1) {
@@ -265,7 +264,7 @@ function decideSimple(
     const level = levelAt(charge, result.bucket, nowUs) + granted;
     result.isOver = grantedCount < multiplicity && fittingCount(charge, level) === 0;
     if (grantedCount > 0) result.bucket = { level, tUs: nowUs };
-    // One whose time was in the future has its new time stored even if nothing is granted.
+    // If a bucket's time was in the future, its new time is stored even if nothing is granted.
     if (result.bucket.tUs === nowUs) store(charge, result.bucket, { table, nowUs });
   }
   return { grantedCount, results };
@@ -385,7 +384,7 @@ export function isRequestDenied(asks: readonly ChargeFinding[]): boolean {
 
 /**
  * Reverts what a denied request must not charge. A charge that is over keeps the bucket it found,
- * including the charges before it, which tells when all of them fit. The others report the
+ * including the charges before it, which determines when all of them fit. The others report the
  * resulting bucket.
  */
 function withdraw(asks: readonly Ask[], drafts: readonly Draft[], nowUs: number): void {

@@ -114,7 +114,7 @@ function named(text: string): LimitKey {
   return text as LimitKey;
 }
 
-/** The start of a key: whose limit it is, and its algorithm. */
+/** The parts of a limit that its key starts with: the domain and the algorithm. */
 interface Place {
   readonly domain: string;
   readonly limit: Pick<Limit, "algorithm">;

@@ -37,7 +37,7 @@ export interface RegionShare {
 /** The maximum number of regions that share global limits. */
 export const regionsMax = 16;
 
-/** What a decision found for a global limit of its request. */
+/** The result of a decision for one global limit of its request. */
 export interface GlobalDemand {
   /** The whole limit, with the key's override applied, before it was divided. */
   readonly limit: Limit;
@@ -48,7 +48,7 @@ export interface GlobalDemand {
   readonly nowUs: number;
 }
 
-/** What the decision path needs to know of regions. */
+/** What the decision path needs to know about regions. */
 export interface RegionalLimits {
   readonly share: RegionShare;
   /** The maximum age of a bucket's state that a global limit is denied from, in milliseconds. */

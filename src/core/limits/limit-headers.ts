@@ -15,26 +15,26 @@ export interface Header {
   readonly value: string;
 }
 
-/** What three headers are called that say a limit in numbers. */
+/** Names of the three headers that report a limit in numbers. */
 export interface LimitHeaderNames {
   readonly limit: string;
   readonly remaining: string;
   readonly reset: string;
 }
 
-/** A status, and what its rule says of responses. */
+/** A status, and the settings of its rule for responses. */
 export interface StyledStatus {
   readonly status: DescriptorVerdict;
-  /** What the limit is called where it has no name: policy text. */
+  /** The name to use if the limit has none: policy text. */
   readonly label: string;
   readonly headers?: HeaderStyle | undefined;
   readonly body?: BodyStyle | undefined;
 }
 
-/** What a response carries beside its statuses. */
+/** The parts of a response besides its statuses. */
 export interface LimitResponse {
   readonly headers: readonly Header[];
-  /** What the request carries that goes to the upstream. */
+  /** Headers that are added to the request to the upstream. */
   readonly requestHeaders: readonly Header[];
   readonly body?: string;
 }
@@ -52,21 +52,21 @@ interface LimitedStyled extends StyledStatus {
   readonly status: LimitedStatus;
 }
 
-/** What the process adds, where the rule of the tightest limit does not say otherwise. */
+/** Process settings, which apply unless the rule of the tightest limit overrides them. */
 interface LimitResponseOptions {
   readonly isDenied: boolean;
-  /** The process's own headers, for rules that say nothing; absent: none. */
+  /** Names of the process's own headers, for rules without a header style. Absent: none. */
   readonly names?: LimitHeaderNames | undefined;
-  /** What the upstream is told, unless a rule wants no headers; absent: nothing. */
+  /** Names of the headers for the upstream, unless a rule wants no headers. Absent: none. */
   readonly requestNames?: LimitHeaderNames | undefined;
-  /** Whether refusals say when to come back though nothing else is told. Default false. */
+  /** Whether refusals have `retry-after` even without any other header. Default false. */
   readonly tellsWait?: boolean;
 }
 
 /**
- * Headers that say the tightest limit of a request, in the way that its rule wants, with
- * `retry-after` where it refuses and has any, or is to say the wait in any case; and the body of a
- * refusal. `ietf` lists every limit whose rule wants that.
+ * Returns the headers that report the tightest limit of a request, in the style of its rule, and
+ * the body of a refusal. A refusal has `retry-after` if it has other headers or `tellsWait` is set,
+ * unless the rule's style is `none`. `ietf` lists every limit whose rule selects that style.
  */
 export function limitResponse(
   statuses: readonly StyledStatus[],
@@ -94,7 +94,7 @@ export function limitResponse(
   };
 }
 
-/** Source: RFC 9110, section 10.2.3; at least a second, as Envoy's own. */
+/** At least one second, like Envoy's own header. Source: RFC 9110, section 10.2.3. */
 function retryAfter({ status }: LimitedStyled): Header {
   const seconds = Math.max(1, headerSeconds(status.durationUntilResetUs));
   return { name: "retry-after", value: String(seconds) };
@@ -137,15 +137,15 @@ function namedHeaders(
 }
 
 /**
- * What is allowed, and what is left of it: a structured list each, one item a limit.
+ * Returns what is allowed and what is left of it: two structured lists with one item per limit.
  *
- * Both say hits for a number of seconds, and each is true again and again: `r` hits in every `t`
- * seconds fit, at once or spread out, and `q` hits in every `w`. So neither pair is more than the
- * rate, and `t` is not when a bucket is unused, or a window ends. Where `r` is 0, `t` is the wait
- * until a hit fits.
+ * Both items state hits per number of seconds, and stay true if they are repeated: `r` hits fit in
+ * every `t` seconds, at once or spread out, and `q` hits in every `w`. So neither pair exceeds the
+ * rate, and `t` is not the time until a bucket is empty or a window ends. If `r` is 0, `t` is the
+ * wait until a hit fits.
  *
- * Example: 100 a minute, of which 1 is used: `q=100;w=60`, and `r=99;t=60`, also where they are
- * counted in windows and this one ends in 20 s. With a burst of 10 it is `q=10;w=6`.
+ * Example: 100 per minute, 1 of them used: `q=100;w=60` and `r=99;t=60`, even for a fixed window
+ * that ends in 20 s. With a burst of 10, the first is `q=10;w=6`.
  *
  * Source: draft-ietf-httpapi-ratelimit-headers-10, sections 3 and 4; RFC 9651 for strings.
  */
@@ -165,13 +165,13 @@ function ietfHeaders(statuses: readonly LimitedStyled[]): readonly Header[] {
   ];
 }
 
-/** Hits that fit in every so many seconds; both whole numbers. */
+/** The hits that fit in every period of this many seconds. Both are integers. */
 interface HitWindow {
   readonly hits: number;
   readonly seconds: number;
 }
 
-/** What the limit gives for good. */
+/** Returns what the limit allows permanently. */
 function quotaWindow({ currentLimit }: LimitedStatus): HitWindow {
   const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
   if (algorithm?.kind === "fixed_window") return { hits, seconds: longestSeconds(currentLimit) };
@@ -179,35 +179,35 @@ function quotaWindow({ currentLimit }: LimitedStatus): HitWindow {
   return drainedWindow(currentLimit, burst);
 }
 
-/** What the limit gives from now on. */
+/** Returns what the limit allows from now on. */
 function remainingWindow(status: LimitedStatus): HitWindow {
   const { currentLimit, limitRemaining, durationUntilResetUs, isOver } = status;
   const { hits, burst, unit, unitMultiplier, algorithm } = currentLimit;
   const resetSeconds = headerSeconds(durationUntilResetUs);
   const periodS = periodSeconds(unit, unitMultiplier);
   if (algorithm?.kind === "fixed_window") {
-    // An unused window has no end yet that could be told.
+    // An unused window has no end that could be reported yet.
     const endsInSeconds = resetSeconds || longestSeconds(currentLimit);
     if (limitRemaining === 0) return { hits: 0, seconds: endsInSeconds };
     return countedWindow(currentLimit, limitRemaining, endsInSeconds);
   }
   if (limitRemaining > 0) return drainedWindow(currentLimit, limitRemaining);
   if (isOver || hits === 0) return { hits: 0, seconds: Math.max(1, resetSeconds) };
-  // A hit fits where all but one of the burst still have to drain.
+  // A hit fits as soon as only `burst - 1` hits are left to drain.
   const waitUs = durationUntilResetUs - ((burst - 1) * periodS * 1_000_000) / hits;
   return { hits: 0, seconds: Math.max(1, headerSeconds(waitUs)) };
 }
 
-/** The part of the rate that whole seconds should say at least. */
+/** Minimum fraction of the rate that a reported pair with whole seconds should amount to. */
 const reportedRateRatioMin = 0.9;
 
 /**
- * Up to `mostHits`, 1 or more, and the whole seconds in which so many drain. Rounded up, seconds
- * say less than the rate: fewer hits are told where they say 90 % of it, or as much as any do.
+ * Returns up to `mostHits` (at least 1), and the whole seconds in which they drain. Because seconds
+ * are rounded up, the pair amounts to less than the rate. Fewer hits are reported if that reaches
+ * 90 % of the rate, or otherwise whatever comes closest.
  *
- * Example: of 100 a minute 7 drain in 4.2 s. 7 in 5 s would be 84 % of the rate: it is 6 in 4 s.
- *
- * At 10 hits, or 10 s, rounding takes less than 10 %, so that few windows are looked at.
+ * Example: at 100 per minute, 7 drain in 4.2 s. 7 in 5 s is 84 % of the rate, so it is 6 in 4 s.
+ * From 10 hits or 10 s on, rounding costs less than 10 %, so few windows are tried.
  */
 function drainedWindow(limit: CurrentLimit, mostHits: number): HitWindow {
   const perSecond = limit.hits / periodSeconds(limit.unit, limit.unitMultiplier);
@@ -221,16 +221,16 @@ function drainedWindow(limit: CurrentLimit, mostHits: number): HitWindow {
   return best ?? { hits: mostHits, seconds: 1 };
 }
 
-/** Parts of a window that are looked at: whole seconds in all that are shorter say little more. */
+/** Maximum number of parts of a window to try. Shorter parts in whole seconds gain little. */
 const windowPartsMax = 60;
 
 /**
- * Hits in every so many seconds that fit for good into windows, and into what is left of this one:
- * as much as there is, or parts of it where they say more of the rate. Whoever believes one answer
- * for ever begins at any time of a window, so `t` seconds come as often as they fit in, rounded up.
+ * Returns hits per seconds that always fit into each window, and into the rest of this one: all
+ * hits that are left, or a part of them if that is closer to the rate. A caller may follow one
+ * response forever from any point of a window, so periods of `t` in a window are rounded up.
  *
- * Example: 100 a minute. With 99 left for 20 s it is 99 in 60 s: 99 in 20 s would be 297 a minute.
- * With 80 left for 48 s it is 20 in 12 s: 80 in 60 s say 80 % of the rate.
+ * Example: 100 per minute. With 99 left for 20 s, it is 99 in 60 s: 99 in 20 s is 297 per minute.
+ * With 80 left for 48 s, it is 20 in 12 s: 80 in 60 s is only 80 % of the rate.
  */
 function countedWindow(limit: CurrentLimit, leftHits: number, endsInSeconds: number): HitWindow {
   const lengthS = longestSeconds(limit);
@@ -248,7 +248,7 @@ function countedWindow(limit: CurrentLimit, leftHits: number, endsInSeconds: num
   return best;
 }
 
-/** What no window is longer than: a calendar's months have 31 days, and clocks are put back. */
+/** Returns the longest possible window: calendar months have 31 days, and clocks are put back. */
 function longestSeconds({ unit, unitMultiplier, algorithm }: CurrentLimit): number {
   const isCalendar = algorithm?.kind === "fixed_window" && algorithm.timeZone !== undefined;
   return isCalendar ? calendarSecondsMax[unit] : periodSeconds(unit, unitMultiplier);
@@ -256,7 +256,7 @@ function longestSeconds({ unit, unitMultiplier, algorithm }: CurrentLimit): numb
 
 const hourSeconds = unitSeconds.hour;
 
-/** The longest of each unit, with an hour for clocks that are put back; hours are hours. */
+/** Maximum length of each unit, with an hour for clocks that are put back. Hours stay the same. */
 const calendarSecondsMax: Readonly<Record<LimitUnit, number>> = {
   ...unitSeconds,
   day: unitSeconds.day + hourSeconds,
@@ -269,13 +269,13 @@ function nameOf({ status, label }: LimitedStyled): string {
   return status.currentLimit.name ?? label;
 }
 
-/** A structured field's string: printable ASCII, with quotes and backslashes escaped. */
+/** Returns a structured field string: printable ASCII, with quotes and backslashes escaped. */
 function quoted(text: string): string {
   const printable = text.replaceAll(/[^\x20-\x7e]/g, "?");
   return `"${printable.replaceAll(/["\\]/g, "\\$&")}"`;
 }
 
-/** Source: RFC 9457; the type is one that needs no page. */
+/** Uses a problem type that needs no page. Source: RFC 9457. */
 function problemBody(one: LimitedStyled): string {
   const waitSeconds = headerSeconds(one.status.durationUntilResetUs);
   const seconds = waitSeconds === 1 ? "1 second" : `${waitSeconds} seconds`;

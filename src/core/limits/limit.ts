@@ -57,17 +57,17 @@ const denials: Readonly<Record<Role, Denial>> = {
   quotaSettle: "quota",
 };
 
-/** When a limit of this role denies. */
+/** Returns when a limit of this role denies. */
 export function denialOf(role: Role): Denial {
   return denials[role];
 }
 
-/** The role with this denial whose charges are stored whatever the decision. */
+/** Returns the role with this denial whose charges are stored regardless of the decision. */
 export function settledRole(denial: Denial): Role {
   return settledRoles[denial];
 }
 
-/** Whether a charge of this role is stored whatever the decision. */
+/** Whether a charge of this role is stored regardless of the decision. */
 export function isSettled(role: Role): boolean {
   return role !== denials[role];
 }
@@ -119,25 +119,25 @@ export interface LimitDefaults {
   readonly disclosure?: RuleDisclosure;
 }
 
-/** Limits that drain, and are decided by this process while the store is unavailable. */
+/** GCRA limits, which this process decides itself while the store is unavailable. */
 export const defaultDefaults: LimitDefaults = { onStoreFailure: "local", algorithm: "gcra" };
 
-/** What happens to a request over a limit, in place of a refusal. */
+/** What happens to a request over a limit instead of a refusal. */
 export type OverLimit =
   /**
-   * A request that ext_proc asks for is charged, and held until it fits. One that would be held for
-   * longer than `maxMs` (1 to 60,000) is refused. RateLimitService refuses at once.
+   * With ext_proc, the request is charged, and held until it fits. It is refused if it would be
+   * held for longer than `maxMs` (1 to 60,000). RateLimitService refuses it at once.
    */
   | { readonly kind: "delay"; readonly maxMs: number }
-  /** The request passes, with headers that tell the upstream. */
+  /** The request passes, with headers that inform the upstream. */
   | { readonly kind: "annotate"; readonly headers: readonly HeaderField[] }
   /**
-   * The request passes to another cluster, or with a header that its route looks at. ext_proc only;
-   * RateLimitService adds the header, and Envoy does not choose the route again.
+   * The request passes to another cluster, or with a header that its route matches. ext_proc only:
+   * with RateLimitService, the header is added, but Envoy does not select the route again.
    */
   | { readonly kind: "fallback"; readonly to: FallbackRoute };
 
-/** Where a request goes that a limit or a budget sends elsewhere. */
+/** The route of a request that falls back because of a limit or a budget. */
 export type FallbackRoute =
   | { readonly kind: "cluster"; readonly cluster: string }
   | { readonly kind: "header"; readonly header: HeaderField };
@@ -160,13 +160,13 @@ export interface Limit {
   readonly role: Role;
   /**
    * Absent: the request is refused. `delay`: `role` is enforce or shadow, with gcra. `annotate` and
-   * `fallback`: `role` is shadow, since nobody is refused, and what passes over the limit is not
-   * charged.
+   * `fallback`: `role` is shadow, because no request is refused, and requests over the limit are
+   * not charged.
    */
   readonly over?: OverLimit;
-  /** Requests that pass while at least this ratio is used are annotated. Absent: none. */
+  /** Requests that pass get these headers while at least this ratio is used. Absent: none do. */
   readonly warn?: { readonly atRatio: number; readonly headers: readonly HeaderField[] };
-  /** When a call with zero hits is over: in debt above the burst, or also if no hit is left. */
+  /** When a call with zero hits is over: if in debt above the burst, or also if no hit is left. */
   readonly peek: "debt" | "exhausted";
   readonly onStoreFailure: FailureMode;
   /**
@@ -174,8 +174,8 @@ export interface Limit {
    */
   readonly overrideMax?: number;
   /**
-   * `global`: one budget over all regions, of which each enforces its part and lends what it does
-   * not use. Absent: the limit counts in the store of its region alone.
+   * `global`: one budget for all regions. Each region enforces its part, and lends what it does not
+   * use. Absent: each region counts the limit separately, in its own store.
    */
   readonly spread?: "global";
 }
@@ -204,81 +204,81 @@ export type RuleEffect =
 
 /** One level of a rule's name in metrics. */
 export type MetricStep =
-  /** The text of the policy, whatever the request: `key`, `key_value` or `key_pattern`. */
+  /** Text from the policy, the same for all requests: `key`, `key_value` or `key_pattern`. */
   | { readonly kind: "policy"; readonly text: string }
-  /** `key_value` of the request's entry; only the key if the value is empty. */
+  /** `key_value` of the request's entry, or only the key if the value is empty. */
   | { readonly kind: "request" };
 
-/** Which headers a response has for a rule. */
+/** The headers that a response has for a rule. */
 export type HeaderStyle =
   /** `x-ratelimit-limit`, `-remaining` and `-reset`. */
   | "x-ratelimit"
   /** `RateLimit` and `RateLimit-Policy`. Source: draft-ietf-httpapi-ratelimit-headers. */
   | "ietf"
-  /** No headers, whatever the process settings. */
+  /** No headers, regardless of the process settings. */
   | "none";
 
-/** A body for refusals: `problem+json` says the limit and the wait. Source: RFC 9457. */
+/** A body for refusals: `problem+json` states the limit and the wait. Source: RFC 9457. */
 export type BodyStyle = "problem+json";
 
-/** Where refusals say which rule it was. */
+/** Where refusals name the rule that caused them. */
 export interface RuleDisclosure {
-  /** In a response header, to whoever asked. Default false: a stranger would learn by it. */
+  /** In a response header, for the caller. Default false: strangers could learn from it. */
   readonly header: boolean;
   /** In Envoy's dynamic metadata, for its access log and later filters. Default true. */
   readonly metadata: boolean;
-  /** In a sample of log lines of Headgate's own. Default true. */
+  /** In Headgate's own log, as a sample. Default true. */
   readonly log: boolean;
 }
 
 /** One descriptor of the policy's tree, with the path that leads to it. */
 export interface Rule {
   readonly domain: string;
-  /** Never empty. Rules arrive parents first, siblings in file order. */
+  /** Never empty. Parents come before their children, and siblings are in file order. */
   readonly path: readonly PathStep[];
   readonly effect: RuleEffect;
-  /** `key_value.key2` of the path: the name in metrics, logs and explanations; policy text only. */
+  /** The name in metrics, logs and explanations: `key_value.key2` of the path, policy text only. */
   readonly label: string;
-  /** Position among the policy's rules, 0-based: the index of its counters. */
+  /** Position among the policy's rules, from 0. Also the index of its counters. */
   readonly index: number;
   /**
-   * Names of limits that do not count for a request that meets this rule, also where this rule is
-   * replaced itself. Never a name of its own; absent when there are none. A limit that is left out
-   * this way is neither charged nor reported; an unlimited rule is never left out.
+   * Names of limits that do not apply to a request that matches this rule, even if this rule is
+   * replaced itself. Never one of its own names. Absent if there are none. A replaced limit is
+   * neither charged nor reported. An unlimited rule is never replaced.
    *
    * Source: envoyproxy/ratelimit, `replaces` in ShouldRateLimit.
    */
   readonly replaces?: readonly string[];
   /**
-   * By entry: what stands in keys in place of the entry's value, so that all values that match a
-   * pattern share one bucket (`share_threshold`). Undefined where the value itself counts; absent
-   * when it does everywhere.
+   * By entry: the text that replaces the entry's value in keys, so that all values that match a
+   * pattern share one bucket (`share_threshold`). Undefined for an entry whose own value is used.
+   * Absent if that is the case for all entries.
    */
   readonly sharePatterns?: readonly (string | undefined)[];
   /**
-   * By entry: the rule's name in metrics where values of requests are wanted in it
-   * (`detailed_metric`, `value_to_metric`), to be joined by `.`; as many as the path has steps.
-   * Absent where the label says it all. What it makes is the caller's text: bound it, escape it.
+   * By entry: the rule's name in metrics if it includes values of requests (`detailed_metric`,
+   * `value_to_metric`), to be joined by `.`. Has one element for each step of the path. Absent if
+   * the name is the label. The result contains the caller's text: bound it and escape it.
    */
   readonly metricPath?: readonly MetricStep[];
-  /** What the response's dynamic metadata says when the rule lets a request pass; frozen. */
+  /** Dynamic metadata of the response if the rule lets a request pass. Frozen. */
   readonly metadata?: JsonObject;
   /**
-   * Whether its limits settle from the first call on that peeks at them: its file has no word for
-   * costs that are told after the response, and charges whatever comes. Absent: they do not.
+   * Whether its limits settle from the first call that peeks at them: its file format cannot mark
+   * costs that are reported after the response, and charges every cost. Absent: they do not.
    *
    * Source: envoyproxy/ratelimit, where hits count whether or not they are over.
    */
   readonly settlesOncePeeked?: true;
-  /** Absent: as the process is told. */
+  /** Absent: as configured for the process. */
   readonly headers?: HeaderStyle;
-  /** What a caller who is refused by this rule finds in the response's body; absent: nothing. */
+  /** The response body for a caller that this rule refuses. Absent: none. */
   readonly body?: BodyStyle;
-  /** Where its refusals name it. Absent: `defaultDisclosure`. */
+  /** Where refusals name this rule. Absent: `defaultDisclosure`. */
   readonly disclosure?: RuleDisclosure;
 }
 
-/** The limits of a rule; none where it has no say, or lets everything pass. */
+/** Returns the limits of a rule. Empty if the rule has no limit or is unlimited. */
 export function limitsOf({ effect }: Pick<Rule, "effect">): readonly Limit[] {
   return effect.kind === "limited" ? effect.limits : [];
 }

@@ -77,17 +77,17 @@ export class OverrideRows<Kept extends { readonly id: string } = Override> {
     }
   }
 
-  /** When it expires, in milliseconds since 1970; Infinity if never. */
+  /** When the override of a row expires, in milliseconds since 1970; Infinity if never. */
   expiryAt(row: number): number {
     return this.#expiries[row] ?? 0;
   }
 
-  /** By `descriptorHash`. */
+  /** The hash of a row: see `descriptorHash`. */
   hashAt(row: number): number {
     return this.#hashes[row] ?? 0;
   }
 
-  /** By `shapeOf`. */
+  /** The shape of a row: see `shapeOf`. */
   shapeAt(row: number): number {
     return this.#shapes[row] ?? 0;
   }

@@ -2,16 +2,16 @@ import type { HeaderField } from "../base/header-field.js";
 import type { FallbackRoute, Limit } from "./limit.js";
 
 /**
- * Tells the upstream the cluster that a request falls back to; callers' own are removed. Generated
- * routes look at the same in dynamic metadata.
+ * The header that tells the upstream which cluster a request falls back to. It is removed from
+ * callers' requests. Generated routes match the same value in dynamic metadata.
  */
 export const fallbackHeader = "x-headgate-fallback";
 
-/** What limits and budgets change about a request that passes. */
+/** The changes that limits and budgets make to a request that passes. */
 export interface RequestMarks {
   /** For the upstream. A later field replaces an earlier one of the same name. */
   readonly setHeaders: readonly HeaderField[];
-  /** Where it goes instead. Absent: on. */
+  /** Where the request goes instead. Absent: its route is unchanged. */
   readonly fallback?: FallbackRoute;
 }
 
@@ -20,7 +20,7 @@ export function isMarking({ over, warn }: Limit): boolean {
   return warn !== undefined || over?.kind === "annotate" || over?.kind === "fallback";
 }
 
-/** All headers that marks set, that of a fallback last. */
+/** Returns all headers that the marks set, the fallback's last. */
 export function markFields({ setHeaders, fallback }: RequestMarks): readonly HeaderField[] {
   return fallback === undefined ? setHeaders : [...setHeaders, fallbackField(fallback)];
 }
@@ -31,7 +31,7 @@ function fallbackField(fallback: FallbackRoute): HeaderField {
     : { name: fallbackHeader, value: fallback.cluster };
 }
 
-/** Both, the second one's fields last. The first fallback counts. */
+/** Combines two sets of marks, the second one's fields last. The first fallback applies. */
 export function joinMarks(
   one: RequestMarks | undefined,
   other: RequestMarks | undefined,

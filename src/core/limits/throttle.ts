@@ -8,8 +8,8 @@ import {
 import { drainTimeUsMax, hitsMax, type LimitKey } from "./limit.js";
 
 /**
- * The numbers of one `CL.THROTTLE`: `count` tokens come in each period, an unused key holds
- * `maxBurst + 1` of them, and the command takes `quantity` or nothing.
+ * The numbers of one `CL.THROTTLE`: each period adds `count` tokens, an unused key has
+ * `maxBurst + 1` of them, and the command takes either `quantity` of them or none.
  *
  * Source: redis-cell, `CL.THROTTLE key max_burst count period [quantity]`.
  */
@@ -20,14 +20,14 @@ export interface ThrottleNumbers {
   readonly count: number;
   /** 1 to ten years. */
   readonly periodSeconds: number;
-  /** 0 to `hitsMax`; 0 peeks. */
+  /** 0 to `hitsMax`. 0 peeks. */
   readonly quantity: number;
 }
 
-/** The largest period, in seconds: ten years. */
+/** Maximum period, in seconds: ten years. */
 export const throttlePeriodSecondsMax = drainTimeUsMax / 1_000_000;
 
-/** Whether a full key would take longer than ten years to drain, which no store keeps. */
+/** Whether a full key would take longer than ten years to drain. No store keeps it that long. */
 export function drainsTooSlowly({ maxBurst, count, periodSeconds }: ThrottleNumbers): boolean {
   return ((maxBurst + 1) / count) * periodSeconds > throttlePeriodSecondsMax;
 }
@@ -51,13 +51,13 @@ export function throttleCharge(
 }
 
 /**
- * Returns the five integers of the reply: 0 allowed or 1 limited, the limit, what remains of it,
- * seconds until the same command fits or -1, and seconds until the key is unused. Seconds are
- * rounded up, so that nobody comes too early.
+ * Returns the five integers of the reply: 0 if allowed or 1 if limited, the limit, what remains of
+ * it, the seconds until the same command fits or -1, and the seconds until the key is unused.
+ * Seconds are rounded up, so that no caller returns too early.
  *
  * Example: `CL.THROTTLE k 15 30 60` on an unused key gives 0, 16, 15, -1, 2.
  *
- * @param charge as it was decided: at a store's failure with other numbers than those asked
+ * @param charge as it was decided. If the store failed, its numbers may differ from the command's
  */
 export function throttleReply(
   { maxBurst }: ThrottleNumbers,

@@ -41,7 +41,7 @@ const levelAgeMs = { busy: 1_000, idle: 5_000 } as const;
  *
  * The store keeps at most two bursts. If callers share the limit (`callsShare` above 0), hits
  * beyond that wait here: if they were dropped, they would be admitted twice each time that quotas
- * and callers alternate. If nobody else uses the limit, the assignments bound it sufficiently, and
+ * and callers alternate. If no callers use the limit, the assignments bound it sufficiently, and
  * the excess is dropped.
  */
 export class QuotaAccount {

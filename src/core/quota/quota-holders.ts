@@ -218,7 +218,7 @@ export class QuotaHolders {
     this.shared[from] = 0;
   }
 
-  /** Accounts so much of a holder's memory to its pool: `bequeath` transfers it. */
+  /** Accounts this much of a holder's memory to its pool. `bequeath` transfers it. */
   share(holder: QuotaHolder, bytes: number): void {
     this.shared[holder] = bytes;
   }

@@ -147,7 +147,7 @@ export class QuotaLedger {
     this.#accrue(nowMs);
     const isFirst = this.#lease.untilMs === 0;
     this.#lease = lease;
-    // Nobody has used the first lease yet: holders need not wait for tokens as well.
+    // The first lease is still unused, so holders need not wait for tokens as well.
     if (isFirst) this.#bankHits += this.#leaseHz() * bankSeconds;
     this.#bankHits = Math.min(this.#bankHits, this.bankHitsMax);
   }

@@ -22,7 +22,7 @@ const slackHits = 2;
 const lateMsMax = 2 * quotaReportMs + confirmMs;
 
 /**
- * What is accepted from Envoys that no assignment or another replica's limited. Per identity and
+ * What is accepted from Envoys that had no assignment, or another replica's. Per identity and
  * minute: what its share of the limit yields between two reports and during their delivery, and a
  * few hits.
  */
@@ -138,8 +138,8 @@ export class QuotaMeter {
   }
 
   /**
-   * The admitted hits that are accepted: what was assigned since its last report, measured by our
-   * clock whatever time the report covers. More is accepted only if nothing was assigned.
+   * Returns the admitted hits that are accepted: what was assigned since the last report, by this
+   * replica's clock, not by the time in the report. More is accepted only if nothing was assigned.
    */
   #takeAllowed(
     holder: QuotaHolder,

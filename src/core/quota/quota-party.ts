@@ -9,7 +9,7 @@ export interface QuotaParty {
   /** How many holders with an open stream have `oneWeight`: all of them, in most parties. */
   oneCount: number;
   oneWeight: number;
-  /** Those with other weights. Undefined if there were none: a list of one takes 100 bytes. */
+  /** The others, counted by weight. Undefined if there were none: a map of one takes 100 bytes. */
   others: Map<number, number> | undefined;
   /** The sum of the individual weights of holders with an open stream. */
   weight: number;
@@ -58,7 +58,7 @@ export function countMember(party: QuotaParty | undefined, weight: number, chang
   }
   party.weight += weight * change;
   party.crowd = party.oneCount;
-  // No spread: arguments have a limit.
+  // No spread, because the number of arguments is limited.
   for (const count of party.others?.values() ?? []) party.crowd = Math.max(party.crowd, count);
   return partsWeight(party) - before;
 }
@@ -97,7 +97,7 @@ export class QuotaParties {
     if (this.#only === party) this.#only = undefined;
   }
 
-  /** May delete the party that it visits. */
+  /** Visits each party. `visit` may delete the party that it is called with. */
   each(visit: (party: QuotaParty) => void): void {
     if (this.#all !== undefined) this.#all.forEach(visit);
     else if (this.#only !== undefined) visit(this.#only);

@@ -364,8 +364,8 @@ export class QuotaPool {
   }
 
   /**
-   * A round visits each holder, and of many holders some report at any time: a millisecond for each
-   * keeps the cost of rounds for a report the same.
+   * Minimum time between two rounds. A round visits each holder, and the number of reports grows
+   * with the holders. A millisecond per holder keeps the cost of rounds per report constant.
    */
   get #roundEveryMs(): number {
     return Math.min(quietRoundMs, Math.max(quotaRoundMs, this.#members.length));

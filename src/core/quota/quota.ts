@@ -114,7 +114,7 @@ export const quotaCrowdsMax = 32;
 /** A weight of 1 in a claim. */
 export const claimedWeightUnit = 1_000_000;
 
-/** What a replica reports about a pool to the others, and asks of it. Weights are integers. */
+/** A replica's report about a pool, and its request for a lease. Weights are integers. */
 export interface QuotaClaim {
   /** The demand of holders with a small demand for their weight. */
   readonly metMicroHz: number;
@@ -137,7 +137,7 @@ export interface QuotaLease {
   readonly rateMicroHz: number;
   /** When the lease ends, measured from when it was requested. */
   readonly untilMs: number;
-  /** What other replicas have of the identities in the claim. */
+  /** The Envoys that the identities in the claim have at other replicas. */
   readonly elsewhere: readonly QuotaCrowd[];
 }
 
