@@ -21,21 +21,21 @@ import { openWaitingRooms } from "./waiting-room/waiting-rooms.js";
 
 /** The running service. */
 export interface App extends DecisionAddresses {
-  /** Undefined where there is no control port, or it is taken. */
+  /** Undefined if there is no control port, or if its port is taken. */
   readonly controlAddress: ListenAddress | undefined;
-  /** Undefined where there is no admin port, or it is taken. */
+  /** Undefined if there is no admin port, or if its port is taken. */
   readonly adminAddress: ListenAddress | undefined;
-  /** Where the console is; undefined: there is none. */
+  /** Address of the console. Undefined if there is no console. */
   readonly consoleAddress: ListenAddress | undefined;
-  /** Undefined where there is no debug port, or it is taken. */
+  /** Undefined if there is no debug port, or if its port is taken. */
   readonly debugAddress: ListenAddress | undefined;
   /** Undefined without HEADGATE_MONITORING_ADDR. */
   readonly monitoringAddress: ListenAddress | undefined;
   /** Undefined without USE_PROMETHEUS. */
   readonly prometheusAddress: ListenAddress | undefined;
   /**
-   * Stops: not serving at once, then the drain delay, then no new calls, then the grace for those
-   * in flight. Resolves with whether all ended by themselves; a second call joins the first.
+   * Reports not serving, waits for the drain delay, then takes no new calls and lets those in
+   * flight end within the grace. Resolves with whether all did. A second call joins the first.
    *
    * @param drainDelayMs in place of the configured delay
    */
@@ -43,8 +43,8 @@ export interface App extends DecisionAddresses {
 }
 
 /**
- * Starts the service: its subsystems in the order in which one needs the other, the ports that
- * decide last, and only then serving. They are closed in reverse.
+ * Starts the service: its subsystems in the order of their dependencies, the decision ports last,
+ * and only then reports serving. They are closed in reverse order.
  *
  * @throws StartFailure with a text for people and an exit code; nothing is left running then
  */
@@ -86,7 +86,7 @@ async function open(
   const { policies } = foundation;
   const { health } = http;
   beforeServing?.();
-  /** Says whether to send calls here. */
+  /** Reports whether calls may be sent to this replica. */
   const update = (): void => {
     if (isHealthyWith(policies.feed, config)) health.serve();
     else health.stopServing();
@@ -106,7 +106,7 @@ async function open(
     const line = { event: "draining", drainDelayMs, drainGraceMs: config.drainGraceMs };
     logger.info(line, "Stopping: health is NOT_SERVING, calls are still answered.");
     await sleep(clock, drainDelayMs);
-    // Clients of all ports are sent elsewhere at the same time, and calls in flight have the grace.
+    // Clients of all ports go elsewhere at the same time; calls in flight have the grace period.
     const others = [stack.closeNow(admin), stack.closeNow(controlPlane)];
     await Promise.all([ports.announceClose(), ...others]);
     const isClean = await stack.closeNow(ports);
@@ -133,8 +133,8 @@ async function open(
 }
 
 /**
- * Loads what first calls of the admin port and of `POST /json` need. Each takes up to 0.1 s, in
- * which nothing is decided: that is better now than at a call. What fails is tried again there.
+ * Loads modules that the first calls of the admin port and of `POST /json` need. Nothing is decided
+ * for up to 0.1 s each: better now than during a call. A call retries a load that failed.
  */
 async function loadAhead({ admin, httpJson }: Config): Promise<void> {
   const loads: (() => Promise<unknown>)[] = [];

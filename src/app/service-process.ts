@@ -10,19 +10,19 @@ import { type OpenExport, openLogExport } from "./telemetry/otlp-export.js";
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /**
- * Whether V8 keeps what a start left over, a third of the heap, for as long as the process idles:
- * that of Node 22 and later does. It is collected before calls come, which it would hold up.
+ * Whether V8 keeps the garbage of the start, a third of the heap, while the process idles, as that
+ * of Node 22 and later does. It is collected before calls come, because that would delay them.
  */
 const leavesGarbage = Number.parseInt(process.versions.v8, 10) >= 12;
 
 interface ServiceProcessParts {
   readonly logger: ProcessLogger;
-  /** Writes a text for people, where the log has no place for it. */
+  /** Writes a text for people that does not fit the log. */
   readonly complain: (text: string) => void;
 }
 
 /**
- * Runs the service until a signal stops it and answers the exit code. The first signal drains, the
+ * Runs the service until a signal stops it, and returns the exit code. The first signal drains, the
  * second one ends the process at once.
  */
 export async function runServiceProcess(
@@ -30,7 +30,7 @@ export async function runServiceProcess(
   { logger, complain }: ServiceProcessParts,
 ): Promise<number> {
   exitOnBug(logger);
-  // While nothing listens yet, nothing else keeps the process alive during waits.
+  // Until a port listens, nothing else keeps the process alive during waits.
   const alive = setInterval(() => {}, 60_000);
   const replica = systemRandom.id();
   let logExport: OpenExport | undefined;
@@ -41,7 +41,7 @@ export async function runServiceProcess(
     const started = startApp(config, { logger, replica, logExport, beforeServing });
     const first = await Promise.race([started, signal]);
     if (typeof first === "string") {
-      // It stops before it serves: nobody waits for answers, so nothing is to be drained.
+      // The service stops before it serves: no caller waits for a response, so nothing is drained.
       void started.catch(() => {});
       return exitCodes.ok;
     }
@@ -62,7 +62,7 @@ async function closeAfter(signal: Promise<string>, app: App): Promise<number> {
   return isClean ? exitCodes.ok : exitCodes.failure;
 }
 
-/** Resolves with the first signal; a second one ends the process without asking anybody. */
+/** Resolves with the first signal. A second one ends the process without waiting for anything. */
 function nextSignal(logger: Logger): Promise<string> {
   return new Promise((resolve) => {
     let isStopping = false;
@@ -80,7 +80,7 @@ function nextSignal(logger: Logger): Promise<string> {
   });
 }
 
-/** What nobody caught is a bug, and nobody knows what state it left: the process ends. */
+/** Ends the process on an uncaught error: it is a bug, and the state that it left is unknown. */
 function exitOnBug(logger: Logger): void {
   const exit = (thrown: unknown): void => {
     logger.error({ event: "crash", ...bugTrace(thrown) }, "Internal error; the process ends.");

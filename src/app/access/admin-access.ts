@@ -18,68 +18,68 @@ import type { AdminChoice } from "../config/admin-choice.js";
 import { readErrorWords } from "../config/policy-files.js";
 import { createTokenReader, type TokenReader } from "./admin-oidc.js";
 
-/** Who signed in, as far as a session keeps it: nothing that would open a door by itself. */
+/** Identity that a session stores. It contains nothing that grants access by itself. */
 export type SessionIdentity =
   /** @property sha256 of a token of the access list, in hexadecimal */
   | { readonly kind: "token"; readonly sha256: string }
-  /** Claims of an identity provider's token; of the groups, those that the list names. */
+  /** Claims of an identity provider's token, with only those groups that the access list names. */
   | {
       readonly kind: "claims";
       readonly issuer: string;
       readonly subject: string;
       readonly groups: readonly string[];
-      /** What to call them in the console; the audit log has the subject. */
+      /** Name shown in the console. The audit log has the subject. */
       readonly shownName?: string;
     };
 
-/** What a request brings along to be known by. */
+/** Credentials of a request. */
 export interface Credentials {
-  /** The header `authorization`; undefined: none. */
+  /** The header `authorization`. Undefined: none. */
   readonly authorization: string | undefined;
-  /** Who signed in before; counts without `authorization`. Absent: nobody. */
+  /** Identity of the session. Counts only without `authorization`. Absent: no session. */
   readonly session?: SessionIdentity;
-  /** URIs and DNS names of a client certificate that was checked; empty: none. */
+  /** URIs and DNS names of a verified client certificate. Empty: none. */
   readonly certificateNames: readonly string[];
 }
 
-/** Who a request is of, or why nobody known. */
+/** The principal of a request, or the reason why it is not authenticated. */
 export type Authentication =
   | {
       readonly kind: "principal";
       readonly principal: Principal;
-      /** What to call who has no name in the list. */
+      /** Name to show if the list has no name for the principal. */
       readonly shownName?: string;
     }
-  /** It brings nothing along, or what is not known. */
+  /** The request has no credentials, or unknown ones. */
   | { readonly kind: "missing" | "unknown" }
-  /** Its token has expired. */
+  /** The token has expired. */
   | { readonly kind: "expired" }
-  /** Its token cannot be looked at now. */
+  /** The token cannot be verified now. */
   | { readonly kind: "unavailable" };
 
-/** What a session may be made of, or why none is. */
+/** The identity for a session, or the reason why there is none. */
 export type Identification =
   | {
       readonly kind: "identity";
       readonly identity: SessionIdentity;
-      /** Until when the token holds; undefined: until it is taken from the list. */
+      /** Time at which the token expires. Undefined: valid until it is removed from the list. */
       readonly untilEpochMs: number | undefined;
     }
   | Exclude<Authentication, { readonly kind: "principal" }>;
 
-/** Who may call the admin API. */
+/** Access to the admin API. */
 export interface AdminAccess {
-  /** Whether there is a list; without one everybody is known, and nobody signs in. */
+  /** Whether there is a list. Without one, everyone is authenticated, and sign-in is impossible. */
   readonly hasList: boolean;
   /** Never rejects. */
   authenticate(credentials: Credentials): Promise<Authentication>;
   /**
-   * Whose token this is. Never rejects.
+   * Returns the identity of a token. Never rejects.
    *
-   * @param readToken for tokens of the identity provider; default: as calls with them are read
+   * @param readToken for tokens of the identity provider; default: the reader for tokens of calls
    */
   identify(token: string, readToken?: TokenReader): Promise<Identification>;
-  /** Follows the access list no more. */
+  /** Stops following the access list. */
   close(): void;
 }
 
@@ -90,8 +90,8 @@ interface AdminAccessParts {
 }
 
 /**
- * Opens access: by a list, which is read now and again when it changes; without one, everybody on
- * this machine.
+ * Opens access by a list, which is read now and again when it changes. Without a list, everyone on
+ * this machine has access.
  *
  * @throws StartFailure for a list that is wrong, with the exit code of a wrong configuration
  */
@@ -135,7 +135,7 @@ async function openList(
   };
 }
 
-/** The access list as it was read last without a fault. */
+/** The access list as of the last read without an error. */
 class AccessFile {
   readonly #path: string;
   readonly #logger: Logger;
@@ -151,7 +151,7 @@ class AccessFile {
     return this.#grants;
   }
 
-  /** Reads it; answers what is wrong with it, and then keeps what it knows. */
+  /** Reads the list. Returns what is wrong with it, and in that case keeps the previous list. */
   async look(): Promise<readonly string[]> {
     const text = await readAccessText(this.#path);
     const isFirst = this.#seen === undefined;
@@ -168,7 +168,7 @@ class AccessFile {
       this.#logger.info({ event: "adminAccessRead", grantCount }, "The access list is active.");
       return [];
     }
-    // At start the caller reports it, and there is nothing older to keep.
+    // At the start, the caller reports the problems, and there is no older list to keep.
     if (!isFirst) {
       this.#logger.error(
         { event: "adminAccessRefused", problems: parsed.problems },
@@ -192,7 +192,7 @@ async function readAccessText(path: string): Promise<string | { readonly problem
   }
 }
 
-/** A token wins over a session, and both over a certificate: whoever sends one means it. */
+/** Prefers a token to a session, and both to a certificate: a token is sent intentionally. */
 async function authenticate(
   grants: readonly AccessGrant[],
   { authorization, session, certificateNames }: Credentials,
@@ -209,7 +209,7 @@ async function authenticate(
   return authenticateByCertificate(grants, certificateNames);
 }
 
-/** Whose token this is, by the list or by what the identity provider says in it. */
+/** Returns the identity of a token, from the list or from the claims of the identity provider. */
 async function identify(
   grants: readonly AccessGrant[],
   token: string,
@@ -219,7 +219,7 @@ async function identify(
   if (findToken(grants, sha256) !== undefined) {
     return { kind: "identity", identity: { kind: "token", sha256 }, untilEpochMs: undefined };
   }
-  // Three parts between dots: what an identity provider makes.
+  // Three parts separated by dots: the form of an identity provider's tokens.
   const isJwt = /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token);
   if (readToken === undefined || !isJwt) return { kind: "unknown" };
   const verified = await readToken(token);
@@ -255,14 +255,14 @@ function authenticateIdentity(
   const { issuer, subject, groups, shownName } = identity;
   const own = grantsOf(grants, (one) => one.kind === "subject" && one.value === subject);
   const shared = grantsOf(grants, (one) => one.kind === "group" && groups.includes(one.value));
-  // A group's name is nobody's.
+  // The name of a group does not identify a person.
   const name = nameAmong(own);
   const known = principalOf(name ?? `subject:${issuer}#${subject}`, [...own, ...shared]);
   const isNamed = name !== undefined || shownName === undefined;
   return known.kind === "principal" && !isNamed ? { ...known, shownName } : known;
 }
 
-/** Two certificates may share some names: they are called by all that give them something. */
+/** Names the principal by all names with grants: two certificates may share some of their names. */
 function authenticateByCertificate(
   grants: readonly AccessGrant[],
   certificateNames: readonly string[],
@@ -280,8 +280,8 @@ function authenticateByCertificate(
 }
 
 /**
- * The grant of a token. Each is compared to its end, whichever it is: what takes time tells nothing
- * of what is stored.
+ * Finds the grant of a token. Compares the whole digest with every grant, so that the time taken
+ * reveals nothing about the stored digests.
  *
  * @param sha256 of the token, in hexadecimal
  */
@@ -316,7 +316,7 @@ function principalOf(name: string, grants: readonly AccessGrant[]): Authenticati
   return { kind: "principal", principal };
 }
 
-/** Long names end with a digest, so that two which begin alike stay two. */
+/** Shortens a long name: it ends with a digest, so that names with one beginning differ. */
 function shortened(name: string): string {
   if (name.length < accessNameCharsMax) return name;
   const digest = createHash("sha256").update(name).digest("hex");

@@ -1,24 +1,24 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { LogEvent, Logger } from "../base/logger.js";
 
-/** A call of the admin API, or of a guarded page of the debug port. It holds no credentials. */
+/** A call of the admin API, or of a guarded page of the debug port. It contains no credentials. */
 export interface LoggedCall {
-  /** A method or a page, of a closed set; `none`: there is no such. */
+  /** A method or page from a closed set. `none`: it does not exist. */
   readonly method: string;
-  /** What the audit log calls who asks; undefined: nobody known. */
+  /** The caller's name in the audit log. Undefined: not authenticated. */
   readonly caller: string | undefined;
-  /** Where the connection comes from; empty: this machine. */
+  /** The address that the connection comes from. Empty: this machine. */
   readonly address: string;
 }
 
-/** The most lines of one kind in a minute; what is more is counted. */
+/** Maximum number of lines of one kind in a minute. Further lines are only counted. */
 export const linesPerMinuteMax = 60;
 
 const minuteMs = 60_000;
 
 /**
- * Tells the log who was refused, and who looked at what callers send. Calls that are alike are told
- * once a minute; how many were left out is told at its end.
+ * Logs who was refused, and who read callers' values. Identical calls are logged once a minute. The
+ * number of omitted lines is logged at the end of the minute.
  */
 export class AdminCallLog {
   readonly #refused: MinuteLog;
@@ -45,17 +45,17 @@ export class AdminCallLog {
     this.#refused.note({ event: "adminCallRefused", ...call, code });
   }
 
-  /** Somebody asks for answers with callers' values. */
+  /** Logs a request for responses with callers' values. */
   noteLook(call: LoggedCall): void {
     this.#looked.note({ event: "adminCallersShown", ...call });
   }
 
-  /** Somebody begins a session of the console. */
+  /** Logs the start of a session of the console. */
   noteSignIn(call: LoggedCall): void {
     this.#signedIn.note({ event: "consoleSignedIn", ...call });
   }
 
-  /** Tells what was left out so far. */
+  /** Logs how many lines were omitted so far. */
   close(): void {
     this.#signedIn.end();
     this.#refused.end();
@@ -75,7 +75,7 @@ interface MinuteLines {
   readonly tellUnlogged: (count: number) => void;
 }
 
-/** Lines of one kind, each once a minute. */
+/** Lines of one kind, each at most once a minute. */
 class MinuteLog {
   readonly #clock: Pick<Clock, "schedule">;
   readonly #lines: MinuteLines;
@@ -99,7 +99,7 @@ class MinuteLog {
     this.#lines.tell(event);
   }
 
-  /** Ends the minute. */
+  /** Ends the minute, and logs how many lines were omitted. */
   end(): void {
     this.#cancel?.();
     this.#cancel = undefined;

@@ -6,16 +6,16 @@ import { cutText } from "../../core/base/text.js";
 import { askText } from "../base/signal-http.js";
 import type { OidcChoice } from "../config/admin-choice.js";
 
-/** What a token of an identity provider says, or why it is not taken. */
+/** Claims of an identity provider's token, or the reason why it is not accepted. */
 type VerifiedToken =
   /** @property untilEpochMs when it expires */
   | {
       readonly kind: "claims";
       readonly issuer: string;
-      /** Printable ASCII, with single blanks inside at most. */
+      /** Printable ASCII, with at most single blanks inside. */
       readonly subject: string;
       readonly groups: readonly string[];
-      /** A name for people, which proves nothing; undefined: the token has none. */
+      /** A name for people, which proves nothing. Undefined: the token has none. */
       readonly shownName: string | undefined;
       readonly untilEpochMs: number;
     }
@@ -23,37 +23,37 @@ type VerifiedToken =
   /** The provider's keys cannot be read now. */
   | { readonly kind: "unavailable" };
 
-/** How far the provider's clock and ours may be apart, in seconds. */
+/** Maximum difference between the provider's clock and this one, in seconds. */
 const clockSkewSecondsMax = 30;
 
-/** The longest token, in characters. */
+/** Maximum length of a token, in characters. */
 export const tokenCharsMax = 16_384;
 
-/** The longest subject, in characters. */
+/** Maximum length of a subject, in characters. */
 const subjectCharsMax = 255;
 
-/** Claims with a name for people, the best first. Source: OpenID Connect Core 1.0 section 5.1. */
+/** Claims with a name for people, best first. Source: OpenID Connect Core 1.0 section 5.1. */
 const nameClaims = ["email", "preferred_username", "name"] as const;
 
-/** The longest name for people, in characters. */
+/** Maximum length of a name for people, in characters. */
 const shownNameCharsMax = 64;
 
-/** The most groups of one token that are looked at. */
+/** Maximum number of groups of one token that are read. */
 const groupsMax = 1_000;
 
-/** How long the provider's keys are used, how soon unknown ones are asked for again, in ms. */
+/** Maximum age of the provider's keys, and minimum time between two fetches of them, in ms. */
 const keysAgeMsMax = 600_000;
 const keysPauseMs = 10_000;
 
-/** The longest that the provider may take to say its keys, in milliseconds. */
+/** Maximum time in which the provider must return its keys, in milliseconds. */
 export const keysMsMax = 3_000;
 
-/** The most bytes of its keys: of RSA's, some 400. */
+/** Maximum size of the provider's keys, in bytes: some 400 RSA keys. */
 export const keysBytesMax = 262_144;
 
 /**
- * Signatures that are taken: those with a public key. One with a shared secret would be made by
- * whoever knows the public one.
+ * Accepted signature algorithms: those with a public key. With a shared-secret algorithm, anyone
+ * who knows the public key could sign.
  */
 const algorithms = [
   "RS256",
@@ -69,19 +69,19 @@ const algorithms = [
 ];
 
 /**
- * Reads tokens of an identity provider; never rejects.
+ * Reads tokens of an identity provider. Never rejects.
  *
- * @param nonce what the token must have been made for; undefined: whatever
+ * @param nonce that the token must contain; undefined: not checked
  */
 export type TokenReader = (token: string, nonce?: string) => Promise<VerifiedToken>;
 
-/** What reads tokens; most processes are never sent one, and do not load it. */
+/** Loads the library that reads tokens. Most processes receive none, and do not load it. */
 export function loadTokenLibrary(): Promise<typeof import("jose")> {
   return import("jose");
 }
 
 /**
- * Tokens of an OpenID Connect provider: signature, issuer, audience and times are looked at.
+ * Creates a reader of OpenID Connect tokens that checks signature, issuer, audience and times.
  *
  * Source: RFC 7519 section 7.2; OpenID Connect Core 1.0 section 3.1.3.7.
  */
@@ -117,7 +117,7 @@ export function createTokenReader(
   };
 }
 
-/** The library itself would read and parse whatever comes. */
+/** Fetches the keys with bounds: the library itself would read and parse any response. */
 async function fetchKeys(url: URL, clock: Clock): Promise<Response> {
   const text = await askText({
     url,
@@ -154,8 +154,8 @@ function readClaims(
 }
 
 /**
- * Whether a subject may stand in the audit log: nothing in it acts on a terminal, or looks like
- * somebody else's.
+ * Reports whether a subject may appear in the audit log: no part of it acts on a terminal, or looks
+ * like another subject.
  *
  * Source: OpenID Connect Core 1.0 section 2: at most 255 ASCII characters.
  */
@@ -163,7 +163,7 @@ function isSubject(text: string): boolean {
   return text.length <= subjectCharsMax && /^[!-~]+(?: [!-~]+)*$/.test(text);
 }
 
-/** What the token itself is to blame for, and what the way to the provider. Source: jose errors. */
+/** Tells faults of the token from failures to reach the provider. Source: jose errors. */
 function failureOf(thrown: unknown): "expired" | "invalid" | "unavailable" {
   const code: unknown = Reflect.get(Object(thrown), "code");
   if (code === "ERR_JWT_EXPIRED") return "expired";

@@ -10,21 +10,21 @@ import type { Clock } from "../../core/base/clock.js";
 import type { AdminChoice } from "../config/admin-choice.js";
 import type { OpenTls } from "../tls/tls.js";
 
-/** A request, and the names that its client's certificate holds. */
+/** Handles a request, with the names in its client's certificate. */
 export type AdminRequestHandler = (
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
   peer: AdminPeer,
 ) => void;
 
-/** Who is at the other end of a connection. */
+/** The peer of a connection. */
 export interface AdminPeer {
   readonly address: string;
-  /** Of a certificate that was checked; empty: there is none. */
+  /** Names of a verified certificate. Empty: there is none. */
   readonly certificateNames: readonly string[];
 }
 
-/** Whether callers of the port speak TLS. */
+/** Reports whether callers of the port use TLS. */
 export function isTlsSpoken({
   choice,
   tls,
@@ -35,27 +35,27 @@ export function isTlsSpoken({
   return tls !== undefined && !choice.isLoopback;
 }
 
-/** Streams of one HTTP/2 connection at a time. */
+/** Maximum number of concurrent streams of one HTTP/2 connection. */
 const streamsMax = 100;
 
-/** How long headers may take to come, in milliseconds. */
+/** Maximum time to receive headers, in milliseconds. */
 const defaultHeadersMsMax = 10_000;
 
-/** How long a request with its body may take to come, in milliseconds. */
+/** Maximum time to receive a request with its body, in milliseconds. */
 export const adminRequestMsMax = 60_000;
 
-/** How long a connection may be silent, in milliseconds. */
+/** Maximum time that a connection may be idle, in milliseconds. */
 const silentMsMax = 120_000;
 
-/** How long a new connection may say nothing, in milliseconds. */
+/** Maximum time until a new connection must send something, in milliseconds. */
 const greetingMsMax = 10_000;
 
-/** What HTTP/2 without an agreement on it begins with. Source: RFC 9113, section 3.4. */
+/** First bytes of HTTP/2 with prior knowledge. Source: RFC 9113, section 3.4. */
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /**
- * HTTP/1.1 and HTTP/2 on the same connections: what a connection begins with says which it speaks,
- * so that `curl`, browsers and gRPC clients need no port of their own.
+ * HTTP/1.1 and HTTP/2 on the same connections. The first bytes of a connection determine its
+ * protocol, so that `curl`, browsers and gRPC clients need no separate ports.
  */
 export class AdminConnections {
   readonly #clock: Clock;
@@ -65,7 +65,7 @@ export class AdminConnections {
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #peers = new WeakMap<object, AdminPeer>();
 
-  /** @param headersMsMax how long headers may take to come, in milliseconds. Default 10 s */
+  /** @param headersMsMax maximum time to receive headers, in milliseconds. Default 10 s */
   constructor(clock: Clock, handle: AdminRequestHandler, headersMsMax = defaultHeadersMsMax) {
     this.#clock = clock;
     this.#http1 = createHttp1(
@@ -78,8 +78,8 @@ export class AdminConnections {
       (request, response) => handle(request, response, this.#peerOf(request.socket)),
     );
     this.#http1.on("clientError", (_error, socket) => socket.destroy());
-    // It is handed its connections; only one that listens holds them to the times above, and knows
-    // which of them are idle.
+    // The server receives its connections from `accept`. Only a listening server enforces the times
+    // above, and knows which connections are idle.
     this.#http1.emit("listening");
     this.#http2 = createHttp2(
       { settings: { maxConcurrentStreams: streamsMax, enablePush: false } },
@@ -96,7 +96,7 @@ export class AdminConnections {
     this.#http2.on("sessionError", () => {});
   }
 
-  /** Takes a connection, secured or not. */
+  /** Takes a connection, with or without TLS. */
   accept(socket: Duplex, peer: AdminPeer): void {
     this.#open.add(socket);
     const cancel = this.#clock.schedule(greetingMsMax, () => socket.destroy());
@@ -104,7 +104,7 @@ export class AdminConnections {
       cancel();
       this.#open.delete(socket);
     });
-    // A connection that breaks concerns nobody else.
+    // A broken connection affects no other.
     socket.on("error", () => {});
     let begun: Buffer = Buffer.alloc(0);
     const onReadable = (): void => {
@@ -121,13 +121,13 @@ export class AdminConnections {
     socket.on("readable", onReadable);
   }
 
-  /** Ends connections that are idle by now, and lets the others finish what they do. */
+  /** Closes connections that are idle now, and lets the others finish their calls. */
   finish(): void {
     for (const session of this.#sessions) session.close();
     this.#http1.close();
   }
 
-  /** Cuts what is still open. */
+  /** Closes all open connections at once. */
   destroy(): void {
     for (const socket of this.#open) socket.destroy();
   }
@@ -148,7 +148,7 @@ export class AdminConnections {
     const note = (session: ServerHttp2Session): void => {
       this.#peers.set(session, peer);
     };
-    // Emitted before `emit` below returns.
+    // The event is emitted before `emit` below returns.
     this.#http2.once("session", note);
     this.#http2.emit("connection", socket);
     this.#http2.removeListener("session", note);

@@ -27,11 +27,11 @@ interface AdminFleetParts {
   readonly plane: Pick<ControlPlane, "registry" | "lastReports">;
   readonly admission: Pick<Admission, "services">;
   readonly signals: () => Iterable<PolledSource>;
-  /** What was decided for a service in the last ten seconds. */
+  /** Decisions for a service in the last ten seconds. */
   readonly recentOf: (service: string) => { readonly admitted: number; readonly refused: number };
   readonly replicaCount: () => number;
   readonly store: string;
-  /** Of this replica; empty: there are none. */
+  /** Region of this replica. Empty: there are no regions. */
   readonly region: string;
   readonly lending: () => readonly RegionLending[];
   readonly isDegraded: () => boolean;
@@ -39,16 +39,16 @@ interface AdminFleetParts {
   readonly nowMs: () => number;
 }
 
-/** Services that are told of; a policy may have more. */
+/** Maximum number of services that are reported. A policy may have more. */
 const reportedServicesMax = 1_000;
 
-/** Keys of one service's signal that are told of. */
+/** Maximum number of keys of one service's signal that are reported. */
 const reportedSignalsMax = 100;
 
-/** Shares of one service that are told of. */
+/** Maximum number of shares of one service that are reported. */
 const reportedSharesMax = 200;
 
-/** What is read of a service once a second: without the shares of Envoys, which may be many. */
+/** State of a service that is read once a second, without the shares of Envoys (may be many). */
 export type ServiceLevels = Omit<
   ServiceState,
   | "shares"
@@ -59,7 +59,7 @@ export type ServiceLevels = Omit<
   | "recentRefusedCount"
 >;
 
-/** The fleet and its services, for the admin API. */
+/** Creates the view of the fleet and its services, for the admin API. */
 export function createFleetView(parts: AdminFleetParts): FleetView {
   return {
     fleet: () => {
@@ -104,7 +104,7 @@ function stateOf(
   };
 }
 
-/** A service as it is now. */
+/** Returns the current state of a service. */
 export function levelsOf(
   parts: Pick<AdminFleetParts, "loop" | "nowMs">,
   { name, concurrency, admission: admissionPolicy }: ServicePolicy,
@@ -131,7 +131,7 @@ export function levelsOf(
   };
 }
 
-/** Readings by key, where there are keys: those that the policy names, and all others together. */
+/** Returns readings, by key if there are keys: those in the policy, and all others together. */
 function signalsOf(
   { signals }: Pick<AdminFleetParts, "signals">,
   { name, concurrency }: ServicePolicy,
@@ -152,7 +152,7 @@ function signalsOf(
   }));
 }
 
-/** What was decided here, of all classes. */
+/** Sums this replica's decisions over all classes. */
 function totalsOf(counts: AdmissionCounts | undefined) {
   let admittedCount = 0;
   let refusedCount = 0;
@@ -169,7 +169,7 @@ const nothingHere = {
   waitingCount: 0,
 };
 
-/** The service here: its pools together, and the limit that is the whole fleet's. */
+/** Returns the state of the service's pools here together, and the limit of the whole fleet. */
 function pressureOf(service: ServiceAdmission, nowMs: number): typeof nothingHere {
   let limit = 0;
   let inFlightCount = 0;

@@ -10,33 +10,33 @@ import { TlsConnection } from "../tls/tls-connection.js";
 import { AdminConnections, type AdminRequestHandler, isTlsSpoken } from "./admin-connections.js";
 import type { AdminRequestParts, AdminRequests } from "./admin-requests.js";
 
-/** What the admin port is made of. */
+/** Parts of the admin port. */
 export interface AdminPortParts extends AdminRequestParts {
   readonly logger: Logger;
 }
 
 /** The open admin port. */
 export interface AdminPort {
-  /** Absent where there is none, or it is taken. */
+  /** Absent if there is none, or if its port is taken. */
   readonly address?: ListenAddress;
-  /** Takes no more calls, and cuts those that do not end in time. */
+  /** Stops taking calls, and cuts those that do not end in time. */
   close(): Promise<void>;
 }
 
-/** The most connections at a time. */
+/** Maximum number of connections at the same time. */
 export const adminConnectionsMax = 500;
 
-/** How long calls may take to end when the process does. */
+/** Maximum time for calls to end when the process ends, in milliseconds. */
 const closeMsMax = 1_000;
 
 /**
- * Opens the admin port, off the path of decisions. A port that is taken is only warned of, as the
- * control port's is.
+ * Opens the admin port, separate from decisions. If the port is taken, only a warning is logged, as
+ * for the control port.
  */
 export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
   const { choice, logger, clock } = parts;
   const stopping = new AbortController();
-  // Each call listens until it ends: more than ten at once are no leak, which Node would warn of.
+  // Each call listens until it ends. More than ten are not a leak, but Node would warn of one.
   setMaxListeners(0, stopping.signal);
   const connections = new AdminConnections(clock, requestHandler(parts, stopping.signal));
   const server = createServer({ noDelay: true }, acceptor(connections, parts));
@@ -64,8 +64,8 @@ export async function openAdminPort(parts: AdminPortParts): Promise<AdminPort> {
 }
 
 /**
- * What answers requests is loaded for the first one, or once the process serves: its libraries and
- * messages are a fifth of what a start would read.
+ * Loads the code that answers requests when the first request comes, or once the process serves:
+ * its libraries and messages are a fifth of what a start would read.
  */
 function requestHandler(parts: AdminPortParts, shutdownSignal: AbortSignal): AdminRequestHandler {
   let loading: Promise<AdminRequests> | undefined;
@@ -74,13 +74,13 @@ function requestHandler(parts: AdminPortParts, shutdownSignal: AbortSignal): Adm
       const { AdminRequests } = await import("./admin-requests.js");
       return new AdminRequests(parts, shutdownSignal);
     } catch (thrown) {
-      // No descriptor was left, perhaps: the next request tries again.
+      // Perhaps no descriptor was left: the next request tries again.
       loading = undefined;
       throw thrown;
     }
   };
   return (request, response, peer) => {
-    // Nobody waits for who has gone.
+    // The client has disconnected, so the error affects no caller.
     response.on("error", () => {});
     const closed = new Promise<void>((resolve) => response.once("close", resolve));
     loading ??= load();
@@ -93,7 +93,7 @@ function requestHandler(parts: AdminPortParts, shutdownSignal: AbortSignal): Adm
   };
 }
 
-/** TLS as on the gRPC port, but on this machine alone, where nobody is in between. */
+/** Uses TLS as on the gRPC port, except for a port that only this machine can reach. */
 function acceptor(
   connections: AdminConnections,
   { choice, tls }: Pick<AdminPortParts, "choice" | "tls">,
@@ -120,7 +120,7 @@ function closed(connections: AdminConnections, clock: Clock): Promise<void> {
   return new Promise((resolve) => {
     const startMs = clock.monotonicMs();
     const look = (): void => {
-      // Again and again: who is answered meanwhile is idle then.
+      // Repeated, because connections that finish their calls become idle.
       connections.finish();
       const isLate = clock.monotonicMs() - startMs >= closeMsMax;
       if (isLate) connections.destroy();

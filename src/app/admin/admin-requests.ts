@@ -32,7 +32,7 @@ import { type AdminPeer, adminRequestMsMax, isTlsSpoken } from "./admin-connecti
 import { answerEarly } from "./early-answer.js";
 import { SharedAnswers } from "./shared-answers.js";
 
-/** What answers are made of. */
+/** Parts that requests need. */
 export interface AdminRequestParts {
   readonly choice: AdminChoice;
   readonly access: AdminAccess;
@@ -40,34 +40,34 @@ export interface AdminRequestParts {
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
-  /** What browsers are served; undefined: nothing. */
+  /** The console for browsers. Undefined: there is none. */
   readonly console: Console | undefined;
-  /** Undefined where gRPC is served in plaintext. */
+  /** Undefined if gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Requests with long messages at a time: each may hold megabytes while it is read. */
+/** Maximum concurrent requests with long messages: each may use megabytes while it is read. */
 export const longRequestsMax = 4;
 
-/** Calls of one caller at a time, with those whose answer is not read: each may hold its answer. */
+/** Maximum concurrent calls of one caller, with unread responses: each may keep one in memory. */
 export const callsAtOnceMax = 200;
 
-/** Calls a second of one address, known or not: guessing is slow, and costs no more than this. */
+/** Maximum calls per second of one address, known or not: slows guessing, and bounds its cost. */
 const addressCallsPerSecond = 1_000;
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;
 
-/** Why a request is not even read. */
+/** Reason why a request is refused unread. */
 interface Refusal {
   readonly code: Code;
   readonly message: string;
-  /** Who may not call this; absent: nobody known. */
+  /** The caller without access. Absent: not authenticated. */
   readonly caller?: string;
 }
 
-/** Who is let in to the services: nobody's body is read before it is known whose it is. */
+/** Admits requests to the services. A body is only read after its caller is authenticated. */
 export class AdminRequests {
   readonly #parts: AdminRequestParts;
   readonly #handlers: ReadonlyMap<string, UniversalHandler>;
@@ -93,7 +93,7 @@ export class AdminRequests {
     });
   }
 
-  /** Answers a request; `closed` resolves when its response is over, whoever ended it. */
+  /** Answers a request. `closed` resolves when its response is over, whichever side ended it. */
   async answer(
     request: Request,
     response: Response,
@@ -131,7 +131,7 @@ export class AdminRequests {
     }
   }
 
-  /** Serves the console; false: there is no such page. */
+  /** Serves the console. Returns false if there is no such page. */
   async #answerBrowser(
     request: Request,
     response: Response,
@@ -151,10 +151,10 @@ export class AdminRequests {
     return true;
   }
 
-  /** Why nobody may call from there, or by that name, whoever it is; undefined: they may. */
+  /** Returns why no caller may call from this address or by this host name. Undefined: allowed. */
   #judgePlace(request: Request, peer: AdminPeer): Refusal | undefined {
     if (this.#parts.choice.accessPath === undefined && !isLoopbackHost(hostOf(request))) {
-      // A page of a browser here may call any name that leads to this machine.
+      // A web page in a browser here may call any name that resolves to this machine.
       const message =
         "without an access list, only the host names 127.0.0.1, [::1] and localhost are accepted";
       return { code: Code.PermissionDenied, message };
@@ -163,14 +163,14 @@ export class AdminRequests {
     return waitMs > 0 ? tooFast(waitMs) : undefined;
   }
 
-  /** Why a browser may not call without a token of its own; undefined: it may, or it is none. */
+  /** Returns why a browser without a token of its own is refused. Undefined: it is not. */
   #judgeBrowser(
     request: Request,
     { method, session }: { readonly method: AdminMethod; readonly session: Session | undefined },
   ): Refusal | undefined {
     const { console } = this.#parts;
     const { headers } = request;
-    // Any page can make the browser send its session cookie, certificate or address along.
+    // Any page can make the browser send its session cookie, certificate or address.
     if (isOtherOrigin(headers)) {
       return {
         code: Code.PermissionDenied,
@@ -192,7 +192,7 @@ export class AdminRequests {
     return undefined;
   }
 
-  /** Who calls, or why they may not. */
+  /** Returns the caller, or the reason why it is refused. */
   async #letIn(
     request: Request,
     {
@@ -245,7 +245,7 @@ export class AdminRequests {
     const isStillAllowed = async (): Promise<boolean> => {
       if (session !== undefined && console?.sessions.isLive(session) !== true) return false;
       const now = await access.authenticate(credentials);
-      // What they are shown was chosen by what they might see when they began.
+      // The response was limited to what the caller's permissions allowed when the call began.
       return now.kind === "principal" && isDeepStrictEqual(now.principal, principal);
     };
     const { name } = method.method;
@@ -268,15 +268,15 @@ export class AdminRequests {
     const values = createContextValues().set(adminCallKey, call);
     const isLong = method.messageBytesMax > adminMessageBytesMax;
     if (isLong) this.#longCount += 1;
-    // A request that does not end is cut, whatever protocol it speaks.
+    // A request that does not end is cut, in either protocol.
     const cancel = clock.schedule(adminRequestMsMax, () => {
       if (!request.complete) request.destroy();
     });
-    // The library's own answer is no sign of the end: over HTTP/1.1 it never says that it is done.
+    // The library's response does not show the end: over HTTP/1.1, it never reports completion.
     void closed.then(() => {
       cancel();
       if (isLong) this.#longCount -= 1;
-      // A message that is none of the method's reaches no service.
+      // A message that does not parse as the method's reaches no service.
       if (!isRead) counts.count(name, "unread");
     });
     try {
@@ -284,7 +284,7 @@ export class AdminRequests {
       const counted = this.#bodies.counted(asked, method);
       await universalResponseToNodeResponse(await handler(counted), response);
     } catch {
-      // The caller has gone in the middle of an answer; there is nobody to tell.
+      // The caller has disconnected in the middle of a response.
       response.destroy?.();
     }
   }
@@ -307,10 +307,10 @@ export class AdminRequests {
   }
 }
 
-/** How calls end for those who may not make them. */
+/** Codes of calls that were refused for lack of permission. */
 const deniedCodes: ReadonlySet<string> = new Set(["unauthenticated", "permission_denied"]);
 
-/** Programs ask for themselves; what browsers ask may have been asked by another one. */
+/** Reports whether a browser sent it. Programs act for themselves; others can make browsers ask. */
 function isBrowser({ headers }: Request, session: Session | undefined): boolean {
   return session !== undefined || headers["sec-fetch-site"] !== undefined;
 }

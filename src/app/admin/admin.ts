@@ -39,7 +39,7 @@ import { createFleetView, levelsOf } from "./admin-fleet.js";
 import { type AdminPort, type AdminPortParts, openAdminPort } from "./admin-port.js";
 import { History } from "./history.js";
 
-/** What the admin API shows and changes. */
+/** Subsystems that the admin API shows and changes. */
 interface AdminParts extends Foundation {
   readonly fleet: Fleet;
   readonly decisions: Decisions;
@@ -51,7 +51,7 @@ interface AdminParts extends Foundation {
   readonly rooms: RoomControls | undefined;
 }
 
-/** Opens the admin API where the configuration wants one. */
+/** Opens the admin API if it is configured. */
 export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<AdminPort> {
   const { config, metrics } = runtime;
   const { access, tls, observability } = parts;
@@ -75,7 +75,7 @@ export async function openAdmin(runtime: Runtime, parts: AdminParts): Promise<Ad
   return { ...port, close: () => stack.close() };
 }
 
-/** What browsers are served; undefined: nothing. */
+/** Opens the console for browsers. Undefined: there is none. */
 async function openConsole(
   parts: Runtime &
     Pick<AdminPortParts, "choice" | "access" | "counts" | "calls" | "tls"> &
@@ -93,7 +93,7 @@ async function openConsole(
   return new Console({ ...parts, ...own });
 }
 
-/** What is kept of the last minutes. */
+/** Creates the history of the last minutes. */
 function createHistory({ clock }: Runtime, parts: AdminParts): History {
   const { policies, decisions, admission, controlPlane, fleet, rooms } = parts;
   const { registry } = controlPlane.plane;
@@ -111,7 +111,7 @@ function createHistory({ clock }: Runtime, parts: AdminParts): History {
   });
 }
 
-/** Undefined where this replica shares its store with nobody. */
+/** Undefined if this replica's store is not shared. */
 function createQuestions(
   { logger, ...runtime }: Runtime,
   { opened }: AdminParts,
@@ -246,7 +246,7 @@ function createView(
   });
 }
 
-/** Reads a policy as the active one would be. */
+/** Parses a policy in the same way as the active one. */
 async function readCandidate(
   files: readonly PolicyText[],
   { clock, parser }: Pick<Runtime, "clock" | "parser">,
@@ -272,7 +272,7 @@ async function readCandidate(
   }
 }
 
-/** What the checks of this replica need. */
+/** Sources of this replica's checks. */
 interface AdminFindingsParts {
   readonly version: string;
   readonly policyStatus: () => PolicyStatus;

@@ -4,24 +4,24 @@ import type { Clock } from "../../core/base/clock.js";
 import { replayMessageBytesMax } from "../../rpc/admin/methods.js";
 import type { RefusalAnswer } from "../../rpc/admin/refusal-answer.js";
 
-/** What is read at most of a refused request: the longest that anybody may send. */
+/** Maximum bytes that are read of a refused request: the maximum size of any request. */
 export const restBytesMax = replayMessageBytesMax + 65_536;
 
-/** How long it may take to come, in milliseconds. */
+/** Maximum time to receive them, in milliseconds. */
 const restMsMax = 5_000;
 
-/** A request whose body nobody has read, and where its answer goes. */
+/** A request with an unread body, and its response. */
 interface EarlyExchange {
   readonly request: IncomingMessage | Http2ServerRequest;
   readonly response: ServerResponse | Http2ServerResponse;
 }
 
 /**
- * Answers before a request's body has come.
+ * Answers before a request's body has arrived.
  *
- * In HTTP/1.1 the connection ends with it. It stays open for as long as the rest comes, within
- * bounds: a socket that is closed with bytes unread takes back the answer as well, from clients
- * that write all before they read. Nothing of the rest is kept. HTTP/2 resets the one stream.
+ * In HTTP/1.1, this ends the connection. It stays open while the rest arrives, within bounds:
+ * closing a socket with unread bytes also discards the response, for clients that write everything
+ * before they read. The rest is not kept. HTTP/2 resets only the stream.
  *
  * Source: RFC 9112, section 9.6 (closing in stages).
  */
@@ -38,7 +38,7 @@ export function answerEarly(
   const bytes = Buffer.from(body);
   const length = String(bytes.length);
   response.writeHead(status, { ...headers, connection: "close", "content-length": length });
-  // All of the answer, so that whoever looks has it at once; its end closes the connection.
+  // Sends the whole response, so that the client has it at once. Its end closes the connection.
   response.flushHeaders();
   if (bytes.length > 0) response.write(bytes);
   let leftBytes = restBytesMax;

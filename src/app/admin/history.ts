@@ -29,7 +29,7 @@ import type {
 import type { ServiceLevels } from "./admin-fleet.js";
 import { RoomHistory } from "./room-history.js";
 
-/** What a `History` reads; all of it is counted in any case. */
+/** Sources of a `History`. All of them count in any case. */
 export interface HistoryParts {
   readonly clock: Pick<Clock, "epochUs" | "schedule">;
   readonly counters: DecisionCounters;
@@ -50,7 +50,7 @@ const keptMs = 900_000;
 const bounds = { stepMs, stepsMax: keptMs / stepMs };
 const ruleBounds = { stepMs: ruleStepMs, stepsMax: keptMs / ruleStepMs };
 
-/** How far back "now" goes where shares of requests are asked for. */
+/** Period that counts as "now" for shares of requests, in milliseconds. */
 const recentMs = 10_000;
 const recentBounds = { stepMs, stepsMax: recentMs / stepMs };
 
@@ -63,7 +63,7 @@ const rulesMax = 4_096;
 /** The number of steps per service in an answer that names no service. */
 const latestSteps = 60;
 
-/** `limited`: requests that admission refused because of a rate limit, which counts them itself. */
+/** `limited`: requests refused by admission because of a rate limit, which counts them itself. */
 type KeptServiceColumn = ServiceColumn | "limited";
 
 const serviceColumns: readonly KeptServiceColumn[] = [
@@ -87,7 +87,7 @@ const recentServices = { max: recentServicesMax, columns: recentColumns, steps: 
 
 const ruleColumns: readonly RuleColumn[] = ["hits", "overLimit"];
 
-/** A rule that a caller has asked for. */
+/** A rule that has had hits, with its counts at the last read. */
 interface TrackedRule {
   /** Undefined if there are too many rules, or this one had no hits within the kept time. */
   series: StepSeries<RuleColumn> | undefined;
@@ -163,12 +163,12 @@ export class History implements HistorySight {
     };
   }
 
-  /** Visitors a second who joined a waiting room in the last ten seconds, at all replicas. */
+  /** Visitors per second who joined a waiting room in the last ten seconds, at all replicas. */
   arrivalsPerSecond(room: string): number {
     return this.#rooms.arrivalsPerSecond(room);
   }
 
-  /** A waiting room, where its service may be seen. */
+  /** Reads a waiting room, if the caller may see its service. */
   #readRoom({ room = "", sinceEpochMs }: HistoryAsk, services: ReadonlySet<string>) {
     const views = this.#parts.rooms?.rooms() ?? [];
     const policy = views.find((view) => view.policy.name === room)?.policy;
@@ -177,7 +177,7 @@ export class History implements HistorySight {
     return [{ name: room, ...part }];
   }
 
-  /** What admission decided for a service in the last ten seconds, of all classes. */
+  /** Decisions of admission for a service in the last ten seconds, over all classes. */
   recentOf(service: string): Record<(typeof recentColumns)[number], number> {
     const read = this.#recent.get(service)?.read(this.#lookedMs - recentMs);
     const { admitted = [], refused = [] } = read?.columns ?? {};

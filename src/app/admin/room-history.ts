@@ -8,7 +8,7 @@ const roomsMax = 100;
 /** How far back the rate of arrivals looks, in milliseconds. */
 const recentMs = 10_000;
 
-/** A leader that has published nothing new for longer says nothing of arrivals, in steps. */
+/** Maximum number of steps without a new status after which the rate of arrivals counts as 0. */
 const quietStepsMax = 3;
 
 type Waits = RoomView["waits"];
@@ -18,13 +18,13 @@ interface KeptRoom {
   lineId: number;
   second: number;
   nextNumber: number;
-  /** By the last two statuses. */
+  /** From the last two statuses. */
   arrivalsPerSecond: number;
   quietSteps: number;
   waits: Waits;
 }
 
-/** The last minutes of waiting rooms: 43 KB a room, read from their views once a second. */
+/** The last minutes of waiting rooms: 43 KB per room, read from their views once a second. */
 export class RoomHistory {
   readonly #rooms: Pick<RoomControls, "rooms">;
   readonly #bounds: { readonly stepMs: number; readonly stepsMax: number };
@@ -62,7 +62,7 @@ export class RoomHistory {
     return this.#kept.get(name)?.series.read(sinceEpochMs);
   }
 
-  /** Visitors a second who joined in the last ten seconds, at all replicas. */
+  /** Visitors per second who joined in the last ten seconds, at all replicas. */
   arrivalsPerSecond(name: string): number {
     const { arrivals = [] } = this.read(name, this.#endMs - recentMs)?.columns ?? {};
     return arrivals.reduce((sum, one) => sum + one, 0) / Math.max(1, arrivals.length);
@@ -110,7 +110,7 @@ export class RoomHistory {
   }
 }
 
-/** Numbers are given out at all replicas: how many came between two statuses says who joined. */
+/** Updates the rate. All replicas give out numbers, so their increase counts all who joined. */
 function follow(kept: KeptRoom, status: RoomView["line"]["status"]): void {
   const { lineId = Number.NaN, second = 0, nextNumber = 0 } = status ?? {};
   const isSame = lineId === kept.lineId;

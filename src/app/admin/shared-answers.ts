@@ -10,7 +10,7 @@ import type { RequestBodies } from "../../rpc/admin/request-body.js";
 import { sendAnswer } from "../console/answers.js";
 import { readShortBody } from "../console/short-body.js";
 
-/** What open consoles ask again and again. */
+/** Methods that open consoles poll. */
 const sharedMethods: ReadonlySet<string> = new Set([
   "GetFindings",
   "GetFleet",
@@ -20,20 +20,20 @@ const sharedMethods: ReadonlySet<string> = new Set([
   "TopKeys",
 ]);
 
-/** The longest request whose answer is shared, in bytes: longer ones are seldom the same. */
+/** Maximum size of a request whose response is shared, in bytes: longer ones are seldom equal. */
 const requestBytesMax = 16_384;
 
-/** Requests that are read at a time to find out whether somebody has asked the same. */
+/** Maximum number of requests read at the same time to find out whether they are equal. */
 const readingMax = 256;
 
-/** Answers that are kept at a time, and their bytes. */
+/** Maximum number of responses that are kept, and their bytes. */
 export const sharedAnswersMax = 64;
 const sharedBytesMax = 8_388_608;
 
-/** How long an answer is kept at most, in milliseconds. */
+/** Maximum time that a response is kept, in milliseconds. */
 const sharedMs = 1_000;
 
-/** By so much later than the second the past is told anew; until then it is the one before. */
+/** Time after a second's start until which the previous second's responses are sent, in ms. */
 const lateMs = 50;
 
 interface SharedCall {
@@ -44,7 +44,7 @@ interface SharedCall {
   readonly principal: Principal;
 }
 
-/** An answer as it is sent, and how its call has ended. */
+/** A complete response, and the code with which its call ended. */
 interface WholeAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -53,9 +53,9 @@ interface WholeAnswer {
 }
 
 /**
- * Answers of this second to polls of consoles, in bytes. All who may see the same and ask the same
- * within a second are answered by one call: what they ask changes once a second, and a call costs
- * ten times as much as to send its answer again.
+ * Responses to polls of consoles in this second, in bytes. One call answers all callers with equal
+ * permissions and equal requests within a second: the data changes once a second, and a call costs
+ * ten times as much as sending its response again.
  */
 export class SharedAnswers {
   readonly #clock: Pick<Clock, "epochUs" | "schedule">;
@@ -71,9 +71,9 @@ export class SharedAnswers {
   }
 
   /**
-   * Answers a call that may be one of many.
+   * Answers a call if its response may be shared.
    *
-   * @returns how it has ended; undefined: it is none of those, and nothing of it was read
+   * @returns the code with which it ended; undefined: it may not be shared, and nothing was read
    */
   async answer(call: SharedCall): Promise<{ readonly code: string } | undefined> {
     const { request, response } = call;
@@ -90,7 +90,7 @@ export class SharedAnswers {
     return answer;
   }
 
-  /** Somebody has changed something: who asks now sees it. */
+  /** Drops all responses after a change, so that callers see the change at once. */
   clear(): void {
     this.#answers = new Map();
     this.#byteCount = 0;
@@ -128,7 +128,7 @@ export class SharedAnswers {
   }
 }
 
-/** Of the Connect protocol, for one answer, with no deadline of its own. */
+/** Reports whether it may be shared: a unary Connect call without a deadline of its own. */
 function isShared({ request, method }: SharedCall): boolean {
   const { headers } = request;
   return (
@@ -141,7 +141,7 @@ function isShared({ request, method }: SharedCall): boolean {
   );
 }
 
-/** Calls the method for all who ask the same: it does not end with the one who was first. */
+/** Calls the method for all equal requests. The call does not end with its first caller. */
 async function make(
   { request, method, handler, principal }: SharedCall,
   body: Buffer,

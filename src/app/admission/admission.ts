@@ -21,21 +21,21 @@ interface OpenAdmissionParts extends Pick<Foundation, "policies" | "opened"> {
   readonly budgets: OpenBudgets;
 }
 
-/** How long readings of the host hold without newer ones, in milliseconds. */
+/** Time for which readings of the host are valid without newer ones, in milliseconds. */
 const hostHoldMs = 3_000;
 
-/** Admission as this process runs it. */
+/** Admission of this process. */
 export interface OpenAdmission {
   readonly admission: Admission;
   readonly signals: Pick<SignalSources, "polled">;
-  /** Gives shares back, as far as anybody can hear it, and ends what runs by itself. */
+  /** Gives shares back if the store is reachable, and stops all background work. */
   close(): Promise<void>;
 }
 
 /**
- * Opens admission; with a store of its own a process shares nothing, and limits are its own.
- * Resolves when each limit that is shared, and each signal, has been asked for once, whether well
- * or not; what takes long is not waited for.
+ * Opens admission. A process with its own store shares nothing, and has its own limits. Resolves
+ * when each shared limit and each signal has been read once, successfully or not. A slow one is not
+ * waited for.
  */
 export async function openAdmission(
   runtime: Runtime,
@@ -168,7 +168,7 @@ function logGate(
   else logger.info(line, "A service's gate is half open: it admits some of its requests.");
 }
 
-/** Each change, and the decreases once more for whoever reads warnings alone. */
+/** Logs each change, and decreases once more for those who read only warnings. */
 function logCapacity(
   { kind, service, key, from, to, reading }: Extract<AdmissionEvent, { kind: "capacityChanged" }>,
   logger: Logger,
@@ -191,7 +191,7 @@ interface SignalMetricsParts {
   readonly services: () => Iterable<ServiceAdmission>;
 }
 
-/** The metrics of signals, by kind. */
+/** Returns the metrics of signals, by kind. */
 export function signalMetrics({ sources, services }: SignalMetricsParts): MetricGroup {
   return {
     gauges: [

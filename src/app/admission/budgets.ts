@@ -18,23 +18,23 @@ interface OpenBudgetsParts extends Pick<Foundation, "policies" | "opened" | "ope
   readonly fleet: Pick<Fleet, "replicaCount">;
 }
 
-/** Renewals of the lease of reservations, for each time that it lasts. */
+/** Number of renewals of reservations' lease during its duration. */
 const beatsPerLease = 6;
 
-/** Between two log lines on one service's unread responses, in milliseconds. */
+/** Time between two log lines on one service's unread responses, in milliseconds. */
 const unreadIntervalMs = 3_600_000;
 
-/** Budgets as this process runs them. */
+/** Budgets of this process. */
 export interface OpenBudgets {
   readonly budgets: Budgets;
   readonly topUps: TopUpRegistry;
-  /** Calls in flight by key over all replicas; undefined where this process is alone. */
+  /** Calls in flight by key over all replicas. Undefined if the store is not shared. */
   readonly sharedKeys: LedgerKeyCounts | undefined;
-  /** Settles what is left, as far as the store takes it. Never rejects. */
+  /** Settles what is left, if the store accepts it. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Opens budgets; without a shared store their accounts are in this process alone. */
+/** Opens budgets. Without a shared store their accounts are only in this process. */
 export function openBudgets(
   runtime: Runtime,
   { policies, opened, operator, fleet }: OpenBudgetsParts,

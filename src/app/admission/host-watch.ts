@@ -9,7 +9,7 @@ import type { PolicyFeed } from "../policy/active-policy.js";
 interface HostWatchParts extends Pick<HostLoadOptions, "eventLoop" | "reader" | "root"> {
   readonly clock: Clock;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
-  /** Told all readings, about once a second. */
+  /** Receives all readings, about once a second. */
   readonly onRead: (readings: HostReadings) => void;
 }
 
@@ -26,7 +26,7 @@ export class HostWatch {
     this.#stopFollowing = parts.policies.onLoaded(() => this.#follow());
   }
 
-  /** A source of one reading. It waits for the first one. */
+  /** Returns a source of one reading. It waits for the first readings. */
   readerOf(name: HostReadingName): SignalReader {
     return {
       read: async () => {

@@ -11,18 +11,18 @@ import { KafkaConnection } from "../../wire/kafka/kafka-connection.js";
 import { type KafkaLogin, logIn } from "../../wire/kafka/kafka-login.js";
 import { connectionFailure } from "../base/signal-http.js";
 
-/** What a session is made with. */
+/** Parts of a session. */
 export interface KafkaSessionParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly place: KafkaPlace;
-  /** The directory of logins and certificates, each in a file that begins with a host's name. */
+  /** Directory of logins and certificates, in files whose names begin with a host's name. */
   readonly tokensPath: string | undefined;
   /** Monotonic time at which all connections end. */
   readonly deadlineMs: number;
 }
 
-/** What a host's files say; read for each session, since they are renewed. */
+/** Contents of a host's files. Read for each session, because they are renewed. */
 interface KafkaCredentials {
   readonly login: KafkaLogin | undefined;
   readonly ca: Buffer | undefined;
@@ -30,15 +30,15 @@ interface KafkaCredentials {
   readonly key: Buffer | undefined;
 }
 
-/** The largest file of a login or certificates, in bytes. */
+/** Maximum size of a file with a login or certificates, in bytes. */
 export const kafkaFileBytesMax = 262_144;
 
-/** The most brokers that one session connects to. */
+/** Maximum number of brokers that one session connects to. */
 export const kafkaConnectionsMax = 64;
 
 /**
- * Connections to the brokers of one cluster, for one poll: nothing that a broker has said before is
- * relied on. Every wait ends at the deadline.
+ * Connections to the brokers of one cluster, for one poll. It relies on nothing that brokers said
+ * in earlier polls. Every wait ends at the deadline.
  */
 export class KafkaSession {
   readonly #parts: KafkaSessionParts;
@@ -54,17 +54,17 @@ export class KafkaSession {
     this.#ended = new Promise((_, reject) => {
       this.#end = reject;
     });
-    // Whoever waits hears of it.
+    // Callers that wait receive the error.
     this.#ended.catch(() => {});
     this.#cancel = parts.clock.schedule(this.#leftMs, () => this.#fail());
   }
 
   /**
-   * Connects to the first of the policy's brokers that answers, and takes its host's credentials
-   * for the whole cluster.
+   * Connects to the first of the policy's brokers that answers, and uses its host's credentials for
+   * the whole cluster.
    *
    * @param first index of the broker to begin with
-   * @param apis what the broker must serve
+   * @param apis that the broker must serve
    * @returns the index of the broker too
    * @throws ServiceError the failure of the last broker
    */
@@ -91,7 +91,7 @@ export class KafkaSession {
     throw failure;
   }
 
-  /** The connection to a broker, made when it is first needed. */
+  /** Returns the connection to a broker. It is opened when it is first needed. */
   to({ host, port }: KafkaBroker): Promise<KafkaConnection> {
     const name = `${host}:${port}`;
     const known = this.#connections.get(name);
@@ -105,7 +105,7 @@ export class KafkaSession {
     return opened;
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void {
     this.#fail();
   }
@@ -168,7 +168,7 @@ export class KafkaSession {
       : netConnect({ host, port });
     this.#sockets.add(socket);
     socket.setNoDelay(true);
-    // A poll that hangs keeps no process from its end.
+    // A poll that hangs does not keep the process alive.
     socket.unref();
     return new Promise((resolve, reject) => {
       socket.once(isTls ? "secureConnect" : "connect", () => resolve(socket));
@@ -177,7 +177,7 @@ export class KafkaSession {
     });
   }
 
-  /** Of the policy's host: a policy names hosts, and not whose credentials they get. */
+  /** Reads files of the policy's host: a policy names hosts, but does not assign credentials. */
   async #readCredentials(host: string): Promise<KafkaCredentials> {
     const { tls, mechanism } = this.#parts.place;
     if (!tls && mechanism === undefined) return noCredentials;
@@ -191,7 +191,7 @@ export class KafkaSession {
     return { login, ca, cert, key };
   }
 
-  /** Undefined where there is no such file. @throws ServiceError SIGNAL_UNCONFIGURED */
+  /** Undefined if there is no such file. @throws ServiceError SIGNAL_UNCONFIGURED */
   async #readFile(name: string): Promise<Buffer | undefined> {
     const { tokensPath } = this.#parts;
     if (tokensPath === undefined || !/^[a-z0-9][a-z0-9._-]*$/.test(name)) return undefined;

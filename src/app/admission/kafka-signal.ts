@@ -33,7 +33,7 @@ interface KafkaSignalParts {
   readonly tokensPath: string | undefined;
 }
 
-/** The most partitions of the topics of one signal. */
+/** Maximum number of partitions in the topics of one signal. */
 export const lagPartitionsMax = 4_096;
 
 const leaderNotAvailable = 5;
@@ -41,13 +41,13 @@ const leaderNotAvailable = 5;
 const usedApis = [clusterMetadata, findCoordinator, offsetFetch, listOffsets, fetchTime] as const;
 
 /**
- * Reads the lag of a consumer group from Kafka. Each poll has connections of its own, asks for the
- * coordinator, the group's offsets and the partitions anew, and changes nothing in the cluster.
+ * Reads the lag of a consumer group from Kafka. Each poll opens its own connections, and reads the
+ * coordinator, the group's offsets and the partitions anew. It changes nothing in the cluster.
  */
 export class KafkaSignalReader implements SignalReader {
   readonly #parts: KafkaSignalParts;
   readonly #question: LagQuestion;
-  /** The broker of the policy that answered last. */
+  /** Index of the policy's broker that answered last. */
   #brokerIndex = 0;
 
   constructor(parts: KafkaSignalParts) {
@@ -84,7 +84,7 @@ export class KafkaSignalReader implements SignalReader {
     return readings.finish();
   }
 
-  /** Partitions by the broker that leads them; those without one are failures. */
+  /** Groups partitions by their leading broker. Those without one become failures. */
   #byLeader(
     { brokers, topics }: ClusterMetadata,
     readings: LagReadings,
@@ -112,14 +112,14 @@ export class KafkaSignalReader implements SignalReader {
     throw new ServiceError("SIGNAL_TOO_LARGE", words);
   }
 
-  /** Says which of the policy's topics it is, by its place. */
+  /** Refuses a topic with an error. The message names its position in the policy. */
   #refuseTopic(topic: string, errorCode: number): void {
     const { topics } = this.#parts.place;
     const index = topics.findIndex((pattern) => topicKey([pattern], topic) !== undefined);
     refuseFailure(errorCode, `kafka.topics[${index}]`);
   }
 
-  /** Reads what one broker leads. What goes wrong is a failure of these partitions only. */
+  /** Reads the partitions that one broker leads. An error is a failure of these partitions only. */
   async #readBroker(
     connect: () => Promise<KafkaConnection>,
     { partitions, committed, readings }: LedPartitions,
@@ -152,7 +152,7 @@ export class KafkaSignalReader implements SignalReader {
     }
   }
 
-  /** The time since the record at an offset was made, in seconds. */
+  /** Returns the age of the record at an offset, in seconds. */
   async #readAge(connection: KafkaConnection, position: PartitionOffset): Promise<number> {
     const { errorCode, epochMs } = await connection.ask(fetchTime, position);
     refuseFailure(errorCode, fetchTime.name);
@@ -169,7 +169,7 @@ interface LedPartitions {
   readonly readings: LagReadings;
 }
 
-/** Both ends of the partitions that a broker leads. */
+/** Reads the earliest and latest offsets of the partitions that a broker leads. */
 async function readRanges(
   connection: KafkaConnection,
   { partitions, committed, readings }: LedPartitions,

@@ -16,38 +16,38 @@ import type { SignalChoice } from "../config/signal-choice.js";
 import type { HostWatch } from "./host-watch.js";
 import { KafkaSignalReader } from "./kafka-signal.js";
 
-/** What readers are made with. */
+/** Parts of readers. */
 export interface SignalReaderParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly choice: SignalChoice;
-  /** Absent where this process has no store but its own. */
+  /** Absent if this process has no other store than its own. */
   readonly store: NumberStore | undefined;
-  /** Reads the host; absent where nothing of it is read. */
+  /** Reads the host. Absent if the host is not read. */
   readonly host?: Pick<HostWatch, "readerOf">;
-  /** Absent where no other replica can have the same sources. */
+  /** Absent if no other replica can have the same sources. */
   readonly shared?: SignalStore | undefined;
 }
 
-/** What is read of one service. */
+/** What to read for one service. */
 interface SignalWish {
   readonly place: SignalPlace;
-  /** The most keys; undefined where the limit is not split. */
+  /** Maximum number of keys. Undefined if the limit is not split. */
   readonly keysMax: number | undefined;
   readonly everyMs: number;
   readonly timeoutMs: number;
 }
 
-/** The largest JSON answer, in bytes: it is parsed in one go, while no request is answered. */
+/** Maximum size of a JSON response, in bytes: parsing it blocks all requests. */
 export const signalJsonBytesMax = 262_144;
 
-/** The largest page of metrics, in bytes; it is read piece by piece. */
+/** Maximum size of a page of metrics, in bytes. It is read piece by piece. */
 export const signalPageBytesMax = 33_554_432;
 
-/** The largest file of a token, in bytes. */
+/** Maximum size of a token's file, in bytes. */
 export const tokenBytesMax = 16_384;
 
-/** Makes the reader of a place. */
+/** Creates the reader of a place. */
 export function createSignalReader(parts: SignalReaderParts, wish: SignalWish): SignalReader {
   const { place, keysMax } = wish;
   switch (place.kind) {
@@ -166,8 +166,8 @@ async function readText(
 }
 
 /**
- * The token of a host, read for each question, since tokens are renewed. It goes over plaintext
- * only where the process's own settings say so: a policy names hosts, and not whom to trust.
+ * Reads the token of a host for each request, because tokens are renewed. It is sent in plaintext
+ * only if the process's own settings say so: a policy names hosts, but not whom to trust.
  */
 async function tokenFor(
   { hostname, protocol }: URL,
@@ -186,7 +186,7 @@ async function readToken(path: string): Promise<string | undefined> {
   if (found === undefined) return undefined;
   const text = found.size > tokenBytesMax ? "" : await readFile(path, "latin1").catch(() => "");
   const token = text.trim();
-  // RFC 6750, section 2.1; anything else would break the header, or out of it.
+  // RFC 6750, section 2.1. Other characters could corrupt the header, or add another one.
   if (/^[A-Za-z0-9._~+/-]+=*$/.test(token)) return token;
   throw new ServiceError(
     "SIGNAL_UNCONFIGURED",

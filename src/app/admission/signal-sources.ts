@@ -15,25 +15,25 @@ interface SignalSourcesParts extends SignalReaderParts {
   readonly onUpdate: (service: string, update: SignalUpdate) => void;
 }
 
-/** One service's source, as it is asked now. */
+/** The source of one service's signal, and its poller. */
 export interface PolledSource {
-  /** Named by the policy. */
+  /** Name in the policy. */
   readonly service: string;
   readonly kind: SignalPlace["kind"];
   readonly poller: SignalPoller;
 }
 
 interface HeldSource extends PolledSource {
-  /** What it was made of, to know whether a new policy says the same. */
+  /** Settings of the source, to detect whether a new policy has the same. */
   readonly settings: string;
 }
 
-/** How long a start waits for first answers, in milliseconds. */
+/** Maximum time that the start waits for first responses, in milliseconds. */
 export const firstAnswerMsMax = 2_000;
 
 /**
- * Asks the sources of all signals of the active policy, each by itself: one that hangs or fails
- * delays no other. One whose settings a new policy leaves as they are goes on as it was.
+ * Polls the sources of all signals of the active policy, independently: one that hangs or fails
+ * delays no other. If a new policy does not change a source's settings, it continues as before.
  */
 export class SignalSources {
   readonly #parts: SignalSourcesParts;
@@ -46,12 +46,12 @@ export class SignalSources {
     this.#stopFollowing = parts.policies.onLoaded(() => this.#follow());
   }
 
-  /** The sources that are asked now. */
+  /** The sources that are polled now. */
   polled(): Iterable<PolledSource> {
     return this.#sources.values();
   }
 
-  /** Resolves when each has answered or failed once, after `firstAnswerMsMax` at the latest. */
+  /** Resolves when each has answered or failed once, after at most `firstAnswerMsMax`. */
   async settled(): Promise<void> {
     const { clock } = this.#parts;
     const firsts = [...this.#sources.values()].map(({ poller }) => poller.settled);
@@ -63,7 +63,7 @@ export class SignalSources {
     cancel();
   }
 
-  /** Asks nobody any more. */
+  /** Stops all polls. */
   close(): void {
     this.#stopFollowing();
     for (const { poller } of this.#sources.values()) poller.close();
@@ -105,14 +105,14 @@ export class SignalSources {
   }
 }
 
-/** Undefined where nobody is let in by a signal. */
+/** Undefined if no signal limits the service's requests. */
 function settingsOf({ admission, concurrency }: ServicePolicy): string | undefined {
   if (admission === undefined || concurrency?.signal === undefined) return undefined;
   const { thresholds: _, ...asked } = concurrency.signal;
   return JSON.stringify([asked, concurrency.per]);
 }
 
-/** What a source's address, query and answer say stays out of the log: they may hold secrets. */
+/** Logs an event without a source's address, query and response, which may contain secrets. */
 function logSignal(
   event: SignalEvent,
   { service, source, logger }: { service: string; source: string; logger: Logger },

@@ -6,13 +6,13 @@ import { Tally } from "../../core/collections/tally.js";
 import { formatIpAddress, parseIpAddress } from "../../policy/text/network.js";
 import type { Logger } from "./logger.js";
 
-/** Bytes of an IPv6 address that a network has for itself; the others are its host's to choose. */
+/** Bytes of an IPv6 address that identify the network. A host chooses the others itself. */
 const networkBytes = 8;
 
 /**
- * Where a connection comes from, as peers are told apart by it: an address of version 4 is the same
- * one where it comes as one of version 6, and of version 6 the network of 64 bits counts, since one
- * host may have all addresses of it. Empty: a Unix socket.
+ * Returns the address by which peers of connections are told apart. An IPv4 address that is mapped
+ * to IPv6 counts as the IPv4 address. Of an IPv6 address, the network of 64 bits counts, because
+ * one host may have all addresses of it. Empty: a Unix socket.
  */
 export function peerAddress({ remoteAddress = "" }: Pick<Socket, "remoteAddress">): string {
   const text = remoteAddress.replace(/^::ffff:(?=[\d.]+$)/i, "").replace(/%.*$/, "");
@@ -22,16 +22,16 @@ export function peerAddress({ remoteAddress = "" }: Pick<Socket, "remoteAddress"
   return `${formatIpAddress(network)}/64`;
 }
 
-/** What accepts connections on a port that peers share. */
+/** Bounds of a port that peers share. */
 interface AddressBound {
-  /** The most connections of one address at a time. */
+  /** Maximum number of connections of one address at the same time. */
   readonly perAddressMax: number;
   readonly onRefused: () => void;
 }
 
 /**
- * Accepts so many connections of an address at a time and closes others at once, so that one peer
- * cannot take all that a port has.
+ * Accepts at most `perAddressMax` connections of an address at the same time, and closes others at
+ * once, so that one peer cannot take all connections of a port.
  */
 export function boundByAddress(
   accept: (socket: Socket) => void,
@@ -40,7 +40,7 @@ export function boundByAddress(
   const counts = new Tally<string>();
   return (socket) => {
     const address = peerAddress(socket);
-    // A Unix socket has none, and neither has a peer that has gone by now.
+    // A Unix socket has no address, and neither has a peer that has already disconnected.
     if (address === "") {
       accept(socket);
       return;
@@ -56,7 +56,7 @@ export function boundByAddress(
   };
 }
 
-/** The same for a server of HTTP, which accepts by itself. */
+/** Bounds an HTTP server in the same way. The server accepts connections itself. */
 export function boundHttpByAddress(server: Server, bound: AddressBound): void {
   server.prependListener(
     "connection",
@@ -67,13 +67,13 @@ export function boundHttpByAddress(server: Server, bound: AddressBound): void {
 /** Ports that peers share. */
 export type SharedPort = "grpc" | "control" | "http" | "monitoring" | "resp";
 
-/** Connections that were refused for their address, by port. */
+/** Number of connections refused because of their address, by port. */
 export type RefusedConnections = Record<SharedPort, number>;
 
-/** Least time between two lines about one port: who is refused tries again at once. */
+/** Minimum time between two lines about one port, in ms: a refused peer tries again at once. */
 const reportMsMin = 60_000;
 
-/** Counts refused connections, and logs them from time to time. */
+/** Returns callbacks that count refused connections, and log them at most once in `reportMsMin`. */
 export function createRefusedReport(
   counts: RefusedConnections,
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },

@@ -1,29 +1,29 @@
 import { getHeapStatistics } from "node:v8";
 
-/** The most bytes of what calls and Envoys bring: of what is kept, and of calls in work. */
+/** Maximum bytes of data that calls and Envoys cause: of caches, and of calls in progress. */
 export interface CacheBounds {
-  /** What is remembered of keys: `DeciderParts.keyRecordsBytesMax`. */
+  /** Records of keys: `DeciderParts.keyRecordsBytesMax`. */
   readonly keyRecordsBytesMax: number;
-  /** Queries of requests that are known: `RequestCacheBounds.keptBytesMax`. */
+  /** Queries of known requests: `RequestCacheBounds.keptBytesMax`. */
   readonly requestCacheBytesMax: number;
-  /** The most frequent keys, for people: `DecisionSamplerParts.frequentKeysBytesMax`. */
+  /** The most frequent keys, shown to people: `DecisionSamplerParts.frequentKeysBytesMax`. */
   readonly frequentKeysBytesMax: number;
-  /** Calls in work: `PressureOptions.requestsInFlightBytesMax`. */
+  /** Calls in progress: `PressureOptions.requestsInFlightBytesMax`. */
   readonly requestsInFlightBytesMax: number;
-  /** What Envoys say of themselves and their clusters: `NodeRegistryParts.nodesBytesMax`. */
+  /** Data that Envoys report about themselves and clusters: `NodeRegistryParts.nodesBytesMax`. */
   readonly nodesBytesMax: number;
   /** Buckets of RLQS: `QuotaRegistryParts.bucketsBytesMax`. */
   readonly quotaBucketsBytesMax: number;
 }
 
 /**
- * Bounds that follow the heap, by who makes them full: callers three eighths, Envoys three eighths.
- * The rest is left for what comes and goes, whoever makes it. What callers leave of a large heap,
- * because of `cacheBytesMax`, is for buckets.
+ * Returns bounds that follow the heap, by who fills them: three eighths for callers, three eighths
+ * for Envoys. The rest is for short-lived objects of both. If `cacheBytesMax` keeps callers below
+ * their part of a large heap, buckets get the remainder.
  *
- * @param cacheBytesMax the most of one cache. More than the default of the setting is of no use: a
+ * @param cacheBytesMax maximum of one cache. More than the default of the setting is of no use: a
  *   policy that needs it asks a store that takes longer than to match again
- * @param heapBytesMax what the heap may have. Default: what V8 says
+ * @param heapBytesMax maximum size of the heap. Default: the limit that V8 reports
  */
 export function cacheBounds(
   { cacheBytesMax }: { readonly cacheBytesMax: number },

@@ -1,21 +1,21 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { HostReader } from "../../host/host-reader.js";
 
-/** Why an event loop was late: see `lateReasonOf`. */
+/** Reason for a late event loop: see `lateReasonOf`. */
 type LateReason = "throttled" | "busy" | "starved";
 
-/** What this process had of the CPU in a time. */
+/** CPU use of this process during a period. */
 interface CpuUse {
   readonly elapsedMs: number;
   /** On all CPUs together. */
   readonly usedMs: number;
-  /** How long the CPU limit of its container kept it from running; 0 where nothing bounds it. */
+  /** Time for which the container's CPU limit throttled the process. 0 without a limit. */
   readonly throttledMs: number;
-  /** In how many of the limit's periods it did. */
+  /** Number of periods of the limit in which it was throttled. */
   readonly throttledCount: number;
 }
 
-/** Where CPU time is read from. */
+/** Source of CPU times. */
 interface CpuReadings {
   usedMs(): number;
   throttling: HostReader["throttling"];
@@ -30,7 +30,7 @@ interface CpuWatchParts {
 /** Time between two samples, in milliseconds: one costs some tens of microseconds. */
 const sampleMs = 1_000;
 
-/** Knows what this process had of the CPU in the last one to two seconds, until `close`. */
+/** Measures the CPU use of this process over the last one to two seconds, until `close`. */
 export class CpuWatch {
   readonly #clock: Clock;
   readonly #readings: CpuReadings;
@@ -91,9 +91,9 @@ interface CpuSample {
 const notThrottled = { throttledUs: 0, throttledCount: 0 };
 
 /**
- * Why the loop was late: `throttled` by the container's CPU limit, for a quarter of the time or
- * more; `busy`, for it used the CPU itself; or `starved`: it could have run, and others did, or
- * it was stopped.
+ * Returns why the loop was late. `throttled`: the container's CPU limit stopped it for at least a
+ * quarter of the time. `busy`: this process itself used the CPU. `starved`: it could have run, but
+ * others ran instead, or it was stopped.
  *
  * @param lateMs how long it was late
  */
@@ -102,7 +102,7 @@ export function lateReasonOf({ throttledMs, usedMs }: CpuUse, lateMs: number): L
   return usedMs >= 0.8 * lateMs ? "busy" : "starved";
 }
 
-/** What to do about each. */
+/** Remedy for each reason. */
 export const lateRemedies: Readonly<Record<LateReason, string>> = {
   throttled: "The container's CPU limit kept this process from running: raise or remove the limit.",
   busy: "This process used the CPU itself: add replicas, or check what else it does.",

@@ -8,7 +8,7 @@ export const exitCodes = {
   unreachable: 5,
 } as const;
 
-/** What each says, for people and scripts. */
+/** Meaning of each exit code, for people and scripts. */
 export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   ok: "Done.",
   failure:
@@ -21,7 +21,7 @@ export const exitCodeMeanings: Readonly<Record<keyof typeof exitCodes, string>> 
   unreachable: "The admin port of Headgate, or of an Envoy, cannot be reached.",
 };
 
-/** Why the service could not start: a text for people that says what to do, and the exit code. */
+/** Reason why the service could not start: a text for people with a remedy, and the exit code. */
 export class StartFailure extends Error {
   override readonly name = "StartFailure";
   readonly exitCode: number;
@@ -33,8 +33,8 @@ export class StartFailure extends Error {
 }
 
 /**
- * Where a bug happened: the error's class and its stack without its message, since a message may
- * quote what a caller sent.
+ * Returns where a bug happened: the error's class and its stack without its message, because a
+ * message may quote what a caller sent.
  */
 export function bugTrace(thrown: unknown): { readonly error: string; readonly stack: string } {
   if (!(thrown instanceof Error)) return { error: typeof thrown, stack: "" };

@@ -1,20 +1,20 @@
 import type { Server } from "node:net";
 import { ServiceError } from "../../core/base/errors.js";
 
-/** Where a server listens, and which settings said so. */
+/** The address that a server listens on, and the settings that it comes from. */
 interface ListenPlace {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number;
-  /** Names the port's setting in errors, for example GRPC_PORT. */
+  /** The port's setting, for errors. Example: GRPC_PORT. */
   readonly portSetting: string;
-  /** Names the host's setting in errors. */
+  /** The host's setting, for errors. */
   readonly hostSetting: string;
-  /** The most connections at a time; one more is closed at once. */
+  /** Maximum number of connections at the same time. Further ones are closed at once. */
   readonly connectionsMax: number;
 }
 
-/** An address that is listened on. */
+/** An address that a server listens on. */
 export interface ListenAddress {
   readonly kind: "tcp";
   readonly host: string;
@@ -35,14 +35,14 @@ export function listen(server: Server, place: ListenPlace): Promise<ListenAddres
     server.once("error", onError);
     server.listen({ host: place.host, port: place.port, backlog: backlogMax }, () => {
       server.off("error", onError);
-      // An accept that fails (no file descriptor left) costs that connection only.
+      // If accepting fails (no file descriptor left), only that connection is lost.
       server.on("error", () => {});
       resolve({ kind: "tcp", host: place.host, port: boundPort(server) });
     });
   });
 }
 
-/** Connections that wait to be accepted. */
+/** Maximum number of connections that wait to be accepted. */
 const backlogMax = 1_024;
 
 function boundPort(server: Server): number {

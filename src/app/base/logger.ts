@@ -1,6 +1,6 @@
 import { type DestinationStream, destination, type Logger as PinoLogger, pino } from "pino";
 
-/** What happened, under a stable name, with its facts; never keys, values or credentials. */
+/** An event with a stable name and its facts. Never contains keys, values or credentials. */
 export interface LogEvent {
   /** A stable name in camelCase, for searches and alerts. */
   readonly event: string;
@@ -17,17 +17,17 @@ export interface Logger {
 
 /** The logger of a process. */
 export interface ProcessLogger extends Logger {
-  /** From now on also hands over each line, as JSON without what must never be written. */
+  /** Also passes each line from now on to `take`, as JSON without redacted facts. */
   onLine(take: (line: string) => void): void;
 }
 
-/** What is logged, and how. */
+/** Level and format of the log. */
 interface LogSettings {
   readonly logLevel: "trace" | "debug" | "info" | "warn" | "warning" | "error" | "fatal" | "panic";
   readonly logFormat: "auto" | "text" | "json";
 }
 
-/** Where logs go. */
+/** Destination of the log. */
 interface LogTarget {
   readonly isTerminal: boolean;
   /** File descriptor. */
@@ -42,7 +42,7 @@ export const silentLogger: Logger = {
   error: () => {},
 };
 
-/** Facts that must never be written, should an event ever carry them by mistake. */
+/** Facts that are redacted if an event contains them by mistake. */
 const redactedFacts = ["password", "auth", "url", "token", "authorization"].flatMap((name) => [
   name,
   `*.${name}`,
@@ -59,13 +59,13 @@ const levelNames: Readonly<Record<LogSettings["logLevel"], string>> = {
   panic: "fatal",
 };
 
-/** What the time and the sentence are called. Source: envoyproxy/ratelimit, LOG_FORMAT=json. */
+/** Field names of the time and the sentence. Source: envoyproxy/ratelimit, LOG_FORMAT=json. */
 const fieldNames = {
   messageKey: "@message",
   timestamp: () => `,"@timestamp":"${new Date().toISOString()}"`,
 } as const;
 
-/** A pino logger: one JSON object a line, or text for people on a terminal. */
+/** Creates a pino logger: one JSON object per line, or text for people on a terminal. */
 export async function createLogger(config: LogSettings, target: LogTarget): Promise<ProcessLogger> {
   const isText = config.logFormat === "text" || (config.logFormat === "auto" && target.isTerminal);
   const stream = isText ? await textStream(target) : jsonStream(target);
@@ -97,12 +97,12 @@ export async function createLogger(config: LogSettings, target: LogTarget): Prom
 
 function jsonStream({ fd }: LogTarget): DestinationStream {
   const stream = destination({ fd, sync: true });
-  // A full disk or a reader that left costs lines, never the service.
+  // If the disk is full or the reader has gone, lines are lost, but the service goes on.
   stream.on("error", () => {});
   return stream;
 }
 
-/** Few read logs as text: its library is loaded for them alone. */
+/** Text logs are rare: their library is loaded only for them. */
 async function textStream({ fd, isTerminal }: LogTarget): Promise<DestinationStream> {
   const { default: pretty } = await import("pino-pretty");
   const stream = pretty({

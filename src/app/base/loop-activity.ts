@@ -2,29 +2,29 @@ import { type IntervalHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import type { Clock } from "../../core/base/clock.js";
 import type { MetricGroup, ReadMetric } from "./metrics.js";
 
-/** Time between two measurements of the delay, in milliseconds; each wakes the process. */
+/** Time between two measurements of the delay, in milliseconds. Each wakes the process. */
 const resolutionMs = 10;
 
-/** Least time over which the use of the CPU is measured, in milliseconds. */
+/** Minimum time over which the CPU use is measured, in milliseconds. */
 const spanMs = 200;
 
-/** The part of a core from which on a process is busy: measuring alone takes about 0.01. */
+/** Minimum part of a core that a busy process uses. The measurement alone takes about 0.01. */
 const busyRatioMin = 0.03;
 
-/** How long a process has been busy in no span before it is idle, in milliseconds. */
+/** Time without a busy span after which a process is idle, in milliseconds. */
 const idleAfterMs = 5_000;
 
 interface LoopActivityParts {
   readonly clock: Clock;
-  /** CPU time in milliseconds. Default: this process's. */
+  /** CPU time in milliseconds. Default: that of this process. */
   readonly usedMs?: () => number;
 }
 
 /**
- * Knows whether this process has had next to nothing to do, and measures the event loop's delay
- * while it has. Measuring takes a timer that wakes the process a hundred times a second, about 1 %
- * of a core: so nobody measures the delay of a loop that idles, and others may look less often,
- * too. Whoever looks as seldom as once in `spanMs` knows at its next look that there is work.
+ * Knows whether this process has been almost idle, and measures the event loop's delay otherwise.
+ * Measuring takes a timer that wakes the process a hundred times a second, about 1 % of a core: so
+ * the delay of an idle loop is not measured, and other parts may poll less often, too. Even a part
+ * that polls only once in `spanMs` learns at its next poll that there is work.
  */
 export class LoopActivity {
   readonly #clock: Clock;
@@ -44,7 +44,7 @@ export class LoopActivity {
     this.#delay.enable();
   }
 
-  /** Whether it has had next to nothing to do for some seconds. Is asked regularly. */
+  /** Whether the process has been almost idle for some seconds. Must be called regularly. */
   isIdle(): boolean {
     const nowMs = this.#clock.monotonicMs();
     const elapsedMs = nowMs - this.#spanStartMs;
@@ -62,7 +62,7 @@ export class LoopActivity {
     return isIdle;
   }
 
-  /** The delay since the last scrape, as `prom-client` names it: time between two measurements. */
+  /** The delay since the last scrape, named as in `prom-client`: time between two measurements. */
   get metrics(): MetricGroup {
     return { gauges: delayGauges.map((gauge) => this.#gauge(gauge)) };
   }
@@ -75,7 +75,7 @@ export class LoopActivity {
     const read = (set: (value: number) => void): void => {
       const delay = this.#delay;
       set(delay.count === 0 ? resolutionMs / 1_000 : of(delay) / 1e9);
-      // The last one of a scrape; the next one tells of what comes.
+      // This is the last gauge of a scrape. The next scrape reports the delay from here on.
       if (name === delayGauges.at(-1)?.name) delay.reset();
     };
     return { name, help, read };

@@ -5,74 +5,74 @@ import { runInNewContext } from "node:vm";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { MemoryCause, Pressure } from "../../decide/rate-limit/pressure.js";
 
-/** The part of the heap for old objects from which on memory counts as used up. */
+/** Part of the heap for old objects above which memory counts as used up. */
 export const heapRatioMax = 0.85;
 
-/** The part of the memory that the process may have, of which RSS counts the same. */
+/** Part of the process's memory bound above which RSS counts as memory used up. */
 export const residentRatioMax = 0.9;
 
 /**
- * The part of it that must be in use besides: what was freed stays resident where the C library
- * keeps it for later (freed 200 MB in pieces of 16 KB: 240 MB resident before and after), and would
- * never be given back.
+ * Part of that bound that must be in use besides. Freed memory stays resident, and is never given
+ * back, if the C library keeps it for later (freed 200 MB in pieces of 16 KB: 240 MB resident
+ * before and after).
  */
 export const inUseRatioMax = 0.5;
 
-/** Time between two looks, in milliseconds: one costs some microseconds. */
+/** Time between two measurements, in milliseconds. One costs some microseconds. */
 const lookMs = 100;
 
-/** The same while the process idles. */
+/** The same while the process is idle. */
 const idleLookMs = 250;
 
-/** Least time between two rounds of the collector that we ask for, in milliseconds. */
+/** Minimum time between two requested rounds of the garbage collector, in milliseconds. */
 export const collectEveryMs = 5_000;
 
-/** Time between two looks at the memory for young objects, in milliseconds: 20 us each. */
+/** Time between two measurements of the memory for young objects, in milliseconds: 20 us each. */
 export const youngEveryMs = 5_000;
 
 /** Memory for young objects that an idle process keeps, in bytes. */
 export const youngHeldBytesMax = 4_194_304;
 
-/** Who makes less than this between two such looks is quiet: to V8, up to five times as much. */
+/** Allocation below this between two measurements is quiet. To V8: up to five times as much. */
 export const quietBytesMax = 1_048_576;
 
 interface MemoryWatchParts {
   readonly clock: Clock;
-  /** Told what is used up. */
+  /** Receives which memory is used up. */
   readonly pressure: Pick<Pressure, "memoryFull">;
-  /** What this process may have in all; undefined: nobody bounds it. */
+  /** Maximum memory of this process. Undefined: unbounded. */
   readonly bytesMax: number | undefined;
-  /** Default: this process's own. */
+  /** Default: that of this process. */
   readonly memory?: ProcessMemory;
-  /** Whether the process has had next to nothing to do for a while. Default: it never has. */
+  /** Whether the process has been almost idle for a while. Default: never. */
   readonly isIdle?: () => boolean;
 }
 
 /** The memory of a process. */
 export interface ProcessMemory {
-  /** What is in use of the heap for old objects, as a part of what they may have. */
+  /** Used part of the heap for old objects, as a ratio. */
   heapRatio(): number;
-  /** 0 where the system does not say. */
+  /** 0 if the system does not report it. */
   residentBytes(): number;
-  /** What objects and buffers take, with those that the collector has not met yet. */
+  /** Size of objects and buffers, with those that the collector has not visited yet. */
   inUseBytes(): number;
-  /** Calls back after each round of the collector over the whole heap. */
+  /** Calls back after each round of the garbage collector over the whole heap. */
   onCollected(reported: () => void): Cancel;
   /** Runs such a round now. */
   collect(): void;
-  /** What is reserved for young objects, and in use of it, with garbage. */
+  /** Memory reserved for young objects, and the part in use, with garbage. */
   youngBytes(): { readonly held: number; readonly used: number };
   /** Runs a round over young objects: 1 to 7 ms. In an idle process V8 then gives memory back. */
   collectYoung(): void;
 }
 
 /**
- * Looks at what memory this process uses, until it is cancelled. Of the heap what lived through the
- * last round over all of it counts: before one, garbage fills any heap to its brim.
+ * Watches the memory of this process until it is cancelled. Of the heap, only what survived the
+ * last round over the whole heap counts, because garbage fills any heap before a round.
  *
- * Who answers without reading anything makes hardly any garbage, so V8 would not look again for
- * long: while memory is used up we have it look, each `collectEveryMs`. Nor would it look again
- * after a load, and keep the 32 MB that young objects had: that is done here as well.
+ * Refusing requests unread makes hardly any garbage, so V8 would start no new round for long. While
+ * memory is used up, one is therefore requested each `collectEveryMs`. Nor would V8 start one after
+ * a load: it would keep the 32 MB that young objects had. That is done here as well.
  */
 export function watchMemory(parts: MemoryWatchParts): Cancel {
   const { clock, pressure, bytesMax = Number.POSITIVE_INFINITY, memory = ownMemory } = parts;
@@ -98,7 +98,7 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
   const lookAtYoung = (): void => {
     cancelYoung = clock.schedule(youngEveryMs, lookAtYoung);
     const { held, used } = memory.youngBytes();
-    // Less than before: V8 has collected meanwhile, so much was made.
+    // Less than before: V8 has collected meanwhile, so many objects were allocated.
     const isQuiet = used >= youngBefore && used - youngBefore < quietBytesMax;
     youngBefore = used;
     if (!isQuiet || held <= youngHeldBytesMax) return;
@@ -119,15 +119,15 @@ export function watchMemory(parts: MemoryWatchParts): Cancel {
   };
 }
 
-/** What the container that this runs in may have; undefined where nobody bounds it. */
+/** Maximum memory of the container of this process. Undefined if it is unbounded. */
 export function containerBytesMax(): number | undefined {
   const bytes = process.constrainedMemory();
   return bytes > 0 && bytes < totalmem() ? bytes : undefined;
 }
 
 /**
- * What V8 keeps for young objects beside the old ones: three semi-spaces of 16 MiB each by default.
- * They are in its limit of the heap, which so is never reached: a process with
+ * Memory that V8 keeps for young objects beside the old ones: three semi-spaces of 16 MiB each by
+ * default. They count toward V8's heap limit, which is therefore never reached: a process with
  * `--max-old-space-size=96` ends at two thirds of it.
  */
 const youngBytes = 3 * 16_777_216;
@@ -142,7 +142,7 @@ export const ownMemory: ProcessMemory = {
     try {
       return process.memoryUsage.rss();
     } catch {
-      // Node opens a file of /proc for it, and there may be no descriptor left.
+      // Node opens a file of /proc to read it, and there may be no descriptor left.
       return 0;
     }
   },

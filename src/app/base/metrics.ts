@@ -11,19 +11,19 @@ import { timerMsMax } from "../../host/clock.js";
 /** The labels of a series. */
 export type Labels = Readonly<Record<string, string>>;
 
-/** Takes the value of one series. */
+/** Adds the value of one series. */
 export type AddSeries = (value: number, labels?: Labels) => void;
 
-/** A metric and how to read it: `add` is called once for each of its series. */
+/** A metric and how to read it. `add` is called once for each series. */
 export interface ReadMetric {
   readonly name: string;
   readonly help: string;
-  /** Absent where there is one series without labels. */
+  /** Absent if there is one series without labels. */
   readonly labelNames?: readonly string[];
   readonly read: (add: AddSeries) => void;
 }
 
-/** Reads a series for each entry, whose name is its label's. */
+/** Reads one series for each entry. The name of the entry is the value of the label. */
 export function byLabel(
   label: string,
   entries: () => Iterable<readonly [name: string, value: number]>,
@@ -34,31 +34,31 @@ export function byLabel(
   return { labelNames: [label], read };
 }
 
-/** A histogram with counts by bucket and how to read it: `add` is called for each series. */
+/** A histogram with counts by bucket and how to read it. `add` is called for each series. */
 export interface ReadHistogram {
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly string[];
-  /** What one is in the series, in the unit of the counts: 1,000 for seconds of milliseconds. */
+  /** Divisor from the counts' unit to that of the series: 1,000 for milliseconds to seconds. */
   readonly unit: number;
   readonly read: (add: (buckets: BucketCounts, labels: Labels) => void) => void;
 }
 
 interface BucketCounts {
-  /** Upper bounds, ascending; there is one more bucket, above the last. */
+  /** Upper bounds, ascending. There is one more bucket above the last bound. */
   readonly bounds: readonly number[];
   readonly counts: readonly number[];
   readonly sum: number;
-  /** An example of what each bucket counted, where there is one. Default: none. */
+  /** An example of what each bucket counted, if there is one. Default: none. */
   readonly exemplars?: readonly (Exemplar | undefined)[];
 }
 
-/** One observation that a bucket counted, and the trace that tells more of it. */
+/** One observation that a bucket counted, and the trace with its details. */
 export interface Exemplar {
   /** In lower-case hexadecimal. */
   readonly traceId: string;
   readonly spanId: string;
-  /** In the unit of the bucket's counts; of a sample: in the unit of the series. */
+  /** In the unit of the bucket's counts. For a sample: in the unit of the series. */
   readonly value: number;
   /** Milliseconds since 1970. */
   readonly epochMs: number;
@@ -71,10 +71,10 @@ export interface MetricGroup {
   readonly histograms?: readonly ReadHistogram[];
 }
 
-/** Metrics in a text format; what is counted is read when they are scraped. */
+/** Metrics in a text format. Values are read when they are scraped. */
 export interface RenderedMetrics {
   readonly contentType: string;
-  /** All metrics as they are now. */
+  /** Renders all metrics as they are now. */
   render(): Promise<string>;
 }
 
@@ -86,23 +86,23 @@ export interface MetricFamily {
   readonly samples: readonly SeriesSample[];
 }
 
-/** A number of a series; a histogram has several, under the names of Prometheus' text format. */
+/** A value of a series. A histogram has several, with the names of Prometheus' text format. */
 export interface SeriesSample {
-  /** The family's; of a histogram followed by `_bucket` (with the label `le`), `_sum`, `_count`. */
+  /** The family's name. For a histogram, plus `_bucket` (with label `le`), `_sum` or `_count`. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string | number>>;
   readonly value: number;
   readonly exemplar?: Exemplar;
 }
 
-/** Metrics to which each part of the program adds its own, in the text format of Prometheus. */
+/** Metrics that each part of the program adds to, in the text format of Prometheus. */
 export interface Metrics extends RenderedMetrics {
   add(...groups: readonly MetricGroup[]): void;
-  /** All metrics, each as it is when its turn comes; between two, the event loop has a turn. */
+  /** Yields all metrics, each with its current value. Between two, the event loop has a turn. */
   families(): AsyncIterable<MetricFamily>;
 }
 
-/** No metrics yet; `labels` will be on each of them. */
+/** Creates an empty set of metrics. Each metric will have `labels`. */
 export function createMetrics(labels: Labels = {}): Metrics {
   const registry = new Registry();
   registry.setDefaultLabels(labels);
@@ -110,14 +110,14 @@ export function createMetrics(labels: Labels = {}): Metrics {
 }
 
 /**
- * Metrics of this process: memory, CPU, event loop and garbage collection are there already.
+ * Creates metrics of this process, with those of memory, CPU, event loop and garbage collection.
  *
  * @param loopDelay in place of those of the library, whose timer wakes an idle process 100 times a
  *   second. Default: those of the library
  */
 export function createProcessMetrics(loopDelay?: MetricGroup): Metrics {
   const registry = new Registry();
-  // Of a timer that never fires.
+  // Precision of a timer that never fires.
   const eventLoopMonitoringPrecision = loopDelay === undefined ? 10 : timerMsMax;
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   for (const { name } of loopDelay?.gauges ?? []) registry.removeSingleMetric(name);
@@ -147,19 +147,19 @@ const familyTypes: ReadonlyMap<string, MetricFamily["type"]> = new Map([
   ["histogram", "histogram"],
 ]);
 
-/** A value as the library gives it, and what this file's own histogram adds to it. */
+/** A value as the library returns it, with the additions of this file's own histogram. */
 type GivenValue = MetricValueWithName<string> & {
   readonly sharedLabels?: Labels;
   readonly ownExemplar?: Exemplar;
 };
 
-/** Reads a metric at a time: what calls wait for is one of them, however many there are. */
+/** Reads one metric at a time, so that calls wait for at most one, however many there are. */
 async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<MetricFamily> {
   for (const { name } of registry.getMetricsAsArray()) {
     const metric = registry.getSingleMetric(name);
     if (metric === undefined) continue;
     const { help, type: givenType, values } = await metric.get();
-    // The library's types say a number, and it gives a word.
+    // The library's types say that it is a number, but it is a string.
     const type = familyTypes.get(String(givenType));
     if (type === undefined) continue;
     const samples = values.map((given: GivenValue): SeriesSample => {
@@ -175,7 +175,7 @@ async function* familiesOf(registry: Registry, common: Labels): AsyncGenerator<M
   }
 }
 
-/** Adds what is read anew for each scrape: what only grows, or what is as it is now. */
+/** Adds a counter or gauge whose values are read anew for each scrape. */
 function addRead(
   registry: Registry,
   Kind: typeof Counter | typeof Gauge,
@@ -193,7 +193,7 @@ function addRead(
   });
 }
 
-/** A histogram as the library writes it. */
+/** A histogram in the library's rendered form. */
 interface RenderedHistogram {
   readonly name: string;
   readonly help: string;
@@ -202,7 +202,7 @@ interface RenderedHistogram {
   readonly values: GivenValue[];
 }
 
-/** Shows counts by bucket that are kept elsewhere. */
+/** Shows counts by bucket that are stored elsewhere. */
 class BucketHistogram extends Histogram {
   readonly #histogram: ReadHistogram;
 
@@ -212,7 +212,7 @@ class BucketHistogram extends Histogram {
     this.#histogram = histogram;
   }
 
-  /** What the text format is made of; the library's own `get` ends here too. */
+  /** Returns the values for the text format. The library's own `get` calls this, too. */
   async getForPromString(): Promise<RenderedHistogram> {
     const { name, help, unit, read } = this.#histogram;
     const values: GivenValue[] = [];

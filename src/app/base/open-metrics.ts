@@ -4,8 +4,8 @@ import type { Exemplar, MetricFamily, SeriesSample } from "./metrics.js";
 export const openMetricsType = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /**
- * Whether a client wants OpenMetrics at least as much as Prometheus' older text format, as
- * Prometheus does by default. A client that accepts anything gets the older one.
+ * Reports whether a client prefers OpenMetrics to Prometheus' older text format, or accepts both
+ * alike. Prometheus does by default. A client that accepts anything gets the older format.
  *
  * @param accept the field of its request. Source: RFC 9110, 12.5.1
  */
@@ -31,7 +31,7 @@ export async function renderOpenMetrics(families: AsyncIterable<MetricFamily>): 
   const lines: string[] = [];
   for await (const { name, help, type, samples } of families) {
     const isCounter = type === "counter";
-    // A counter's family has the name without the suffix that its samples must have.
+    // The family of a counter is named without the suffix that its samples must have.
     const family = isCounter ? name.replace(/_total$/, "") : name;
     lines.push(`# TYPE ${family} ${type}`, `# HELP ${family} ${escaped(help)}`);
     for (const sample of samples) {

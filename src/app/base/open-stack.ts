@@ -1,13 +1,13 @@
-/** What can be closed. */
+/** A part that can be closed. */
 interface Closing {
   close(): unknown;
 }
 
-/** What was opened so far. What was opened last, which may use what was before, is closed first. */
+/** Parts opened so far, closed in reverse order because later ones may use earlier ones. */
 export class OpenStack {
   readonly #open: Closing[] = [];
 
-  /** Closes it with the others. */
+  /** Closes it with the other parts. */
   keep<T extends Closing>(opened: T): T {
     this.#open.push(opened);
     return opened;
@@ -19,7 +19,7 @@ export class OpenStack {
     return opened.close();
   }
 
-  /** Closes all that is left, also where one of them fails to. @throws what the first threw */
+  /** Closes all remaining parts, even if one of them fails to close. @throws the first error */
   async close(): Promise<void> {
     const failures: unknown[] = [];
     for (const opened of this.#open.splice(0).reverse()) {
@@ -34,7 +34,7 @@ export class OpenStack {
 }
 
 /**
- * Opens several things, one after the other; when one of them cannot be opened, those before it are
+ * Opens several parts, one after the other. If one of them cannot be opened, those before it are
  * closed again.
  */
 export async function openAll<T>(open: (stack: OpenStack) => Promise<T>): Promise<T> {
@@ -42,7 +42,7 @@ export async function openAll<T>(open: (stack: OpenStack) => Promise<T>): Promis
   try {
     return await open(stack);
   } catch (thrown) {
-    // Why it was not opened says more than why something did not close after it.
+    // The reason why a part was not opened is more useful than why another did not close after it.
     await stack.close().catch(() => {});
     throw thrown;
   }

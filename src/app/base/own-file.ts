@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 
-/** How deep a module of this program lies in its package. */
+/** Maximum depth of a module of this program in its package. */
 const foldersMax = 5;
 
 /**
- * A file of this program by its path in the package, in `src` or in `dist`: the nearest folder
- * around this module that has it counts, since sources and builds differ in depth.
+ * Returns a file of this program by its path in the package, in `src` or in `dist`. The nearest
+ * folder around this module that has the file counts, because sources and builds differ in depth.
  *
  * @param path such as `package.json`, or `app/policy/policy-worker.js`
- * @returns undefined where this installation does not have it
+ * @returns undefined if this installation does not have it
  */
 export function ownFile(path: string): URL | undefined {
   let folder = new URL(".", import.meta.url);
@@ -21,8 +21,8 @@ export function ownFile(path: string): URL | undefined {
 }
 
 /**
- * Whether this program is an installed package: an update replaces its files, and they may be
- * another user's.
+ * Reports whether this program is an installed package. An update replaces its files, and they may
+ * belong to another user.
  */
 export function isInstalledPackage(): boolean {
   return new URL(import.meta.url).pathname.includes("/node_modules/");

@@ -12,7 +12,7 @@ export function startOwnWorker(
   module: string,
   { workerData, limitMegabytes }: { readonly workerData: unknown; readonly limitMegabytes: number },
 ): Worker {
-  // It needs no environment, and the environment holds secrets.
+  // The thread needs no environment, and the environment contains secrets.
   const resourceLimits = { maxOldGenerationSizeMb: limitMegabytes };
   const common = { workerData, env: {}, execArgv: [], resourceLimits };
   const built = ownFile(`${module}.js`);
@@ -21,8 +21,8 @@ export function startOwnWorker(
 }
 
 /**
- * Tests run the sources, and a thread does not inherit what loads TypeScript. It bundles them into
- * one file, which takes a third of what it takes to translate each module by itself.
+ * Returns a loader for tests: they run the sources, and a thread does not inherit the TypeScript
+ * loader. Bundling into one file takes a third of the time of translating each module.
  */
 function bundlingLoader(url: string): string {
   const options = {
@@ -35,8 +35,8 @@ function bundlingLoader(url: string): string {
       js: `import { createRequire } from "module"; const require = createRequire("${url}");`,
     },
   };
-  // What was bundled since this process began is of the sources that it runs. Whole for whoever
-  // reads it: other threads bundle the same.
+  // A bundle made since this process began is up to date with the sources that the process runs. It
+  // is renamed when complete, because other threads create and read the same bundle.
   return `
 const { renameSync, statSync } = require("node:fs");
 const { resolve } = require("node:path");

@@ -3,27 +3,27 @@ import { dirname } from "node:path";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
 interface PathWatcherParts {
-  /** The file or directory whose contents matter. */
+  /** The file or directory that is watched. */
   readonly path: string;
-  /** Further directories whose changes count. */
+  /** Additional directories whose changes count. */
   readonly directories: readonly string[];
   readonly clock: Clock;
-  /** Called when something may have changed; also when nothing has. */
+  /** Called when something may have changed, so also if nothing has. */
   readonly onChange: () => void;
 }
 
-/** Quiet after which a burst of changes counts as over: half-written files are mostly not read. */
+/** Quiet time that ends a burst of changes, in ms. Half-written files are thus mostly not read. */
 export const settleMs = 250;
 
-/** The longest that changes which never stop put off a look. */
+/** Maximum time for which continuous changes delay a look, in milliseconds. */
 export const settleMsMax = 2_000;
 
-/** A look without any sign of change: file systems without notification need it. */
+/** Time between two looks without any change, in ms. File systems without notification need it. */
 export const pollMs = 10_000;
 
 /**
- * Says when a path may have changed. It watches directories, not files: editors and ConfigMaps
- * replace files and swap symbolic links, and a watched file that was replaced never speaks again.
+ * Reports when a path may have changed. It watches directories, not files: editors and ConfigMaps
+ * replace files and swap symbolic links, and the watcher of a replaced file gets no more events.
  */
 export class PathWatcher {
   readonly #parts: PathWatcherParts;
@@ -66,7 +66,7 @@ export class PathWatcher {
     });
   }
 
-  /** Watches first and tells then, so that a change during the look brings another one. */
+  /** Watches first and reports then, so that a change during the look causes another one. */
   #look(): void {
     if (this.#isClosed) return;
     for (const watcher of this.#watchers) watcher.close();
@@ -84,7 +84,7 @@ export class PathWatcher {
   #watchOne(path: string): readonly FSWatcher[] {
     try {
       const watcher = watch(path, { persistent: false }, () => this.#noteChange());
-      // A directory that goes away ends its watcher; the next look starts a new one.
+      // If a directory is removed, its watcher ends. The next look starts a new one.
       watcher.on("error", () => watcher.close());
       return [watcher];
     } catch {
@@ -93,7 +93,7 @@ export class PathWatcher {
   }
 }
 
-/** Where the path leads to now; the path itself when it leads nowhere. */
+/** Returns the target of the path. If it has none, returns the path itself. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);

@@ -1,18 +1,18 @@
 /**
- * Looks at files that may change while they are looked at: looks never overlap, and one that is
- * wanted meanwhile follows, so the last change is always seen.
+ * Looks at files that may change during a look. Looks never overlap, and one that is requested
+ * during a look follows it, so the last change is always seen.
  */
 export class SerializedPoll<Look> {
   readonly #lookOnce: () => Promise<Look>;
   #underWay: Promise<Look> | undefined;
   #isWantedAgain = false;
 
-  /** @param lookOnce one look, from its beginning to what follows from it */
+  /** @param lookOnce one look, including everything that follows from it */
   constructor(lookOnce: () => Promise<Look>) {
     this.#lookOnce = lookOnce;
   }
 
-  /** Looks now; who asks during a look is told what that one found. */
+  /** Looks now. A call during a look returns the result of that look. */
   async now(): Promise<Look> {
     this.#underWay ??= this.#lookOnce().finally(() => {
       this.#underWay = undefined;
@@ -21,7 +21,7 @@ export class SerializedPoll<Look> {
     return this.#underWay;
   }
 
-  /** Looks at what may have changed just now: a look under way may have missed it. */
+  /** Requests a look after a change. One in progress may have missed it, so another follows. */
   want(): void {
     if (this.#underWay !== undefined) {
       this.#isWantedAgain = true;

@@ -1,9 +1,9 @@
 import { createHash, hash as hashOnce } from "node:crypto";
 
 /**
- * SHA-256 of a text, in hexadecimal: what stands in a key for a value that cannot stand there.
- * Halves of characters all have the same UTF-8, so a text with some is digested as UTF-16, behind a
- * byte that begins no UTF-8: no two texts have the same bytes.
+ * Returns the SHA-256 of a text, in hexadecimal: it replaces a value that a key cannot contain.
+ * Lone surrogates all have the same UTF-8, so a text with some is digested as UTF-16, after a byte
+ * that never begins UTF-8: no two texts have the same bytes.
  */
 export function sha256(text: string): string {
   if (text.isWellFormed()) return hashOnce("sha256", text);

@@ -5,34 +5,34 @@ import type { Clock } from "../../core/base/clock.js";
 import { ServiceError } from "../../core/base/errors.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 
-/** One question to a source. */
+/** One request to a signal source. */
 export interface SignalAsk {
   readonly url: URL;
-  /** What the header `authorization` says; a secret. */
+  /** Value of the header `authorization`. A secret. */
   readonly authorization?: string;
-  /** The authorities that are trusted, in PEM; undefined: those of the system. */
+  /** The trusted certificate authorities, in PEM. Undefined: those of the system. */
   readonly ca?: string | undefined;
-  /** What is asked for, for servers that have several forms. */
+  /** The requested media type, for servers that offer several. */
   readonly accept: string;
-  /** Fields of a form that is posted; undefined: it is asked by GET. */
+  /** Fields of a form that is sent by POST. Undefined: the request is a GET. */
   readonly form?: URLSearchParams;
-  /** The most bytes of an answer that are read. */
+  /** Maximum number of bytes of a response that are read. */
   readonly bytesMax: number;
-  /** Monotonic time at which the question is given up. */
+  /** Monotonic time at which the request is abandoned. */
   readonly deadlineMs: number;
   readonly clock: Clock;
-  /** The next piece of the answer, as text. An error that it throws ends the question. */
+  /** Receives the next piece of the response, as text. An error that it throws ends the request. */
   readonly onPiece: (piece: string) => void;
 }
 
-/** The largest head of an answer, in bytes. */
+/** Maximum size of the head of a response, in bytes. */
 const headBytesMax = 16_384;
 
 /**
- * Asks and hands the answer on in pieces. Nothing of a source is trusted: it is not followed
- * elsewhere (it could have us ask what only we may), nothing is decompressed, bytes and time are
- * bounded. Each question has a connection of its own: they are seldom, and one that was kept could
- * be found closed.
+ * Sends a request and passes the response on in pieces. A source is not trusted: redirects are not
+ * followed (they could make this process call what only it may call), nothing is decompressed,
+ * bytes and time are bounded. Each request has its own connection: requests are rare, and a kept
+ * connection could turn out to be closed.
  *
  * @throws ServiceError SIGNAL_TIMEOUT, SIGNAL_UNAVAILABLE, SIGNAL_REFUSED, SIGNAL_MALFORMED,
  *   SIGNAL_TOO_LARGE, or what `onPiece` throws
@@ -50,7 +50,7 @@ export function askSource(ask: SignalAsk): Promise<void> {
       end(new ServiceError("SIGNAL_TIMEOUT")),
     );
     asked.on("error", (error) => end(connectionFailure(error)));
-    // A question that hangs keeps no process from its end.
+    // A request that hangs does not keep the process alive.
     asked.on("socket", (socket) => socket.unref());
     asked.on("response", (response) => {
       const refusal = refusalOf(response);
@@ -78,7 +78,7 @@ function openRequest({ url, authorization, accept, form, ca }: SignalAsk): Clien
   });
 }
 
-/** All of a small answer, as text. Throws what `askSource` does. */
+/** Returns the whole of a small response, as text. Throws the same errors as `askSource`. */
 export async function askText(ask: Omit<SignalAsk, "onPiece">): Promise<string> {
   const pieces: string[] = [];
   await askSource({ ...ask, onPiece: (piece) => pieces.push(piece) });
@@ -132,7 +132,7 @@ function readPieces(
   });
 }
 
-/** Says what failed by its code of Node or OpenSSL; their messages may name hosts. */
+/** Describes a failure by its code of Node or OpenSSL. Their messages may contain host names. */
 export function connectionFailure(error: Error): ServiceError {
   const code = String(Reflect.get(error, "code"));
   const detail = /^[A-Z][A-Z0-9_]{2,47}$/.test(code)

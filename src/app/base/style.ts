@@ -1,4 +1,4 @@
-/** Colours of a terminal, or plain text where there is none. */
+/** Colours of a terminal, or plain text without one. */
 export interface Style {
   readonly bold: (text: string) => string;
   readonly dim: (text: string) => string;
@@ -14,7 +14,7 @@ export function createStyle(isColored: boolean): Style {
   return { bold: paint(1), dim: paint(2), good: paint(32), bad: paint(31), command: paint(36) };
 }
 
-/** Whether colours are wanted. Source: no-color.org, force-color.org, then the terminal. */
+/** Reports whether colours are wanted. Source: no-color.org, force-color.org, then the terminal. */
 export function isColorWanted(
   env: Readonly<Record<string, string | undefined>>,
   isTerminal: boolean,

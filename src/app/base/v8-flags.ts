@@ -1,6 +1,6 @@
 import { setFlagsFromString } from "node:v8";
 
-/** How much of a function runs before V8 optimizes it, by V8's major version. */
+/** Amount of a function that runs before V8 optimizes it, by V8's major version. */
 const optimizing: Readonly<Record<string, { readonly flag: string; readonly amount: number }>> = {
   // Node 20: bytes of bytecode.
   11: { flag: "--interrupt-budget", amount: 67_584 },
@@ -10,12 +10,12 @@ const optimizing: Readonly<Record<string, { readonly flag: string; readonly amou
 };
 
 /**
- * Makes V8 optimize after four times as much of a function. A command, or the thread that parses a
- * policy, runs much code for some milliseconds, and to optimize it in other threads takes a quarter
- * of all its CPU. `optimizeAsUsual` is for what decides afterwards.
+ * Makes V8 optimize a function only after four times as much of it. A command, or the thread that
+ * parses a policy, runs much code for some milliseconds, and optimizing it in other threads takes a
+ * quarter of all its CPU. `optimizeAsUsual` is for the code that decides afterwards.
  *
- * To be called when Node's own modules are loaded: it compiles those that come later, since it
- * takes what was compiled when Node was built only under the flags of that time.
+ * Call it when Node's own modules are loaded. V8 accepts their built-in compiled code only under
+ * the flags of Node's build, so it compiles those that load later.
  */
 export function optimizeLater(): void {
   optimizeAfter(4);
@@ -33,13 +33,13 @@ function optimizeAfter(times: number): void {
 }
 
 /**
- * Makes new objects begin among the young ones, always. To be called before anything is decided.
+ * Makes V8 always allocate new objects among the young ones. Call it before anything is decided.
  *
- * V8 watches where objects are made, and moves a place whose objects lived on for a while (those of
- * calls that were in flight when the collector came, right after the start) to the old ones for
- * good. There a call's objects, which are dead within a millisecond, wait for a round over
- * everything, and so does all that they lead to: that cost a third of a decision, in three of four
- * processes.
+ * V8 watches where objects are allocated. If the objects of a place survive for a while (those of
+ * calls in flight when the collector runs, right after the start), V8 allocates them among the old
+ * objects for good. A call's objects are dead within a millisecond, but there they wait for a round
+ * over the whole heap, with everything that they refer to. That cost a third of a decision, in
+ * three of four processes.
  *
  * Source: V8's flag `--allocation-site-pretenuring`, on by default.
  */

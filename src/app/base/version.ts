@@ -3,7 +3,7 @@ import { ownFile } from "./own-file.js";
 
 const unknownVersion = "0.0.0";
 
-/** This program's version, as its package says; `0.0.0` when there is no package around it. */
+/** Returns the version in this program's package, or `0.0.0` if there is no package around it. */
 export function readVersion(): string {
   try {
     const file = ownFile("package.json");

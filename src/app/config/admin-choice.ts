@@ -16,17 +16,17 @@ export interface AdminChoice {
   readonly host: string;
   readonly port: number;
   readonly isLoopback: boolean;
-  /** Who may call; undefined: everybody on this machine. */
+  /** The access list. Undefined: everyone on this machine may call. */
   readonly accessPath: string | undefined;
-  /** Without an access list: whether they may also change things. */
+  /** Without an access list: whether callers may also change things. */
   readonly isOpen: boolean;
   readonly oidc: OidcChoice | undefined;
   readonly callsPerSecond: number;
-  /** What browsers are served; undefined: nothing. */
+  /** The console for browsers. Undefined: there is none. */
   readonly console: ConsoleChoice | undefined;
 }
 
-/** The options that this is about. */
+/** The options that an `AdminChoice` depends on. */
 export type AdminValues = ConsoleValues &
   Pick<
     OptionValues,
@@ -40,12 +40,12 @@ export type AdminValues = ConsoleValues &
     | "adminOidcGroupsClaim"
   >;
 
-/** Whether operators may take profiles, and where. */
+/** Options that decide whether operators may take profiles, and where. */
 type ProfileValues = Pick<OptionValues, "debugHost" | "debugProfiles">;
 
 /**
- * What the options of the admin API say together. Nothing is opened to a network without
- * credentials, and no protection is taken that would silently not hold.
+ * Combines the options of the admin API. Nothing is opened to a network without credentials, and a
+ * protection that would silently not apply is a problem.
  *
  * @returns undefined: there is none
  */
@@ -83,7 +83,7 @@ export function chooseAdmin(
   return { ...place, isLoopback, accessPath, isOpen, oidc, callsPerSecond, console };
 }
 
-/** The debug port has no TLS: what it gives to operators does not leave this machine. */
+/** Checks profiles. The debug port has no TLS, so data for operators must stay on this machine. */
 function checkProfiles(values: AdminValues & ProfileValues, problems: string[]): void {
   const { debugHost, debugProfiles, adminAddress, adminAccess, adminOpen } = values;
   if (!debugProfiles || debugHost === "") return;
@@ -119,12 +119,12 @@ function chooseOidc(values: AdminValues, problems: string[]): OidcChoice | undef
         "`subject:` and `group:` give rights to token holders",
     );
   }
-  // Of principals' names: what comes behind it is the subject.
+  // It is part of principals' names: the text after the `#` is the subject.
   if (!/^[!-"$-~]+$/.test(issuer)) {
     problems.push("HEADGATE_ADMIN_OIDC_ISSUER must be a URL without a fragment");
     return undefined;
   }
-  // Keys that come in plaintext over a network are anybody's keys.
+  // Keys that arrive in plaintext over a network may be anyone's keys.
   const jwksUrl = parseSafeUrl(adminOidcJwksUrl);
   if (jwksUrl === undefined) {
     problems.push(`HEADGATE_ADMIN_OIDC_JWKS_URL ${safeUrlRule}`);

@@ -47,65 +47,65 @@ export interface Config
     | keyof AdminValues
   > {
   readonly store: StoreChoice;
-  /** The regions that share limits, of which this process is in one; absent: there are none. */
+  /** The regions that share limits, including that of this process. Absent: there are none. */
   readonly regions?: RegionsChoice;
-  /** TLS on the gRPC port; absent where it is plaintext. */
+  /** TLS on the gRPC port. Absent if it is plaintext. */
   readonly tls?: TlsChoice;
-  /** The admin API; absent where there is none. */
+  /** The admin API. Absent if there is none. */
   readonly admin?: AdminChoice;
-  /** The RESP port; absent where there is none. */
+  /** The RESP port. Absent if there is none. */
   readonly resp?: RespChoice;
   /** A policy file, or a directory of them. */
   readonly policyPath: string;
   /** Which files of such a directory are read. */
   readonly policyStyle: PolicyFileStyle;
-  /** A control plane from which the policy comes, in place of files. */
+  /** A control plane that provides the policy, in place of files. */
   readonly xds?: XdsChoice;
-  /** The control port of a configuration that is ours by its policy alone; see `chooseControl`. */
+  /** Address of the control port if only the policy is Headgate's own; see `chooseControl`. */
   readonly ownPolicyControlAddress?: OptionValues["controlAddress"];
-  /** How sources of signals are reached. */
+  /** Access to sources of signals. */
   readonly signals: SignalChoice;
-  /** Where statistics go besides `/metrics`. */
+  /** Destinations of statistics besides `/metrics`. */
   readonly stats: StatsChoice;
-  /** Absent where decisions are not traced. */
+  /** Absent if decisions are not traced. */
   readonly tracing?: TracingChoice;
-  /** Absent where metrics are only scraped and log lines only written. */
+  /** Absent if metrics are only scraped and log lines are only written. */
   readonly otlp?: OtlpChoice;
-  /** The fleet's times; other ones than the defaults only in tests. */
+  /** The fleet's times. They differ from the defaults only in tests. */
   readonly timings: Timings;
   /** Directories besides the policy's own that are watched for swaps. */
   readonly watchedDirectories: readonly string[];
-  /** What the user should know about settings that were accepted; holds no values. */
+  /** Notices to the user about accepted settings. They contain no values. */
   readonly notices: readonly string[];
-  /** Which ports anybody may reach, and what to do; undefined: none. */
+  /** Warning about ports that anyone can reach, with a remedy. Undefined: there are none. */
   readonly openPorts?: string;
 }
 
 /** The RESP port, as configured. */
 export interface RespChoice extends ListenText {
-  /** Absent where none is asked for. */
+  /** Absent if no password is required. */
   readonly password?: string;
 }
 
-/** A configuration, or everything that is wrong with it. */
+/** A configuration, or all problems with it. */
 export type LoadedConfig =
   | { readonly kind: "config"; readonly config: Config }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** Where settings come from. */
+/** Sources of settings. */
 interface ConfigSources {
-  /** By option name; undefined where the flag was not given. */
+  /** By option name. Undefined if the flag was not given. */
   readonly flags: Readonly<Partial<Record<OptionName, string>>>;
   /** The environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** The largest file that holds a secret, in bytes. */
+/** Maximum size of a file that contains a secret, in bytes. */
 export const secretFileBytesMax = 65_536;
 
 /**
  * Reads all settings: flags, then environment, then the preset, then defaults. Reports every
- * problem at once, and no problem echoes a value.
+ * problem at once. No problem contains a value.
  */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const problems: string[] = [];
@@ -118,11 +118,11 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   }
   problems.push(...unknownNames(sources.env));
   if (problems.length > 0) return { kind: "problems", problems };
-  // Text is decoded here: each row parsed its own value.
+  // An assertion, because text is decoded here: each row parsed its own value.
   return combine(values as OptionValues, sources);
 }
 
-/** What the named preset sets; nothing where it is not known, which its own row reports. */
+/** Returns the settings of the named preset. Empty if it is unknown, which its own row reports. */
 function presetOf({ flags, env }: ConfigSources): Readonly<Record<string, string>> {
   const row = presetOptionRows.preset;
   const parsed = row.parse(flags.preset ?? env[row.env] ?? row.defaultValue);
@@ -157,7 +157,7 @@ function readOption(
   return parsed.kind === "value" ? parsed : problem(`${row.env} ${parsed.message}`);
 }
 
-/** A secret's file without the newline that editors leave at its end. */
+/** Reads a secret from a file, without the newline that editors leave at its end. */
 function readSecret(path: string, fileName: string): ReadOption {
   try {
     if (statSync(path).size > secretFileBytesMax) {
@@ -176,7 +176,7 @@ function problem(message: string): { readonly kind: "problem"; readonly message:
 
 const ourPrefix = "HEADGATE_";
 
-/** What the command line reads to find a running service; one environment may hold both. */
+/** Variables with which the command line finds a running service. One environment may have both. */
 const commandLineNames: readonly string[] = [
   "HEADGATE_ADMIN_URL",
   "HEADGATE_ADMIN_TOKEN",
@@ -187,8 +187,8 @@ const commandLineNames: readonly string[] = [
 ];
 
 /**
- * Names that begin with our prefix and are none of ours, so that a typo is never silent. What
- * Kubernetes adds for a Service called headgate or headgate-something is let through.
+ * Returns problems for names with Headgate's prefix that are not settings, so that a typo is never
+ * silent. Names that Kubernetes adds for a Service called headgate or headgate-... are accepted.
  */
 function unknownNames(env: ConfigSources["env"]): readonly string[] {
   const options = optionNames.flatMap((name) => {
@@ -197,7 +197,7 @@ function unknownNames(env: ConfigSources["env"]): readonly string[] {
   });
   const known = [...options, ...commandLineNames];
   const ours = known.filter((name) => name.startsWith(ourPrefix));
-  // It is accepted, and never suggested.
+  // This name is accepted, but never suggested.
   const accepted = [...known, testTimingsName];
   return Object.keys(env)
     .filter(
@@ -218,7 +218,7 @@ function isServiceLink(name: string): boolean {
   );
 }
 
-/** What is left where nothing is secret; those that are stand where they are used. */
+/** Returns the values without secrets. The choices that use the secrets contain them. */
 function withoutSecrets(values: OptionValues) {
   const { redisUrl: _url, redisAuth: _auth, redisSentinelAuth: _sentinelAuth, ...others } = values;
   const { redisPerSecondUrl: _perSecondUrl, redisPerSecondAuth: _perSecondAuth, ...more } = others;
@@ -235,7 +235,7 @@ function chooseResp({ respAddress, respPassword }: OptionValues): RespChoice | u
   return { ...respAddress, ...(respPassword === undefined ? {} : { password: respPassword }) };
 }
 
-/** What several options say together. */
+/** Combines options that depend on each other. */
 function combine(values: OptionValues, sources: ConfigSources): LoadedConfig {
   const problems: string[] = [];
   const notices = [...ignoredNotices(sources.env)];
@@ -311,12 +311,12 @@ function isSet(name: OptionName, { flags, env }: ConfigSources): boolean {
   return flags[name] !== undefined || env[optionRow(name).env] !== undefined;
 }
 
-/** Whether an option is one that envoyproxy/ratelimit does not have. */
+/** Reports whether an option does not exist in envoyproxy/ratelimit. */
 function isOurs(name: OptionName): boolean {
   return optionRow(name).env.startsWith(ourPrefix);
 }
 
-/** What the store makes of other settings: what they say must not be taken for done. */
+/** Returns notices on settings that have no effect with this store, but look as if they had. */
 function storeNotices(
   { policySource }: OptionValues,
   sources: ConfigSources,

@@ -1,29 +1,29 @@
 import type { OptionValues } from "../options/options.js";
 import { parseSafeUrl, safeUrlRule } from "./safe-url.js";
 
-/** How people sign in at an identity provider, as configured. */
+/** Sign-in at an identity provider, as configured. */
 export interface ConsoleOidcChoice {
   readonly clientId: string;
-  /** Undefined: a public client, whose codes only PKCE protects. */
+  /** Undefined: a public client, whose codes are protected only by PKCE. */
   readonly clientSecret: string | undefined;
   readonly scope: string;
-  /** Undefined: as the issuer's discovery says. */
+  /** Undefined: those of the issuer's discovery document. */
   readonly endpoints: { readonly authorization: URL; readonly token: URL } | undefined;
 }
 
 /** The console, as configured. */
 export interface ConsoleChoice {
   readonly mode: "full" | "read-only";
-  /** Where browsers reach it; undefined: where they ask. */
+  /** URL at which browsers reach it. Undefined: the host of each request. */
   readonly url: URL | undefined;
   readonly sessionMs: number;
-  /** What sessions are sealed with; undefined: a key of this process. */
+  /** Secret that seals sessions. Undefined: a random key of this process. */
   readonly key: string | undefined;
-  /** Undefined: nobody signs in there. */
+  /** Undefined: there is no sign-in at an identity provider. */
   readonly oidc: ConsoleOidcChoice | undefined;
 }
 
-/** The options that this is about. */
+/** The options that a `ConsoleChoice` depends on. */
 export type ConsoleValues = Pick<
   OptionValues,
   | "console"
@@ -37,14 +37,14 @@ export type ConsoleValues = Pick<
   | "consoleOidcTokenUrl"
 >;
 
-/** The shortest secret that sessions are sealed with, in characters. */
+/** Minimum length of the secret that seals sessions, in characters. */
 const keyCharsMin = 32;
 
 /**
- * What the options of the console say together.
+ * Combines the options of the console.
  *
- * @param hasIssuer whether tokens of an identity provider are taken
- * @param problems what is wrong is added here
+ * @param hasIssuer whether tokens of an identity provider are accepted
+ * @param problems receives the problems that are found
  * @returns undefined: there is no console
  */
 export function chooseConsole(

@@ -3,28 +3,28 @@ import type { OptionName, OptionValues } from "../options/options.js";
 import type { ConfigFindings } from "./findings.js";
 import { isLoopbackHost } from "./safe-url.js";
 
-/** Where the control port listens after all; nowhere: there is none. */
+/** Resulting addresses of the control port. Without any, there is none. */
 interface ControlChoice {
   readonly address?: OptionValues["controlAddress"];
-  /** Where it is all the same if the files turn out to hold a `kind: Policy`. */
+  /** Address if the files turn out to contain a `kind: Policy`. */
   readonly ownPolicyAddress?: OptionValues["controlAddress"];
 }
 
 type ControlValues = Pick<OptionValues, "controlAddress" | "configType" | "xdsServer" | "policy">;
 
-/** How the configuration was said. */
+/** Which settings were given. */
 interface ControlSources {
   /** Whether a flag or the environment sets the option. */
   readonly isSet: (name: OptionName) => boolean;
-  /** Whether any setting of ours is used, which envoyproxy/ratelimit does not have. */
+  /** Whether any setting is used that envoyproxy/ratelimit does not have. */
   readonly hasOwnSetting: boolean;
 }
 
 /**
- * Opens the control port by default, but not where two things would surprise: for a configuration
- * of envoyproxy/ratelimit and nothing else, which knows of no such port; and where it would be the
- * control plane that this process asks for its own policy. Who names such a port is told. Without
- * any setting of ours the files say which of both it is, and they are read later.
+ * Opens the control port by default, with two exceptions that avoid surprises. A configuration only
+ * of envoyproxy/ratelimit does not expect such a port. And it must not be the control plane that
+ * this process asks for its policy: a problem if the port is named, otherwise a notice. Without any
+ * setting of Headgate's own, the files decide, which are read later.
  */
 export function chooseControl(
   values: ControlValues,
@@ -47,7 +47,7 @@ export function chooseControl(
   return {};
 }
 
-/** Whether some of a policy is of a `kind: Policy`, as far as that allows or limits anything. */
+/** Reports whether a part of a policy that allows or limits anything is from a `kind: Policy`. */
 export function isOwnPolicy({ rules, services, quotas }: Policy): boolean {
   return (
     services.length > 0 ||
@@ -57,8 +57,8 @@ export function isOwnPolicy({ rules, services, quotas }: Policy): boolean {
 }
 
 /**
- * Whether a client on this machine that goes there reaches the port: by its own address, or by any
- * of the machine's own where it listens on one of those or on all.
+ * Reports whether a client on this machine reaches the port at that address: by the port's own
+ * address, or by a loopback name if the port listens on a loopback address or on all addresses.
  */
 function isOwn(server: string, { host, port }: { host: string; port: number }): boolean {
   const at = server.lastIndexOf(":");

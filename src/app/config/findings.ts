@@ -1,7 +1,7 @@
-/** What is found of settings that are each right by themselves; no text echoes a value. */
+/** Findings about combinations of valid settings. No text contains a value. */
 export interface ConfigFindings {
-  /** What ends the start. */
+  /** Problems that prevent the start. */
   readonly problems: string[];
-  /** What the user should know about settings that were accepted. */
+  /** Notices to the user about accepted settings. */
   readonly notices: string[];
 }

@@ -15,9 +15,9 @@ type OpenPortValues = Pick<
 >;
 
 /**
- * Whether decisions and reports of Envoys are taken from whoever reaches their ports: a stranger
- * uses up the limits of callers, gives hits back and speaks for any Envoy. That is worth a warning,
- * and no start where certificates are required.
+ * Checks whether ports for decisions and for reports of Envoys accept anyone who reaches them: a
+ * stranger could use up callers' limits, give hits back and act as any Envoy. If so, this is a
+ * warning, or a problem if certificates are required.
  *
  * @returns the warning; undefined: there is none
  */
@@ -55,7 +55,7 @@ export function checkOpenPorts(
   );
 }
 
-/** By hand: the runtime loads 20 ms of data for its own way to write a list. */
+/** Formats a list by hand: the runtime's own formatter loads 20 ms of data. */
 function inWords(names: readonly string[]): string {
   const last = names.at(-1) ?? "";
   if (names.length < 3) return names.join(" and ");

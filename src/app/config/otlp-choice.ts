@@ -7,10 +7,10 @@ import {
   type TracingValues,
 } from "./tracing-choice.js";
 
-/** How messages of OTLP are encoded and carried. Source: OpenTelemetry, "OTLP Exporter". */
+/** Encoding and transport of OTLP messages. Source: OpenTelemetry, "OTLP Exporter". */
 export type OtlpProtocol = "http/protobuf" | "http/json" | "grpc";
 
-/** What is sent to OpenTelemetry collectors, besides traces. */
+/** Signals that are sent to OpenTelemetry collectors, besides traces. */
 export interface OtlpChoice {
   readonly service: ServiceIdentity;
   /** Absent: metrics are only scraped. */
@@ -25,8 +25,8 @@ export type OtlpValues = Pick<OptionValues, keyof typeof otlpOptionRows>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * What options and standard variables say together. A generic endpoint alone starts neither metrics
- * nor logs: it means traces, and an upgrade must not send a collector what nobody asked for.
+ * Combines options and standard variables. A generic endpoint alone starts neither metrics nor
+ * logs: it means traces, and an upgrade must not send a collector data that was not asked for.
  */
 export function chooseOtlp(
   values: OtlpValues & TracingValues,
@@ -51,7 +51,7 @@ interface ChosenSignal {
   readonly problems: readonly string[];
 }
 
-/** Undefined where the signal is not sent. */
+/** Returns undefined if the signal is not sent. */
 function chooseSignal({
   signal,
   exporters,
@@ -72,7 +72,7 @@ function chooseSignal({
   );
   const endpointName = env[ownName] ? ownName : "OTEL_EXPORTER_OTLP_ENDPOINT";
   const endpoint = env[endpointName];
-  // The SDK would take a broken one for none, and send to this machine.
+  // The SDK would treat an invalid endpoint as unset, and send to this machine.
   const isRight = !endpoint || protocol === "grpc" || isHttpUrl(endpoint);
   return {
     protocol,
@@ -84,7 +84,7 @@ function isHttpUrl(text: string): boolean {
   return /^https?:/i.test(text) && URL.canParse(text);
 }
 
-/** Any other word stands for the standard's default. */
+/** Reads the protocol. Any other word means the standard's default. */
 function protocolOf(word: string | undefined): OtlpProtocol {
   return word === "grpc" || word === "http/json" ? word : "http/protobuf";
 }

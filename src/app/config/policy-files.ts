@@ -6,41 +6,41 @@ import type { PolicyText } from "../../policy/parse.js";
 import { fileCharsMax } from "../../policy/policy-size.js";
 import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 
-/** The texts of a policy, or why there are none. */
+/** The texts of a policy, or the reason why there are none. */
 export type ReadPolicy =
   | {
       readonly kind: "sources";
       readonly sources: readonly PolicyText[];
-      /** Hash of the contents in name order: the same texts have the same version everywhere. */
+      /** Hash of the contents in order of names: equal texts have equal versions everywhere. */
       readonly version: string;
     }
   | UnreadablePolicy;
 
-/** Why there are no texts. */
+/** Reason why there are no texts. */
 interface UnreadablePolicy {
   readonly kind: "unreadable";
   readonly message: string;
 }
 
-/** Which files of a directory make the policy; names that begin with two dots never do. */
+/** Which files of a directory form the policy. Names that begin with two dots never do. */
 export type PolicyFileStyle =
   /** Its `*.yaml` and `*.yml` files, and `*.html` for pages, without dot files. */
   | "yamlFiles"
-  /** All files in it and below it, as envoyproxy/ratelimit reads them; dot files too. */
+  /** All files in it and below it, including dot files, as envoyproxy/ratelimit reads them. */
   | "allFiles"
-  /** The same without dot files and what is in dot directories. */
+  /** The same without dot files and the contents of dot directories. */
   | "allButDotFiles";
 
-/** The most files of one policy directory. */
+/** Maximum number of files in a policy directory. */
 export const policyFilesMax = 1_000;
 
-/** The largest policy file in bytes: the longest text the parser takes, at three bytes each. */
+/** Maximum size of a policy file in bytes: the parser's maximum length, at three bytes each. */
 export const policyFileBytesMax = 3 * fileCharsMax;
 
-/** The most directories within each other. */
+/** Maximum depth of nested directories. */
 export const policyDirectoriesMax = 16;
 
-/** The characters of a version. */
+/** Number of characters of a version. */
 const versionCharsCount = 12;
 
 /** Reads a policy file, or the files of a directory in the order of their paths. */
@@ -70,12 +70,12 @@ export async function readPolicyFiles(
   }
 }
 
-/** What the caller has opened for us, as a shell's `<(...)`: it may be a pipe. */
+/** A path that the caller has opened for this process, like a shell's `<(...)`. May be a pipe. */
 const handedOver = /^\/dev\/(?:fd\/|stdin$)/;
 
 /**
- * Opens without waiting: a pipe that nobody writes to would hold a thread for ever, which reloads
- * and the end of the process wait for.
+ * Opens a file without waiting. A pipe without a writer would block a thread for ever, and reloads
+ * and the end of the process wait for that thread.
  */
 async function readPolicyFile(
   file: string,
@@ -97,7 +97,7 @@ async function readPolicyFile(
   }
 }
 
-/** Why a path cannot be read, in words. */
+/** Returns the reason why a path cannot be read, in words. */
 export function readErrorWords(error: unknown): string {
   const code: unknown = Reflect.get(Object(error), "code");
   if (code === "ENOENT") return "no such file or directory";
@@ -114,8 +114,8 @@ export function readErrorWords(error: unknown): string {
 }
 
 /**
- * Whether a failure is for want of file descriptors, of this process or of the system. A thread
- * that could not start for it says so in the text of its error alone.
+ * Reports whether a failure is caused by a lack of file descriptors, of this process or of the
+ * system. If a thread could not start for that reason, only the text of its error shows it.
  */
 export function isDescriptorShortage(error: unknown): boolean {
   const code: unknown = Reflect.get(Object(error), "code");
@@ -149,7 +149,7 @@ function isWanted({ name }: Dirent, style: PolicyFileStyle): boolean {
   return style !== "yamlFiles" || /\.ya?ml$/.test(name) || isPageFile(name);
 }
 
-/** A link counts as what it leads to; one that leads nowhere is left out. */
+/** Reports whether an entry is a file. A link counts as its target; a dangling one is left out. */
 async function isFile(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isFile();
@@ -159,7 +159,7 @@ async function isFile(path: string): Promise<boolean> {
   }
 }
 
-/** A short hash of texts in that order: the same ones have the same version everywhere. */
+/** Returns a short hash of texts in that order: equal texts have equal versions everywhere. */
 export function policyVersion(sources: readonly PolicyText[]): string {
   const hash = createHash("sha256");
   for (const { file, text } of sources) {

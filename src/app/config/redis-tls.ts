@@ -7,14 +7,14 @@ import type { Logger } from "../base/logger.js";
 import { readErrorWords } from "./policy-files.js";
 import type { RedisTlsChoice } from "./store-choice.js";
 
-/** The largest of these files, in bytes: the authorities of a whole system are half of it. */
+/** Maximum size of a file, in bytes. The authorities of a whole system need half of it. */
 export const redisTlsFileBytesMax = 524_288;
 
 /**
- * The TLS settings of each new connection, read from the files at that moment. Files that are gone
- * or only half written change nothing: the last good ones stay in use, and the log says so once.
+ * Returns a source of TLS settings that reads the files for each new connection. If files are
+ * missing or only half written, the last valid ones stay in use, and it is logged once.
  *
- * @throws StartFailure when the files are no good at the start; it names settings alone
+ * @throws StartFailure if the files are invalid at the start; it names only settings
  */
 export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource {
   const first = load(choice);
@@ -39,7 +39,7 @@ export function openRedisTls(choice: RedisTlsChoice, logger: Logger): TlsSource 
 
 interface Material {
   readonly kind: "material";
-  /** What the files held, to see whether they hold the same now. */
+  /** Contents of the files, to detect changes. */
   readonly texts: readonly (string | undefined)[];
   readonly options: ConnectionOptions;
 }
@@ -52,7 +52,7 @@ function load({ authorityPath, pair, skipsHostName }: RedisTlsChoice, before?: M
     const cert = readSetting("REDIS_TLS_CLIENT_CERT", pair?.certificatePath);
     const key = readSetting("REDIS_TLS_CLIENT_KEY", pair?.keyPath);
     const texts = [ca, cert, key];
-    // To parse the authorities of a whole system takes longer than a decision may.
+    // Parsing the authorities of a whole system takes longer than a decision may.
     if (before?.texts.every((text, i) => text === texts[i])) return before;
     if (ca !== undefined) checkAuthorities(ca);
     const shown = cert === undefined || key === undefined ? {} : { cert, key };
@@ -65,7 +65,7 @@ function load({ authorityPath, pair, skipsHostName }: RedisTlsChoice, before?: M
   }
 }
 
-/** What is wrong with a file, by its setting; never holds what is in it. */
+/** Problem with a file, by its setting. Never contains the contents of the file. */
 class FileProblem extends Error {}
 
 function readSetting(setting: string, path: string | undefined): string | undefined {
@@ -86,7 +86,7 @@ function readSetting(setting: string, path: string | undefined): string | undefi
   return text;
 }
 
-/** Node takes any text here, and then trusts nobody. */
+/** Checks the authorities. Node accepts any text here, and then trusts no certificate. */
 function checkAuthorities(text: string): void {
   const blocks = text.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   const begunCount = text.split("-----BEGIN CERTIFICATE-----").length - 1;
@@ -94,7 +94,7 @@ function checkAuthorities(text: string): void {
     for (const block of blocks) new X509Certificate(block);
     if (blocks.length > 0 && blocks.length === begunCount) return;
   } catch {
-    // Said below.
+    // The error below reports it.
   }
   throw new FileProblem(
     "REDIS_TLS_CACERT names a file without a complete certificate; it must be PEM",
@@ -107,7 +107,7 @@ function createContext(given: {
   readonly key?: string;
 }) {
   try {
-    // Node takes a file that is empty, as it is while it is written, for none at all.
+    // Node treats an empty file, as it is while it is written, as no file at all.
     if (given.cert === "" || given.key === "") throw new Error("an empty file");
     return createSecureContext({ ...given, minVersion: "TLSv1.2" });
   } catch {

@@ -7,9 +7,9 @@ import { chooseRegionRedis, type RedisChoice, type StoreChoice } from "./store-c
 export interface RegionsChoice {
   /** The region of this process. */
   readonly own: string;
-  /** All regions, this one too: from 2 to `regionsMax`, sorted, each once. */
+  /** All regions, including this one: from 2 to `regionsMax`, sorted, without duplicates. */
   readonly names: readonly string[];
-  /** The stores of the others, sorted by name. */
+  /** The stores of the other regions, sorted by name. */
   readonly peers: readonly RegionStoreChoice[];
 }
 
@@ -22,8 +22,8 @@ export interface RegionStoreChoice {
 type RedisStoreChoice = Extract<StoreChoice, { kind: "redis" }>;
 
 /**
- * What the options say about regions; undefined: there are none, or they are wrong. Problems name
- * entries by their place: what stands where a name should be may be a password.
+ * Reads the options about regions. Undefined: there are none, or they are invalid. Problems name
+ * entries by their place, because the text in place of a name may be a password.
  */
 export function chooseRegions(
   values: OptionValues,
@@ -92,7 +92,7 @@ function readStores(
   return stores;
 }
 
-/** Each region has a store of its own, or hits would be lent to who has them. */
+/** Requires a separate store for each region, or a region would borrow its own hits. */
 function checkStores(
   {
     region,
@@ -129,7 +129,7 @@ function checkStores(
   });
 }
 
-/** Where a Redis is, whoever we are to it. */
+/** Identifies a Redis by its place, whatever credentials are used. */
 function placeOf({ kind, target }: RedisChoice): string {
   if (kind === "single") return JSON.stringify([target.address, target.database]);
   if (kind === "cluster") return JSON.stringify(target.nodes);

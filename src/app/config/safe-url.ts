@@ -1,14 +1,14 @@
-/** Whether a host is this machine alone. */
+/** Reports whether a host is only this machine. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
   return name === "localhost" || name === "::1" || /^127(?:\.\d{1,3}){3}$/.test(name);
 }
 
-/** What a URL is that `parseSafeUrl` takes. */
+/** Requirement for a URL that `parseSafeUrl` accepts. */
 export const safeUrlRule =
   "must be an https URL without user and password (http only to this machine)";
 
-/** A URL on the way to which nobody reads or writes; undefined: it is none. */
+/** Parses a URL whose traffic others cannot read or change. Undefined: it is not one. */
 export function parseSafeUrl(text: string): URL | undefined {
   if (!URL.canParse(text)) return undefined;
   const url = new URL(text);

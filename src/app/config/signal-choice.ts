@@ -1,22 +1,22 @@
 import type { OptionValues } from "../options/options.js";
 
-/** How sources of signals are reached, beside what a policy says. */
+/** Access to sources of signals, in addition to the policy. */
 export interface SignalChoice {
   /** The Prometheus of this process. */
   readonly prometheus?: PrometheusChoice;
-  /** A directory of bearer tokens, each in a file named as its host. */
+  /** A directory of bearer tokens, each in a file named after its host. */
   readonly tokensPath?: string;
 }
 
-/** A Prometheus and who asks it. */
+/** A Prometheus and its credentials. */
 interface PrometheusChoice {
   /** Without user and password. */
   readonly url: string;
-  /** What the header `authorization` says; a secret. */
+  /** Value of the header `authorization`. A secret. */
   readonly authorization?: string;
 }
 
-/** Reads the settings of signals' sources. */
+/** Reads the settings of signal sources. */
 export function chooseSignals(
   values: Pick<OptionValues, "prometheusUrl" | "signalTokens">,
   problems: string[],
@@ -43,7 +43,7 @@ function withoutLogin(url: URL): PrometheusChoice {
   return { url: bare.href, authorization: `Basic ${Buffer.from(login).toString("base64")}` };
 }
 
-/** A `%` that stands for itself is left as it is. */
+/** Decodes percent escapes. A literal `%` is left as it is. */
 function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);

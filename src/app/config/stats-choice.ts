@@ -4,15 +4,15 @@ import type { StatTag } from "../options/stats-names.js";
 import { parseTags, type statsOptionRows } from "../options/stats-options.js";
 import { type Mogrifier, parseMogrifier } from "./statsd-mogrifier.js";
 
-/** Where statistics are sent, or served, besides `/metrics`. */
+/** Where statistics are sent or served besides `/metrics`. */
 export interface StatsChoice {
-  /** Absent where nothing is sent. */
+  /** Absent if nothing is sent. */
   readonly statsd?: StatsdChoice;
-  /** Absent where the reference's series are not served. */
+  /** Absent if the series of envoyproxy/ratelimit are not served. */
   readonly prometheus?: ScrapePortChoice;
 }
 
-/** A receiver of statistics, and what it understands. */
+/** A receiver of statistics, and its protocol. */
 export type StatsdChoice = {
   readonly host: string;
   readonly port: number;
@@ -23,7 +23,7 @@ export type StatsdChoice = {
   | { readonly kind: "dogstatsd"; readonly mogrifiers: readonly Mogrifier[] }
 );
 
-/** Where the reference's series are served. */
+/** Port that serves the series of envoyproxy/ratelimit. */
 export interface ScrapePortChoice {
   readonly address: ListenText;
   readonly path: string;
@@ -39,7 +39,7 @@ export type StatsValues = Pick<
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Decides what is sent where; one place at most, as in envoyproxy/ratelimit. */
+/** Chooses at most one destination, as in envoyproxy/ratelimit. */
 export function chooseStats(
   values: StatsValues,
   env: Environment,

@@ -6,21 +6,21 @@ import { type StatTag, statText, tagText } from "../options/stats-names.js";
  * Source: "DogStatsD" in the README of envoyproxy/ratelimit.
  */
 export interface Mogrifier {
-  /** What a name must match, anywhere. */
+  /** Pattern that matches any part of a name. */
   readonly pattern: RegExp;
-  /** The new name; `$1` stands for the first group, `$0` for all that matched. */
+  /** The new name. `$1` is the first group, `$0` the whole match. */
   readonly name: string;
-  /** Tags whose values are made like the name. */
+  /** Tags whose values are formed like the name. */
   readonly tags: readonly StatTag[];
 }
 
-/** A statistic's name, and the tags that were made of it. */
+/** A statistic's name, and the tags that were extracted from it. */
 interface Mogrified {
   readonly name: string;
   readonly tags: readonly StatTag[];
 }
 
-/** A rule without its tags, or which of its parts is wrong and how. */
+/** A rule without its tags, or the problem and the part that has it. */
 type ParsedMogrifier =
   | { readonly kind: "value"; readonly value: Omit<Mogrifier, "tags"> }
   | {
@@ -29,7 +29,7 @@ type ParsedMogrifier =
       readonly message: string;
     };
 
-/** Reads a rule; named groups may be written as Go has them. */
+/** Parses a rule. Named groups may have Go's syntax. */
 export function parseMogrifier(texts: {
   readonly pattern: string;
   readonly name: string;
@@ -41,13 +41,13 @@ export function parseMogrifier(texts: {
     const value = { pattern: new RegExp(pattern.replaceAll("(?P<", "(?<"), "u"), name };
     return { kind: "value", value };
   } catch {
-    // The words of the engine quote the text.
+    // The engine's error message quotes the text.
     const message = "is not a valid ECMAScript regular expression";
     return { kind: "problem", part: "PATTERN", message };
   }
 }
 
-/** Applies the first rule that matches; rules are asked in their order. */
+/** Applies the first rule that matches, in order. */
 export function mogrify(name: string, mogrifiers: readonly Mogrifier[]): Mogrified {
   for (const mogrifier of mogrifiers) {
     const found = mogrifier.pattern.exec(name);
@@ -60,7 +60,7 @@ export function mogrify(name: string, mogrifiers: readonly Mogrifier[]): Mogrifi
   return { name, tags: [] };
 }
 
-/** A group that the pattern does not have stays as it is written; one that met nothing is empty. */
+/** Fills in groups. Unknown groups stay as they are written; unmatched ones become empty. */
 function fill(template: string, found: readonly (string | undefined)[]): string {
   return template.replace(/\$(\d{1,2})/g, (written, digits: string) => {
     const group = Number(digits);

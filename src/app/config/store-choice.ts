@@ -14,7 +14,7 @@ import type { RedisType } from "../options/redis-options.js";
 
 /** One Redis, as configured. */
 export type RedisChoice = RedisPlace & {
-  /** The longest that a call may take; absent: its deadline alone counts. */
+  /** Maximum time of a call. Absent: only its deadline counts. */
   readonly timeoutMs?: number;
 };
 
@@ -23,32 +23,32 @@ type RedisPlace =
   | { readonly kind: "cluster"; readonly target: ClusterTarget }
   | { readonly kind: "sentinel"; readonly target: SentinelTarget };
 
-/** What connections to Redis prove themselves with, and whom they trust, as configured. */
+/** Credentials and trusted authorities for connections to Redis, as configured. */
 export interface RedisTlsChoice {
-  /** Authorities, in place of those that Node knows. */
+  /** Authorities, in place of Node's built-in ones. */
   readonly authorityPath?: string;
-  /** Our own certificate and its key. */
+  /** The client certificate of this process and its key. */
   readonly pair?: { readonly certificatePath: string; readonly keyPath: string };
   /** Whether a trusted certificate may be for another host. */
   readonly skipsHostName: boolean;
 }
 
-/** Where limits are kept. */
+/** The store of limits. */
 export type StoreChoice =
   | { readonly kind: "memory" }
   | {
       readonly kind: "redis";
       readonly main: RedisChoice;
-      /** The second one, for limits whose period is one second. */
+      /** The second Redis, for limits whose period is one second. */
       readonly perSecond?: RedisChoice;
-      /** For all connections that are made over TLS. */
+      /** For all connections over TLS. */
       readonly tls: RedisTlsChoice;
     };
 
-/** A choice, or why the options make none; the message holds no values of theirs. */
+/** A choice, or the reason why there is none. The message contains no values of options. */
 type Chosen<T> = T | { readonly kind: "problem"; readonly message: string };
 
-/** What the options of the store say together. */
+/** Combines the options of the store. */
 export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
   const { backendType, redisUrl, redisPerSecond } = values;
   if (backendType === "memory") return { kind: "memory" };
@@ -82,7 +82,7 @@ export function chooseStore(values: OptionValues): Chosen<StoreChoice> {
   return checkPrefix({ ...choice, perSecond }, values);
 }
 
-/** The pair of one's own is whole, or there is none. */
+/** Requires both certificate and key of the client, or neither. */
 function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisTlsChoice }> {
   const { redisTlsCaCert, redisTlsClientCert, redisTlsClientKey, redisTlsSkipHostName } = values;
   if ((redisTlsClientCert === undefined) !== (redisTlsClientKey === undefined)) {
@@ -98,22 +98,22 @@ function chooseRedisTls(values: OptionValues): Chosen<{ kind: "tls"; tls: RedisT
   return { kind: "tls", tls };
 }
 
-/** Whether any connection of this choice is made over TLS. */
+/** Reports whether any connection of this choice uses TLS. */
 export function speaksTls(choice: StoreChoice): boolean {
   if (choice.kind !== "redis") return false;
   const { main, perSecond } = choice;
   return [main, ...(perSecond === undefined ? [] : [perSecond])].some(isOverTls);
 }
 
-/** Whether connections to a Redis are made over TLS. */
+/** Reports whether connections to a Redis use TLS. */
 export function isOverTls({ kind, target }: RedisChoice): boolean {
   if (kind === "single") return target.address.kind === "tcp" && target.address.isTls;
   return target.isTls;
 }
 
-/** One of both, by what its settings and its options begin with. */
+/** One of the two, by the prefix of its settings and options. */
 interface RedisSide {
-  /** Where problems are said to be. */
+  /** Place that problems name. */
   readonly name: string;
   readonly prefix: "redis" | "redisPerSecond";
   readonly url: string;
@@ -135,10 +135,10 @@ function chooseRedis(values: OptionValues, { name, prefix, url }: RedisSide): Ch
 }
 
 /**
- * The Redis of a region: of the kind of REDIS_URL, and with REDIS_AUTH where its own URL has no
- * password.
+ * Chooses the Redis of a region. It has the kind of REDIS_URL, and uses REDIS_AUTH if its own URL
+ * has no password.
  *
- * @param place.name where problems are said to be
+ * @param place.name that problems name
  */
 export function chooseRegionRedis(
   values: OptionValues,
@@ -170,7 +170,7 @@ function placed<Kind, Target>(
   return parsed.kind === "target" ? { kind, target: parsed.target } : parsed;
 }
 
-/** In a cluster, what stands in braces says where a key lives. */
+/** Refuses braces in the prefix: in a cluster, the text in braces determines the node of a key. */
 function checkPrefix(
   choice: Extract<StoreChoice, { kind: "redis" }>,
   { keyPrefix }: OptionValues,

@@ -2,7 +2,7 @@ import type { OptionValues } from "../options/options.js";
 import type { ClientSan } from "../options/tls-client-san.js";
 import type { ConfigFindings } from "./findings.js";
 
-/** A file and the setting that named it. */
+/** A file and the setting that names it. */
 export interface NamedFile {
   readonly setting: string;
   readonly path: string;
@@ -12,13 +12,13 @@ export interface NamedFile {
 export interface TlsChoice {
   readonly certificate: NamedFile;
   readonly key: NamedFile;
-  /** Who vouches for clients; without it no client is asked for a certificate. */
+  /** Authorities of client certificates. Without them, clients are not asked for a certificate. */
   readonly clientAuthority?: NamedFile;
-  /** What a client's certificate must hold besides. */
+  /** Name that a client's certificate must contain in addition. */
   readonly clientSan?: ClientSan;
 }
 
-/** The options that this is about. */
+/** The options that a `TlsChoice` depends on. */
 export type TlsValues = Pick<
   OptionValues,
   | "grpcServerUseTls"
@@ -29,12 +29,12 @@ export type TlsValues = Pick<
   | "grpcClientTlsSan"
 >;
 
-/** Those with what needs certificates of clients. */
+/** These options, with those that need client certificates. */
 type CheckedValues = TlsValues & Pick<OptionValues, "nodeRules">;
 
 /**
- * What the options of the gRPC port's TLS say together. Checks of clients that would silently not
- * happen are problems; a certificate that is not used is only worth a notice.
+ * Combines the options of the gRPC port's TLS. A check of clients that would silently not happen is
+ * a problem. An unused certificate only causes a notice.
  *
  * @returns undefined: gRPC is served in plaintext
  */

@@ -1,18 +1,18 @@
 import type { OptionValues } from "../options/options.js";
 import type { tracingOptionRows } from "../options/tracing-options.js";
 
-/** What this process is called in traces, and in metrics and logs that are sent. */
+/** Identity of this process in traces, and in exported metrics and logs. */
 export interface ServiceIdentity {
   readonly serviceName: string;
   readonly serviceNamespace?: string;
-  /** Absent: what the replica is called in the fleet. */
+  /** Absent: the replica's identifier in the fleet. */
   readonly serviceInstanceId?: string;
 }
 
-/** How decisions are traced. */
+/** Settings of the tracing of decisions. */
 export interface TracingChoice extends ServiceIdentity {
   readonly protocol: "http" | "grpc";
-  /** 0 to 1; undefined where the standard variables choose what is recorded. */
+  /** 0 to 1. Undefined if the standard variables choose what is recorded. */
   readonly samplingRatio: number | undefined;
 }
 
@@ -21,7 +21,7 @@ export type TracingValues = Pick<OptionValues, keyof typeof tracingOptionRows>;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What options and standard variables say together; undefined where nothing is traced. */
+/** Combines options and standard variables. Undefined if nothing is traced. */
 export function chooseTracing(values: TracingValues, env: Environment): TracingChoice | undefined {
   const isOff = isSdkDisabled(env) || env["OTEL_TRACES_EXPORTER"] === "none";
   const endpoint = env["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] || env["OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -36,12 +36,12 @@ export function chooseTracing(values: TracingValues, env: Environment): TracingC
   };
 }
 
-/** Whether nothing is sent by OpenTelemetry unless an option of Headgate's own says so. */
+/** Reports whether OpenTelemetry is off unless one of Headgate's own options turns it on. */
 export function isSdkDisabled(env: Environment): boolean {
   return env["OTEL_SDK_DISABLED"]?.toLowerCase() === "true";
 }
 
-/** What options and standard variables call this process. */
+/** Returns the identity of this process from options and standard variables. */
 export function identify(values: TracingValues, env: Environment): ServiceIdentity {
   const { tracingServiceNamespace: serviceNamespace } = values;
   const { tracingServiceInstanceId: serviceInstanceId } = values;

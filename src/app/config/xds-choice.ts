@@ -3,7 +3,7 @@ import type { OptionValues } from "../options/options.js";
 import type { ConfigFindings } from "./findings.js";
 import type { NamedFile } from "./tls-choice.js";
 
-/** TLS towards the control plane, as configured. */
+/** TLS for connections to the control plane, as configured. */
 export interface XdsTlsChoice {
   readonly authority?: NamedFile;
   readonly identity?: { readonly certificate: NamedFile; readonly key: NamedFile };
@@ -15,7 +15,7 @@ export interface XdsChoice {
   readonly address: string;
   readonly nodeId: string;
   readonly nodeMetadata: Readonly<Record<string, string>>;
-  /** May hold a credential. */
+  /** May contain a credential. */
   readonly headers: ReadonlyMap<string, string>;
   /** Absent without TLS. */
   readonly tls?: XdsTlsChoice;
@@ -24,15 +24,15 @@ export interface XdsChoice {
   readonly messageBytesMax: number;
 }
 
-/** The largest message by default, in bytes. Source: gRPC's own default. */
+/** Default maximum size of a message, in bytes. Source: gRPC's own default. */
 export const defaultMessageBytes = 4_194_304;
 
-/** The most pairs of a list of headers or of metadata. */
+/** Maximum number of pairs in a list of headers or of metadata. */
 export const pairsMax = 100;
 
 const defaultGrowthFactor = 2;
 
-/** The control plane that the options choose as the source of the policy; undefined: files are. */
+/** Returns the control plane that provides the policy. Undefined: files provide it. */
 export function chooseXds(values: OptionValues, found: ConfigFindings): XdsChoice | undefined {
   if (values.configType === "file") return undefined;
   const { problems } = found;
@@ -105,7 +105,7 @@ function chooseTls(values: OptionValues, found: ConfigFindings): XdsTlsChoice | 
   };
 }
 
-/** `name=value,...`; what has no `=` says nothing, as in envoyproxy/ratelimit. */
+/** Reads `name=value,...`. Parts without `=` are ignored, as in envoyproxy/ratelimit. */
 function readMetadata(text: string, found: ConfigFindings): Readonly<Record<string, string>> {
   const setting = "CONFIG_GRPC_XDS_NODE_METADATA";
   const parts = text === "" ? [] : text.split(",");
@@ -120,7 +120,7 @@ function readMetadata(text: string, found: ConfigFindings): Readonly<Record<stri
   return Object.fromEntries(good);
 }
 
-/** What gRPC takes as a name; names that end in -bin hold bytes, which no environment can. */
+/** Names that gRPC accepts. Those with -bin contain bytes, which no environment can. */
 const headerName = /^(?!grpc-)[a-z0-9_.-]+(?<!-bin)$/;
 
 function readHeaders(text: string, problems: string[]): ReadonlyMap<string, string> {

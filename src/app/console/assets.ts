@@ -31,7 +31,7 @@ interface Asset {
   readonly type: string;
   readonly etag: string;
   readonly isHashed: boolean;
-  /** By encoding; most files are only there as they were compressed. */
+  /** By encoding. Most files exist only in compressed form. */
   readonly bodies: ReadonlyMap<string, Buffer>;
 }
 
@@ -80,7 +80,7 @@ export class ConsoleAssets {
     }
     const accepted = acceptedOf(headers);
     const present = encodings.filter(({ name }) => bodies.has(name));
-    // Who names no encoding may be sent any. Source: RFC 9110, 12.5.3.
+    // A client that names no encoding may receive any. Source: RFC 9110, 12.5.3.
     const fallback = bodies.has("identity") ? undefined : present.at(-1);
     const found = present.find(({ name }) => accepted.has(name)) ?? fallback;
     const body = bodies.get(found?.name ?? "identity") ?? Buffer.alloc(0);

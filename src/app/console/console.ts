@@ -29,7 +29,7 @@ export interface ConsoleParts {
   readonly counts: AdminCounts;
   readonly calls: AdminCallLog;
   readonly clock: Clock;
-  /** What all replicas know of sessions that users ended. */
+  /** What all replicas know about sessions that users ended. */
   readonly records: SharedRecords;
   /** Whether browsers connect over TLS. */
   readonly isTls: boolean;
@@ -46,7 +46,7 @@ export interface ConsoleRequest {
   readonly certificateNames: readonly string[];
 }
 
-/** Somebody who may use the console. */
+/** An authenticated user of the console. */
 type Known = Extract<Authentication, { readonly kind: "principal" }>;
 
 /** The maximum size of a sign-in request, in bytes: a token in JSON. */
@@ -67,7 +67,7 @@ export class Console {
     const { choice, oidc, access, clock, isTls } = parts;
     const seal = new Seal(choice.key);
     const { sessionMs, url } = choice;
-    // Of the browser's connection, which may end before us.
+    // Depends on the browser's connection, which may end at a proxy.
     const isSecure = isTls || url?.protocol === "https:";
     const ended = new EndedSessions(parts);
     this.#ended = ended;
@@ -88,7 +88,7 @@ export class Console {
     return this.#parts.choice.mode === "read-only";
   }
 
-  /** Ends what is still to be done for sessions. */
+  /** Stops pending work for sessions. */
   close(): void {
     this.#ended.close();
   }

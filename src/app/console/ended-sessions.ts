@@ -9,19 +9,19 @@ export interface EndedSessionsParts {
   readonly clock: Pick<Clock, "epochUs" | "schedule">;
 }
 
-/** How soon other replicas are told after they could not be, in milliseconds. */
+/** Time until a failed report to other replicas is retried, in milliseconds. */
 const retryMs = 1_000;
 
-/** How many of the oldest records a sign-out looks at, to remove those that have expired. */
+/** Number of the oldest records that a sign-out examines, to remove those that have expired. */
 const oldestCount = 10;
 
 /**
- * Sessions that users have ended before their time, as all replicas of a store know them: each is a
- * record until it would have expired. While the store is away, this replica alone knows.
+ * Sessions that users ended early, as known to all replicas of a store: each is a record until it
+ * would have expired. While the store is unreachable, only this replica knows.
  */
 export class EndedSessions {
   readonly #parts: EndedSessionsParts;
-  /** Ended here; the other replicas may not know of them yet. */
+  /** Sessions ended here. The other replicas may not know of them yet. */
   readonly #untold = new Map<string, number>();
   #cancel: Cancel | undefined;
   #isClosed = false;
@@ -37,7 +37,7 @@ export class EndedSessions {
   /**
    * Ends a session, on this replica at once.
    *
-   * @returns whether the other replicas are told; if not, they are told later. Never rejects
+   * @returns whether the other replicas know; if not, they are told later. Never rejects
    */
   async end({ id, untilEpochMs }: { readonly id: string; readonly untilEpochMs: number }) {
     const [oldest] = this.#untold.keys();
@@ -48,7 +48,7 @@ export class EndedSessions {
     return !this.#untold.has(id);
   }
 
-  /** Tells other replicas nothing more. */
+  /** Stops telling other replicas. */
   close(): void {
     this.#isClosed = true;
     this.#cancel?.();
@@ -62,7 +62,7 @@ export class EndedSessions {
         this.#untold.delete(id);
       }
     } catch {
-      // The store is away.
+      // The store is unreachable.
       this.#cancel?.();
       if (this.#isClosed) return;
       this.#cancel = this.#parts.clock.schedule(retryMs, () => void this.#tell());

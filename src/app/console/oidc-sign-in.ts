@@ -45,7 +45,7 @@ export const signInMsMax = 600_000;
 const answerMsMax = 5_000;
 const answerBytesMax = 65_536;
 
-/** Sign-ins that wait for the provider's token at a time: anybody may begin one. */
+/** Maximum number of sign-ins that wait for the provider's token: anyone may start one. */
 export const redeemingMax = 16;
 
 /** How long the provider's endpoints are cached, in milliseconds. */
@@ -108,7 +108,7 @@ export class OidcSignIn {
     return { location: location.href, pending: seal.close("sign-in", kept) };
   }
 
-  /** Handles the provider's redirect back to us. Never rejects. */
+  /** Handles the provider's redirect back to the console. Never rejects. */
   async finish(query: URLSearchParams, pending: string | undefined): Promise<SignedIn> {
     const { oidc, clock, seal, identify } = this.#parts;
     const kept = pending === undefined ? undefined : readPending(seal.open("sign-in", pending));
@@ -157,7 +157,7 @@ export class OidcSignIn {
     if (choice.endpoints !== undefined) return choice.endpoints;
     const nowMs = clock.monotonicMs();
     if (this.#known !== undefined && nowMs < this.#known.untilMs) return this.#known.endpoints;
-    // One question for all who wait for its answer.
+    // One request for all callers that wait for its response.
     this.#discovering ??= this.#discover(nowMs).finally(() => {
       this.#discovering = undefined;
     });
@@ -220,7 +220,7 @@ function readPending(opened: JsonObject | undefined): Pending | undefined {
   return { state, nonce, verifier, callback, back, untilMs };
 }
 
-/** Restricts a path to our own origin: no browser can take it for another host. */
+/** Restricts a path to the console's own origin: no browser can take it for another host. */
 function safePath(back: string): string {
   return back.length <= backCharsMax && /^\/(?![/\\])[!-~]*$/.test(back) ? back : "/";
 }

@@ -12,8 +12,8 @@ const tagBytes = 16;
 export type SealPurpose = "session" | "sign-in";
 
 /**
- * Seals texts that a browser stores for us and can neither read nor change: AES-256-GCM with a
- * random nonce for each text, and one key for each purpose.
+ * Seals texts that a browser stores for the console and can neither read nor change: AES-256-GCM
+ * with a random nonce for each text, and one key for each purpose.
  */
 export class Seal {
   readonly #secret: Buffer;

@@ -82,14 +82,14 @@ export class Sessions {
     return isKnown && this.isOwnPage(headers);
   }
 
-  /** Whether the browser states that the request comes from a page of our own origin. */
+  /** Whether the browser states that the request comes from a page of the console's own origin. */
   isOwnPage(headers: IncomingHttpHeaders): boolean {
     const { origin, "sec-fetch-site": site } = headers;
     if (origin === undefined && site === undefined) return false;
     return (site ?? "same-origin") === "same-origin" && (!origin || this.#isOwnOrigin(headers));
   }
 
-  /** The value of one of our cookies in a request; undefined if it is missing. */
+  /** The value of one of the console's cookies in a request; undefined if it is missing. */
   cookieOf({ cookie = "" }: IncomingHttpHeaders, name: CookieName): string | undefined {
     const start = `${this.#nameOf(name)}=`;
     const found = cookie.split(";").map((one) => one.trim());
@@ -143,7 +143,7 @@ function readSession({ id, identity, untilEpochMs }: JsonObject): Session | unde
   return read && { id, identity: read, untilEpochMs };
 }
 
-/** The text was sealed by us, but perhaps by another version. */
+/** Reads an identity. The console sealed the text, but perhaps in another version. */
 function readIdentity(value: JsonValue | undefined): SessionIdentity | undefined {
   if (!isJsonObject(value)) return undefined;
   const { kind, sha256, issuer, subject, groups, shownName } = value;

@@ -17,14 +17,14 @@ import { remedyOf } from "../store/store-remedies.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createRefusalReport, openControlPort } from "./control-port.js";
 
-/** What Envoys tell and are told: loads, runtime layers and quota assignments. */
+/** Exchange with Envoys: they report loads, and receive runtime layers and quota assignments. */
 export interface OpenControlPlane {
   readonly plane: ControlPlane;
-  /** What Envoys are given of quotas. */
+  /** Quota assignments of Envoys. */
   readonly quotas: QuotaRegistry;
-  /** Absent where there is no control port, or it is taken. */
+  /** Absent if there is no control port, or if its port is taken. */
   readonly address?: ListenAddress;
-  /** Ends all streams, so that Envoys find another replica, and what runs by itself. */
+  /** Ends all streams, so that Envoys go to another replica, and stops all background work. */
   close(): Promise<void>;
 }
 
@@ -35,7 +35,7 @@ interface OpenControlPlaneParts
   readonly rooms: Pick<OpenWaitingRooms, "rejectPercents">;
 }
 
-/** Opens the control plane, and the control port where the configuration wants one. */
+/** Opens the control plane, and the control port if it is configured. */
 export async function openControlPlane(
   runtime: Runtime,
   parts: OpenControlPlaneParts,
@@ -69,7 +69,7 @@ export async function openControlPlane(
   return { plane, quotas, ...address, close: () => stack.close() };
 }
 
-/** What divides quotas among Envoys, and with a shared store among replicas. */
+/** Creates what divides quotas among Envoys and, with a shared store, among replicas. */
 function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegistry {
   const { config, random, logger } = runtime;
   const { policies, opened, operator, fleet, decisions } = parts;
@@ -90,7 +90,7 @@ function createQuotas(runtime: Runtime, parts: OpenControlPlaneParts): QuotaRegi
   });
 }
 
-/** Logs what happens to the shares of quotas. */
+/** Logs changes of the shares of quotas. */
 function logQuotas(event: QuotaEvent, logger: Logger): void {
   const { kind, ...facts } = event;
   const line = { event: kind, ...facts };

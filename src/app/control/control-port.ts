@@ -21,13 +21,13 @@ import { peerOf } from "../tls/tls-peer.js";
 import { refusalReportMsMin } from "../tls/tls-refusal.js";
 import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 
-/** Who makes snapshots of reports: a loop in this process, or the leader of the fleet. */
+/** Source of snapshots made from reports: a loop in this process, or the leader of the fleet. */
 export interface SnapshotSource {
-  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  /** The valid snapshot. Undefined: there is none, or it was not renewed for too long. */
   held(): HeldSnapshot | undefined;
-  /** Calls back after every new snapshot until the answer is called. */
+  /** Calls back after every new snapshot, until the returned function is called. */
   onSnapshot(listener: () => void): () => void;
-  /** Takes what this replica's Envoys did since the last time. */
+  /** Takes what this replica's Envoys did since the last call. */
   report(reports: readonly NodeReport[]): void;
 }
 
@@ -47,34 +47,34 @@ interface ControlPortParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Undefined where gRPC is served in plaintext. */
+  /** Undefined if gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
-  /** Told of each connection above what one address may have. */
+  /** Called for each connection above the maximum of one address. */
   readonly onRefused: () => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
 /** The open control port. */
 export interface ControlPort {
-  /** Absent where there is none, or it is taken. */
+  /** Absent if there is none, or if its port is taken. */
   readonly address?: ListenAddress;
-  /** Ends all streams, so that Envoys find another replica, and what runs by itself. */
+  /** Ends all streams, so that Envoys go to another replica, and stops all background work. */
   close(): Promise<void>;
 }
 
-/** The most connections at a time: an Envoy has one, or one a stream. */
+/** Maximum number of connections at the same time: an Envoy has one, or one for each stream. */
 const controlConnectionsMax = 20_000;
 
-/** How often Envoys' numbers are handed on, in milliseconds. */
+/** Time between two reports of Envoys' numbers, in milliseconds. */
 const reportEveryMs = 1_000;
 
-/** How long connections may take to end when the process does. */
+/** Maximum time for connections to end when the process ends, in milliseconds. */
 const closeMsMax = 1_000;
 
 /**
- * Opens the control port, off the path of decisions: it is served on connections of its own, and no
- * fault here reaches a decision. A port that is taken is only warned of, since it
- * is new to those who never asked for it.
+ * Opens the control port, separate from decisions: it has its own connections, and no fault here
+ * affects a decision. If the port is taken, only a warning is logged, because the port is new to
+ * users who never asked for it.
  */
 export async function openControlPort(parts: ControlPortParts): Promise<ControlPort> {
   const { config, plane, policies, logger } = parts;
@@ -132,7 +132,7 @@ function acceptor(transport: NativeTransport, tls: OpenTls | undefined): (socket
   return tls.terminate((socket) => transport.accept(socket, peerOf(socket)));
 }
 
-/** Hands policies and snapshots in, and reports on; nothing of it may throw into a timer. */
+/** Passes policies and snapshots in, and reports on. No error may reach a timer. */
 function follow(parts: ControlPortParts): () => void {
   const { plane, snapshots, rooms, policies, clock, onBug } = parts;
   const guard = (work: () => void) => (): void => {
@@ -170,7 +170,7 @@ function follow(parts: ControlPortParts): () => void {
   });
   const report = guard(() => {
     plane.useRooms(rooms.rejectPercents());
-    // One that nobody renews ends between two new ones.
+    // A snapshot that is not renewed expires between two new ones.
     const held = snapshots.held();
     if (held?.fleet.snapshot !== plane.snapshot) useSnapshot(held);
     if (underWay !== undefined) return;
@@ -196,10 +196,10 @@ function follow(parts: ControlPortParts): () => void {
   };
 }
 
-/** The longest identity that a line says, in characters. */
+/** Maximum length of an identity in a log line, in characters. */
 const reportedIdentityCharsMax = 256;
 
-/** Logs each cause for which peers are refused from time to time, with the last one's identity. */
+/** Creates a callback that logs refused peers by cause now and then, with the last identity. */
 export function createRefusalReport({
   clock,
   logger,

@@ -25,20 +25,20 @@ import { openLocalStore } from "../store/store.js";
 import { remedyOf } from "../store/store-remedies.js";
 import { PolicyShadow, type PolicyShadowParts } from "./policy-shadow.js";
 
-/** What decides rate limits, and what looks at its decisions. */
+/** The decider of rate limits, and the observers of its decisions. */
 export interface Decisions {
   readonly decider: Decider;
   readonly counters: DecisionCounters;
   readonly pressure: Pressure;
-  /** What this replica sees of its calls; callers' values are in it. */
+  /** What this replica sees of its calls. Contains callers' values. */
   readonly seen: DecisionSampler;
   /** The shadow policy. */
   readonly shadow: PolicyShadow;
-  /** Undefined where the log says nothing of refusals. */
+  /** Undefined if refusals are not logged. */
   readonly refusalLog: RefusalLog | undefined;
-  /** Borrows from other regions; undefined: there are none. */
+  /** Borrows from other regions. Undefined: there are none. */
   readonly lender: Lender | undefined;
-  /** Ends what runs by itself. */
+  /** Stops all background work. */
   close(): Promise<void>;
 }
 
@@ -117,7 +117,7 @@ function addMetrics(
 
 function createPressure({ config }: Runtime, { opened }: DecisionsParts): Pressure {
   const { loopDelayMsMax, requestsInFlightMax } = config;
-  // An embedded store answers as fast as any fallback: to pass it by would only cost exactness.
+  // An embedded store answers as fast as any fallback: bypassing it would only cost exactness.
   const asksStoreWhenLate = !opened.coordination.isShared;
   const { requestsInFlightBytesMax } = cacheBounds(config);
   return new Pressure({
@@ -151,7 +151,7 @@ function createShadow(
   });
 }
 
-/** Lends limits with `spread: global` between regions; undefined: there are none. */
+/** Lends limits with `spread: global` between regions. Undefined: there are none. */
 function openLending(
   { config, clock, random, logger, metrics }: Runtime,
   { opened, fleet }: Pick<Foundation, "opened"> & { readonly fleet: Fleet },

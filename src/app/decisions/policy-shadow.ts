@@ -24,9 +24,9 @@ export interface PolicyShadowParts {
   readonly ledger: Pick<ShadowLedger, "add">;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
   readonly overrides: { current(): OverrideTable };
-  /** Buckets of their own, under a name of letters, digits and colons. */
+  /** Opens separate buckets, under a name of letters, digits and colons. */
   readonly openSpace: (name: string) => LimitStore;
-  /** What the store of decisions calls the bucket of a key. */
+  /** The name of a key's bucket in the store of decisions. */
   readonly liveNameOf: (key: LimitKey) => LimitKey;
   readonly parse: ParseOptions;
   /** Default: a worker thread. */
@@ -40,30 +40,30 @@ export interface PolicyShadowParts {
   /** This region among those that share global limits. A candidate's limits borrow nothing. */
   readonly region?: RegionShare | undefined;
   readonly digest: (text: string) => string;
-  /** Whether this process has no time, or no store, for what nobody waits for. */
+  /** Whether this process has no time, or no store, for work that no caller waits for. */
   readonly isBusy: () => boolean;
 }
 
-/** Time between two entries in the ledger of a run. */
+/** Time between two entries in the ledger of a run, in milliseconds. */
 const tellMs = 1_000;
 
-/** How long an answer of the candidate may take: nobody waits for it. */
+/** Minimum time budget of the candidate's store, in milliseconds: no caller waits for it. */
 const shadowBudgetMsMin = 50;
 
-/** A candidate as this replica runs it. */
+/** A candidate that runs on this replica. */
 interface Running {
   readonly stored: StoredShadow;
   readonly run: ShadowRun;
   sums: LedgerSums;
-  /** What the ledger has not confirmed yet. */
+  /** Entry that the ledger has not confirmed yet. */
   unsent: LedgerEntry | undefined;
   hasBegun: boolean;
 }
 
 /**
- * Runs the candidate that shared records name beside the active policy, on this replica, and
- * tells the ledger of the run each second what it has counted. Ends with the record, when it is
- * active itself, and when nobody has looked at its report for an hour.
+ * Runs the candidate named by shared records beside the active policy, on this replica, and reports
+ * its counts to the ledger of the run each second. Ends when the record is removed, when the
+ * candidate becomes active, and when its report was not read for an hour.
  */
 export class PolicyShadow {
   readonly #parts: PolicyShadowParts;
@@ -103,12 +103,12 @@ export class PolicyShadow {
     return this.#running?.stored;
   }
 
-  /** One call of so many is compared here now; 0: nothing runs. */
+  /** One of this many calls is compared here now. 0: nothing runs. */
   get divisor(): number {
     return this.#running?.run.divisor ?? 0;
   }
 
-  /** What all replicas have counted, up to a second ago; undefined: nothing runs. */
+  /** The counts of all replicas, up to a second old. Undefined: nothing runs. */
   report(): ShadowReport | undefined {
     const running = this.#running;
     if (running === undefined) return undefined;
@@ -124,14 +124,14 @@ export class PolicyShadow {
     };
   }
 
-  /** Resolves when what records name now runs here, or is known not to. */
+  /** Resolves when the candidate named by records runs here, or is known not to. */
   async refresh(): Promise<void> {
-    // The first one may have begun too early; then another one follows it.
+    // The first look may have begun too early; then another one follows it.
     await this.#looks.now();
     await this.#looks.now();
   }
 
-  /** Ends what runs by itself. */
+  /** Stops all background work. */
   close(): void {
     this.#isClosed = true;
     this.#cancelTell();
@@ -155,7 +155,7 @@ export class PolicyShadow {
     }
     const stored = found.value;
     if (stored.version === policies.current()?.version) {
-      // It is active: it has nothing to say any more.
+      // It is active now, so there is nothing to compare.
       this.#end();
       this.#takeAway(stored);
       return;
@@ -163,7 +163,7 @@ export class PolicyShadow {
     if (this.#running?.stored.run === stored.run || this.#seen === stored.run) return;
     this.#seen = stored.run;
     const policy = await this.#parse(stored);
-    // Another one may have come, or this one gone, while it was read.
+    // During parsing, the record may have been replaced or removed.
     const now = readShadow(records);
     if (this.#isClosed || now.kind !== "found" || now.value.run !== stored.run) return;
     if (policy !== undefined) this.#begin(stored, policy);
@@ -210,7 +210,7 @@ export class PolicyShadow {
   #takeAway({ recordVersion }: StoredShadow): void {
     const gone = { kind: "policy", id: shadowId, value: undefined, audit: undefined } as const;
     this.#parts.records.change({ ...gone, expectedVersion: recordVersion }).catch(() => {
-      // The store is away: the next replica that looks finds it again.
+      // The store is unreachable: the next replica that looks finds the record again.
     });
   }
 
@@ -222,7 +222,7 @@ export class PolicyShadow {
     });
   }
 
-  /** Tells the ledger what has come, or what it has not confirmed. Never rejects. */
+  /** Reports new counts to the ledger, or those that it has not confirmed. Never rejects. */
   async #tell(): Promise<void> {
     const running = this.#running;
     if (running === undefined) return;
@@ -231,8 +231,8 @@ export class PolicyShadow {
     if (running.unsent === undefined) {
       const counts = running.run.take();
       this.#addTotals(counts);
-      // A replica that comes later must not begin a run that is over; for that its record is taken
-      // away, too.
+      // A replica that joins later must not restart a run that is over. The record is removed for
+      // the same reason.
       const begins = !running.hasBegun;
       running.unsent = { run, counts: countsByName(counts), begins, isLookedAt };
     }
@@ -241,7 +241,7 @@ export class PolicyShadow {
     try {
       sums = await this.#parts.ledger.add(unsent);
     } catch {
-      // The store is away: the same entry is told again, and counts once.
+      // The store is unreachable: the same entry is sent again, and counts once.
       return;
     }
     if (unsent.isLookedAt && this.#lookedAtRun === run) this.#lookedAtRun = undefined;
@@ -270,10 +270,10 @@ export class PolicyShadow {
   }
 }
 
-/** Names in the ledger; those of rules are JSON. */
+/** Names in the ledger. Those of rules are JSON. */
 const sumNames = { compared: "compared", unseen: "unseen" } as const;
 
-/** What a rule's counts are called in the ledger. */
+/** Names of a rule's counts in the ledger. */
 const ruleCounts = ["newlyDenied", "newlyAllowed", "same", "beganLive", "beganEmpty"] as const;
 
 function countsByName(counts: ShadowCounts | undefined): LedgerSums {
@@ -290,7 +290,7 @@ function countsByName(counts: ShadowCounts | undefined): LedgerSums {
   return named;
 }
 
-/** Those with the most differences first. */
+/** Returns the rules, those with the most differences first. */
 function rulesOf(sums: LedgerSums): readonly ShadowRule[] {
   const rules = new Map<string, { -readonly [Name in keyof ShadowRule]: ShadowRule[Name] }>();
   for (const [name, count] of sums) {
@@ -308,9 +308,7 @@ function differences({ newlyDeniedCount, newlyAllowedCount }: ShadowRule): numbe
   return newlyDeniedCount + newlyAllowedCount;
 }
 
-/**
- * What a name in the ledger is of; none for what no rule has, or nobody of ours has written.
- */
+/** Parses a name in the ledger. Empty if the name is not a rule's, or not written by Headgate. */
 function partsOf(name: string): readonly string[] {
   if (!name.startsWith("[")) return [];
   let parts: unknown;

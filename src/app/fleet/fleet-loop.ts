@@ -29,29 +29,29 @@ import {
 interface FleetLoopAppParts {
   readonly config: Pick<Config, "layerTtlMs" | "timings">;
   readonly clock: Clock;
-  /** What this replica is called; so is whoever leads. */
+  /** Identifier of this replica, also as the leader. */
   readonly replica: string;
   readonly logger: Logger;
   readonly policies: Pick<PolicyFeed, "current" | "onLoaded">;
   readonly opened: Pick<OpenStore, "coordination">;
-  /** What operators have changed about gates; absent: nothing, ever. */
+  /** Changes of gates by operators. Absent: there are never any. */
   readonly gates?: ChangedGates;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** What is known of the loop now, for metrics and people. */
+/** Current state of the loop, for metrics and people. */
 export interface FleetLoopStatus {
   readonly isLeading: boolean;
-  /** Undefined: none holds. */
+  /** Undefined: none is valid. */
   readonly snapshot: ShareSnapshot | undefined;
-  /** Of the newest snapshot, whether it holds or not. */
+  /** Age of the newest snapshot, valid or not. */
   readonly ageMs: number | undefined;
   readonly counts: LoopCounts;
 }
 
 /**
- * This process's part in the loop of the fleet. It takes part from the first policy on that has
- * limits for Envoys or a gate: who only asks for rate limits has no use for a leader.
+ * This process's part in the fleet's loop. It takes part from the first policy on that has limits
+ * for Envoys or a gate: a process that only decides rate limits needs no leader.
  */
 export class FleetLoopApp {
   readonly #parts: FleetLoopAppParts;
@@ -76,44 +76,44 @@ export class FleetLoopApp {
     return { isLeading, snapshot: board.current(), ageMs: board.ageMs, counts };
   }
 
-  /** From now on it is told how the services of this process are. */
+  /** Reads the state of this process's services from `admission` from now on. */
   watch(admission: Pick<Admission, "services">): void {
     this.#admission = admission;
   }
 
-  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  /** The valid snapshot. Undefined: there is none, or it was not renewed for too long. */
   held(): HeldSnapshot | undefined {
     return this.#loop?.board.held();
   }
 
-  /** Calls back after every new snapshot, until the answer is called. */
+  /** Calls back after every new snapshot, until the returned function is called. */
   onSnapshot(listener: () => void): () => void {
     const own = (): void => listener();
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
   }
 
-  /** Takes what this replica's Envoys did since the last time. */
+  /** Takes what this replica's Envoys did since the last call. */
   report(reports: readonly NodeReport[]): void {
     this.#loop?.report(reports);
   }
 
-  /** What the fleet says of a service's gate; undefined: this replica goes by what it sees. */
+  /** The fleet's verdict on a service's gate. Undefined: this replica uses its own measurements. */
   verdict(service: string): GateVerdict | undefined {
     const loop = this.#loop;
     if (loop === undefined) return undefined;
-    // Alone, a process sees its own queues sooner by itself; only the loop's word is another one.
+    // A single process sees its own queues sooner itself; only the loop's verdict adds something.
     const { isShared } = this.#parts.opened.coordination;
     if (!isShared && loop.current()?.services.has(service) !== true) return undefined;
     return loop.board.verdict(service);
   }
 
-  /** A reading of a service's signal. */
+  /** Takes a reading of a service's signal. */
   read(service: string, reading: SignalReading): void {
     this.#readings.set(service, { reading });
   }
 
-  /** Leaves, as far as anybody can hear it. Never rejects. */
+  /** Leaves the loop, and tells the store if it is reachable. Never rejects. */
   async close(): Promise<void> {
     this.#stopFollowing();
     await this.#loop?.stop();
@@ -145,12 +145,12 @@ export class FleetLoopApp {
         gateSettings(policies.current()?.services ?? [], (name, own) =>
           gates === undefined ? own : gates.settingsOf(name, own),
         ),
-      // As long as Envoys keep what they were sent.
+      // As long as Envoys keep the layers that they received.
       ageMsMax: config.layerTtlMs,
       onBug,
       heartbeatMs: config.timings.leaderHeartbeatMs,
       leaseMs: config.timings.leaderLeaseMs,
-      // Alone, a process has nobody to tell of.
+      // A single process has no other replicas to report to.
       ...(isShared ? { onEvent: (event) => this.#journal.note(event) } : {}),
     });
   }
@@ -171,7 +171,7 @@ export class FleetLoopApp {
   }
 }
 
-/** How hard a service is pressed here: its pools together. */
+/** Returns the pressure on a service in this process: that of its pools together. */
 export function pressureOf(service: ServiceAdmission, nowMs: number): ServicePressure {
   let weight = 0;
   let waitingCount = 0;
@@ -179,7 +179,7 @@ export function pressureOf(service: ServiceAdmission, nowMs: number): ServicePre
   let servedMs = 0;
   for (const { pool } of service.pools.all()) {
     const { waitingCount: waiting, inFlightCount, limit, serviceMs } = pool.state(nowMs);
-    // Where nothing limits it nobody waits, and all replicas weigh the same.
+    // Without a limit no request waits, and all replicas have the same weight.
     weight += limit === Number.POSITIVE_INFINITY ? 1 : limit;
     waitingCount += waiting;
     if (serviceMs === undefined) continue;
@@ -192,25 +192,25 @@ export function pressureOf(service: ServiceAdmission, nowMs: number): ServicePre
   return { service: name, rejectRatio, weight, waitingCount, serviceMs };
 }
 
-/** By how much of itself a limit has to change to be told of again. */
+/** Minimum relative change of a limit that is logged again. */
 const reportedChangeRatio = 0.2;
 
-/** Snapshots in a row without a refusal after which Envoys' breakers have let all in again. */
+/** Consecutive snapshots without refusals after which Envoys' breakers admit all requests again. */
 const calmSnapshots = 10;
 
-/** Logs what happens to the loop of the fleet, at changes. No name of an Envoy is logged. */
+/** Logs changes in the loop of the fleet. Names of Envoys are not logged. */
 export class FleetJournal {
   readonly #logger: Logger;
-  /** What was told of last, by service. */
+  /** What was last logged, by service. */
   #reported = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
-  /** By service whose breakers refuse requests: snapshots since the last refusal. */
+  /** For each service whose breakers refuse requests: snapshots since the last refusal. */
   readonly #overflowing = new Map<string, number>();
 
   constructor(logger: Logger) {
     this.#logger = logger;
   }
 
-  /** Who leads, and whether a snapshot holds. */
+  /** Logs changes of the leader, and whether a snapshot is valid. */
   note(event: LoopEvent): void {
     const { kind, ...facts } = event;
     const line = { event: kind, ...facts };
@@ -252,7 +252,7 @@ export class FleetJournal {
     }
   }
 
-  /** A new snapshot holds that this replica has made. */
+  /** Takes a new snapshot that this replica has made. */
   noteSnapshot({ services }: ShareSnapshot): void {
     const reported = new Map<string, Pick<ServiceShares, "limit" | "gate">>();
     for (const service of this.#overflowing.keys()) {

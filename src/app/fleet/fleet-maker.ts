@@ -22,31 +22,31 @@ interface PolicyMakerParts {
   readonly policies: PolicySource;
   readonly start: TermStart;
   readonly times: LoopTimes;
-  /** What operators have changed about gates; absent: nothing, ever. */
+  /** Changes of gates by operators. Absent: there are never any. */
   readonly gates?: ChangedGates;
-  /** The last reading of each service's signal, as far as there is one. */
+  /** The last reading of each service's signal, if there is one. */
   readonly readings: ReadonlyMap<string, KnownReading>;
 }
 
-/** Gates whose thresholds are not their policy's. */
+/** Gates whose thresholds differ from those of their policy. */
 export interface ChangedGates {
-  /** Another number whenever any of them may have changed. */
+  /** A number that differs whenever any of them may have changed. */
   readonly version: number;
   readonly settingsOf: ReadGateSettings;
 }
 
-/** A reading as it came; the same one again is another object. */
+/** A reading as received. An equal later reading is another object. */
 export interface KnownReading {
   readonly reading: SignalReading;
 }
 
-/** The loop of the core for the services of the active policy, whichever that is. */
+/** The loop of the core for the services of the active policy, also when the policy changes. */
 export class PolicyMaker implements Allocator {
   readonly #parts: PolicyMakerParts;
   readonly #loop: FleetLoop;
   #policy: Policy | undefined;
   #gatesVersion: number | undefined;
-  /** What was read in already: once each, or what is smoothed would not be. */
+  /** Readings already taken. Each is taken only once, or smoothing would count it again. */
   readonly #taken = new Map<string, KnownReading>();
 
   constructor(parts: PolicyMakerParts) {
@@ -83,7 +83,7 @@ export class PolicyMaker implements Allocator {
       this.#policy = policy;
       this.#gatesVersion = gates?.version;
       this.#loop.configure(this.#settings(), nowMs);
-      // A law that was made anew has read nothing.
+      // An algorithm that was created anew has taken no readings.
       this.#taken.clear();
     }
     for (const [service, known] of readings) {
@@ -105,12 +105,12 @@ export class PolicyMaker implements Allocator {
 }
 
 /**
- * The part of the demand that critical requests are taken for at an Envoy that does not tell how
- * many it has: too much costs the others a part of the limit, too little refuses what must not be.
+ * Part of the demand that counts as critical at an Envoy that does not report its critical
+ * requests. Too much costs others a part of the limit; too little refuses requests that must pass.
  */
 const highRatioUnsaid = 0.25;
 
-/** What the loop goes by for the services whose limits go back to Envoys. */
+/** Returns the loop's settings for the services whose limits are sent to Envoys. */
 export function loopSettings(
   services: readonly ServicePolicy[],
   proxies: ProxyPolicy = defaultProxies,
@@ -132,7 +132,7 @@ export function loopSettings(
   });
 }
 
-/** The services that have a gate, with its settings; `changed` as an operator has them. */
+/** Returns the settings of all services' gates. `changed` returns them as operators set them. */
 export function gateSettings(
   services: readonly ServicePolicy[],
   changed: ReadGateSettings = (_service, own) => own,
@@ -144,7 +144,7 @@ export function gateSettings(
   return found;
 }
 
-/** Whether a policy has anything that replicas decide together once a second. */
+/** Reports whether a policy has anything that replicas decide together once a second. */
 export function needsLoop(services: readonly ServicePolicy[]): boolean {
   return loopSettings(services).length > 0 || gateSettings(services).size > 0;
 }

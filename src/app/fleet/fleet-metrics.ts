@@ -3,7 +3,7 @@ import type { ServiceShares } from "../../core/feedback/feedback.js";
 import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 import type { FleetLoopStatus } from "./fleet-loop.js";
 
-/** The metrics of the fleet's loop. Labels are of closed sets or the policy's; no node's name. */
+/** Returns the metrics of the fleet's loop. Labels are from closed sets or the policy: no nodes. */
 export function fleetMetrics(status: () => FleetLoopStatus | undefined): MetricGroup {
   return {
     gauges: [
@@ -43,7 +43,7 @@ function leaderGauges(status: ReadStatus): readonly ReadMetric[] {
   ];
 }
 
-/** One number of a service, or nothing where it is not known. */
+/** One number of a service, or none if it is not known. */
 interface FactRow {
   readonly name: string;
   readonly help: string;

@@ -8,20 +8,20 @@ import type { OpenStore } from "../store/open-store.js";
 import { FleetLoopApp } from "./fleet-loop.js";
 import { fleetMetrics } from "./fleet-metrics.js";
 
-/** How this replica sees the others, and what it decides with them. */
+/** This replica's view of the other replicas, and what it decides with them. */
 export interface Fleet {
-  /** The larger of the configured number and the last live number, at least 1. */
+  /** The larger of the configured number and the last number of live replicas, at least 1. */
   readonly replicaCount: () => number;
-  /** The last live number alone, at least 1. */
+  /** The last number of live replicas, at least 1. */
   readonly liveCount: () => number;
-  /** What operators have changed about gates. */
+  /** Changes of gates by operators. */
   readonly gates: GateRegistry;
   readonly loop: FleetLoopApp;
-  /** Says goodbye, as far as anybody can hear it. Never rejects. */
+  /** Announces that this replica leaves, if the store is reachable. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Announces this replica in the store, and takes part in the feedback loop. */
+/** Announces this replica in the store, and joins the feedback loop. */
 export function openFleet(
   runtime: Runtime,
   { opened, policies, operator }: Pick<Foundation, "opened" | "policies" | "operator">,

@@ -8,11 +8,11 @@ import { type OpenTls, openTls, tlsMetrics } from "../tls/tls.js";
 import { type OperatorRecords, openOperatorRecords } from "./operator-records.js";
 import type { Runtime } from "./runtime.js";
 
-/** What all subsystems stand on: certificates, access lists, the policy and the store. */
+/** Parts that all subsystems need: certificates, access lists, the policy and the store. */
 export interface Foundation {
-  /** Undefined where gRPC is served in plaintext. */
+  /** Undefined if gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
-  /** Undefined where there is no admin API. */
+  /** Undefined if there is no admin API. */
   readonly access: AdminAccess | undefined;
   readonly policies: OpenPolicies;
   readonly opened: OpenStore;
@@ -21,7 +21,7 @@ export interface Foundation {
 }
 
 /**
- * Opens what all subsystems stand on.
+ * Opens the parts that all subsystems need.
  *
  * @throws StartFailure with a text for people and an exit code; nothing is left open then
  */
@@ -40,7 +40,7 @@ export function openFoundation(runtime: Runtime): Promise<Foundation> {
     const operator = stack.keep(openOperatorRecords({ ...runtime, opened: shared }));
     const policies = await followStore(files, { ...runtime, records: operator.records });
     if (policies !== files) stack.keep(policies);
-    // By an older policy than the others nobody decides on the buckets that all of them share.
+    // A replica with an older policy must not decide on the buckets that all replicas share.
     const opened = policies.isKnown === undefined ? shared : heldUntil(shared, policies.isKnown);
     if (tls !== undefined) metrics.add(tlsMetrics(() => tls.status));
     if (policies.xdsStatus !== undefined) metrics.add(xdsMetrics(policies.xdsStatus));

@@ -18,7 +18,7 @@ import { remedyOf } from "../store/store-remedies.js";
 
 interface OperatorRecordsParts {
   readonly config: Pick<Config, "auditLog">;
-  /** What this replica is called in the audit log. */
+  /** Identifier of this replica in the audit log. */
   readonly replica: string;
   readonly clock: Clock;
   readonly random: Random;
@@ -26,19 +26,19 @@ interface OperatorRecordsParts {
   readonly opened: Pick<OpenStore, "coordination">;
 }
 
-/** What operators have said, for all replicas of a store. */
+/** Changes by operators, for all replicas of a store. */
 export interface OperatorRecords {
   readonly records: SharedRecords;
-  /** What decisions go by. */
+  /** Overrides that decisions apply. */
   readonly overrides: OverrideRegistry;
   readonly metrics: MetricGroup;
-  /** Asks no more, and changes nothing any more. */
+  /** Stops reading and writing records. */
   readonly close: () => void;
 }
 
 /**
- * Opens the records beside the limits: in the same store, or in this process where it shares its
- * store with nobody. What was known last stays active while the store is away.
+ * Opens the records in the same store as the limits, or in this process if its store is not shared.
+ * The last known ones stay active while the store is unreachable.
  */
 export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecords {
   const { clock, logger, config } = parts;
@@ -46,7 +46,7 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
   const onEntry = config.auditLog ? auditLog(logger) : undefined;
   const onRestored = (event: RestoredEvent): void => {
     logRestored(event, logger);
-    // Who cannot be told now has the log.
+    // If it cannot be recorded now, the log has it.
     records.note(restoredEntry(event, parts.replica)).catch(() => {});
   };
   const records = new AuditedRecords(openRecords(parts, onRestored), auditCounts, onEntry);
@@ -66,7 +66,7 @@ export function openOperatorRecords(parts: OperatorRecordsParts): OperatorRecord
   };
 }
 
-/** Writes entries, whatever became of them: one may be in the store though no answer came. */
+/** Logs every entry with its outcome: one may be in the store although no response came. */
 function auditLog(logger: Logger): OnAuditEntry {
   return (entry, outcome) => {
     const facts = Object.entries(entry).map(([name, value]) => [name, printable(value)]);
@@ -74,7 +74,7 @@ function auditLog(logger: Logger): OnAuditEntry {
   };
 }
 
-/** Without what would act on a terminal or turn text around; JSON itself escapes the rest. */
+/** Replaces characters that act on a terminal or reverse text. JSON itself escapes the others. */
 function printable(value: JsonValue): JsonValue {
   if (typeof value !== "string") return value;
   return value.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd");
@@ -101,10 +101,10 @@ function openRecords(
   });
 }
 
-/** The most records of a kind that are named when they were put back; more are only counted. */
+/** Maximum number of restored records of a kind that are named. Others are only counted. */
 const restoredNamedMax = 100;
 
-/** Names each record that was put back: an operator looks for the one that was lost by its name. */
+/** Logs the name of each restored record: an operator searches for a lost one by its name. */
 function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): void {
   for (const record of records.slice(0, restoredNamedMax)) {
     const { domain, author, version } = record.value;
@@ -121,7 +121,7 @@ function logRestored({ recordKind, records }: RestoredEvent, logger: Logger): vo
   );
 }
 
-/** What an operator calls it: records of overrides have names with a digest of their domain. */
+/** Returns the operator's name for it: ids of override records contain a digest of the domain. */
 function givenId({ id, value }: SharedRecord): JsonValue {
   return value["id"] ?? id;
 }
@@ -156,7 +156,7 @@ function logRecords(
   );
 }
 
-/** The metrics of operators' records; no name of a key or an operator is in them. */
+/** Returns the metrics of operators' records. They contain no names of keys or operators. */
 export function operatorMetrics(
   overrides: Pick<OverrideRegistry, "current" | "unreadableCount">,
   auditCounts: AuditCounts,
@@ -178,27 +178,27 @@ export function operatorMetrics(
   };
 }
 
-/** What became of an entry of the audit log, and of the change that it is about. */
+/** Outcome of an audit log entry, and of the change that it describes. */
 type AuditOutcome =
   | "written"
-  /** Somebody else was faster: nothing was changed or written. */
+  /** Another change came first: nothing was changed or written. */
   | "conflict"
-  /** There are as many records as there may be: nothing was changed or written. */
+  /** The maximum number of records is reached: nothing was changed or written. */
   | "full"
-  /** The store failed: nobody knows whether it was written. */
+  /** The store failed: it is not known whether it was written. */
   | "unknown";
 
-/** Entries of the audit log that this replica wanted to write. Plain integers. */
+/** Counts of audit log entries that this replica tried to write. Plain integers. */
 export class AuditCounts {
   readonly #counts = new Map<string, Map<AuditOutcome, number>>();
 
-  /** @param action what it is about, of a closed set: a method of the admin API */
+  /** @param action that it is about, from a closed set: a method of the admin API */
   count(action: string, outcome: AuditOutcome): void {
     const known = this.#counts.get(action) ?? new Map<AuditOutcome, number>();
     this.#counts.set(action, known.set(outcome, (known.get(outcome) ?? 0) + 1));
   }
 
-  /** All that were counted. */
+  /** Yields all counts. */
   *entries(): Iterable<{ action: string; outcome: AuditOutcome; count: number }> {
     for (const [action, outcomes] of this.#counts) {
       for (const [outcome, count] of outcomes) yield { action, outcome, count };
@@ -206,16 +206,16 @@ export class AuditCounts {
   }
 }
 
-/** Told of an entry for the audit log. */
+/** Receives an entry for the audit log and its outcome. */
 type OnAuditEntry = (entry: JsonObject, outcome: AuditOutcome) => void;
 
-/** Records that count what is written to their audit log. */
+/** Records that count the entries of their audit log. */
 export class AuditedRecords implements SharedRecords {
   readonly #records: SharedRecords;
   readonly #counts: AuditCounts;
   readonly #onEntry: OnAuditEntry | undefined;
 
-  /** @param onEntry told of each entry, and what became of it; undefined: nobody is */
+  /** @param onEntry receives each entry and its outcome; undefined: not reported */
   constructor(records: SharedRecords, counts: AuditCounts, onEntry?: OnAuditEntry) {
     this.#records = records;
     this.#counts = counts;
@@ -274,7 +274,7 @@ function actionOf({ action }: JsonObject): string {
   return typeof action === "string" ? action : "none";
 }
 
-/** The metric of the audit log; no name of an operator or a key is in it. */
+/** Returns the metric of the audit log. It contains no names of operators or keys. */
 export function auditMetric(counts: AuditCounts): ReadMetric {
   return {
     name: "headgate_audit_entries_total",

@@ -16,43 +16,43 @@ import {
 import { type ParsesPolicies, parsePolicyInWorker } from "../policy/policy-parsing.js";
 import type { OpenExport } from "../telemetry/otlp-export.js";
 
-/** What every subsystem has. */
+/** Parts that every subsystem receives. */
 export interface Runtime {
   readonly config: Config;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly parser: ParsesPolicies;
-  /** What this replica is called in the fleet and in the audit log. */
+  /** Identifier of this replica in the fleet and in the audit log. */
   readonly replica: string;
-  /** Where the lines of the log are sent; undefined: nowhere. */
+  /** Destination of exported log lines. Undefined: there is none. */
   readonly logExport: OpenExport | undefined;
-  /** Each subsystem adds its own. */
+  /** Each subsystem adds its own metrics. */
   readonly metrics: Metrics;
   readonly loopActivity: LoopActivity;
   readonly processCounts: ProcessCounts;
   /** Counts a bug and logs where it happened. */
   readonly onBug: (thrown: unknown) => void;
-  /** Counts connections to a port above what one address may have, and logs them. */
+  /** Returns a callback that counts and logs connections to a port above one address's maximum. */
   readonly refusedAt: (port: SharedPort) => () => void;
 }
 
-/** What may be given from outside; the defaults are the real ones, and a silent log. */
+/** Parts that may be given from outside. The defaults are the real ones, and a silent log. */
 export interface AppParts {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly logger?: Logger;
-  /** Reads policies. Default: a worker thread, so that a long one holds up no call. */
+  /** Parses policies. Default: a worker thread, so that a long policy delays no call. */
   readonly parser?: ParsesPolicies;
-  /** What this replica is called. Default: random. */
+  /** Identifier of this replica. Default: random. */
   readonly replica?: string;
-  /** Where the lines of the log are sent; undefined: nowhere. */
+  /** Destination of exported log lines. Undefined: there is none. */
   readonly logExport?: OpenExport | undefined;
-  /** Called once all is open, before the first call is answered. Default: nothing. */
+  /** Called when everything is open, before the first call is answered. Default: nothing. */
   readonly beforeServing?: (() => void) | undefined;
 }
 
-/** What subsystems run with. */
+/** Creates the parts that subsystems run with. */
 export function createRuntime(config: Config, given: AppParts): Runtime {
   const { clock = systemClock, random = systemRandom, logger = silentLogger } = given;
   const { parser = parsePolicyInWorker, replica = random.id(), logExport } = given;
@@ -71,10 +71,10 @@ export function createRuntime(config: Config, given: AppParts): Runtime {
   };
 }
 
-/** Least time between two reports of bugs: a caller that found one may repeat it at full speed. */
+/** Minimum time between two reports of bugs, in ms: a caller may repeat a bug at full speed. */
 const bugReportMsMin = 1_000;
 
-/** Counts every bug and logs where it happened, within `bugReportMsMin` once. */
+/** Counts every bug and logs where it happened, at most once in `bugReportMsMin`. */
 function createBugReport({
   clock,
   logger,

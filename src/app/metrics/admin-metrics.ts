@@ -1,13 +1,13 @@
 import type { ReadMetric } from "../base/metrics.js";
 
-/** How calls of the admin API ended. Plain integers: read them when scraped. */
+/** Outcomes of calls of the admin API. Plain integers: read them when scraped. */
 export class AdminCounts {
   readonly #byEnd = new Map<
     string,
     { readonly method: string; readonly code: string; n: number }
   >();
 
-  /** Notes how a call ended; both words are of closed sets. */
+  /** Counts the outcome of a call. Both words are from closed sets. */
   count(method: string, code: string): void {
     const id = `${method} ${code}`;
     const known = this.#byEnd.get(id);
@@ -15,13 +15,13 @@ export class AdminCounts {
     else known.n += 1;
   }
 
-  /** Each way in which calls ended. */
+  /** Yields each outcome with its count. */
   *ends(): Iterable<{ readonly method: string; readonly code: string; readonly count: number }> {
     for (const { method, code, n: count } of this.#byEnd.values()) yield { method, code, count };
   }
 }
 
-/** The metrics of the admin API. */
+/** Returns the metrics of the admin API. */
 export function adminMetrics(counts: AdminCounts): readonly ReadMetric[] {
   return [
     {

@@ -9,15 +9,15 @@ import { otherKey } from "../../decide/admission/service-pools.js";
 import type { Labels, MetricGroup, ReadHistogram, ReadMetric } from "../base/metrics.js";
 
 interface AdmissionMetricsParts {
-  /** Named by the active policy. */
+  /** Services of the active policy. */
   readonly services: () => Iterable<ServiceAdmission>;
-  /** Requests for services that the policy does not have. */
+  /** Number of requests for services that the policy does not have. */
   readonly unknownCount: () => number;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
 }
 
-/** The metrics of admission, by kind. All labels are the policy's names, or of closed sets. */
+/** Returns the metrics of admission, by kind. All labels are policy names, or from closed sets. */
 export function admissionMetrics(parts: AdmissionMetricsParts): MetricGroup {
   return {
     gauges: [...permitGauges(parts), ...wallGauges(parts), ...signalGauges(parts)],
@@ -26,7 +26,7 @@ export function admissionMetrics(parts: AdmissionMetricsParts): MetricGroup {
   };
 }
 
-/** In use and the most that may be are read at one time: one without the other says nothing. */
+/** Reads use and maximum of permits at the same time: one without the other says nothing. */
 function permitGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMetric[] {
   return [
     {
@@ -75,7 +75,7 @@ interface PoolSum {
   waiting: number;
 }
 
-/** Keys that the policy does not name are one series of a service. */
+/** Sums pools by key. Keys that the policy does not name are one series of a service. */
 function poolSums(services: Iterable<ServiceAdmission>, nowMs: number): readonly PoolSum[] {
   const sums: PoolSum[] = [];
   for (const { name: service, policy, pools } of services) {
@@ -94,7 +94,7 @@ function poolSums(services: Iterable<ServiceAdmission>, nowMs: number): readonly
   return sums;
 }
 
-/** What stands before the permits: the expected wait, the gate, the throttle. */
+/** Returns the gauges of the checks before permits: the expected wait, the gate, the throttle. */
 function wallGauges({ services, nowMs }: AdmissionMetricsParts): readonly ReadMetric[] {
   return [
     {
@@ -185,7 +185,7 @@ function signalGauges({ services, nowMs }: AdmissionMetricsParts): readonly Read
       read: (add) => {
         for (const { name: service, pools } of services()) {
           for (const { label: key, pool } of pools.all()) {
-            // Laws of keys that the policy does not name would be one series with many values.
+            // Algorithms of keys not in the policy would be one series with many values.
             if (key === otherKey) continue;
             for (const [fact, value] of Object.entries(pool.law?.facts() ?? {})) {
               add(value, { service, key, fact: snakeCase(fact) });
@@ -283,7 +283,7 @@ function ofEachService(
   };
 }
 
-/** A series begins with its first decision: there are nearly a hundred of each service. */
+/** Adds decisions. A series begins with its first one: each service has nearly a hundred. */
 function addDecisions(
   add: (value: number, labels: Labels) => void,
   counts: AdmissionCounts,

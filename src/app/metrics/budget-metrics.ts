@@ -22,7 +22,7 @@ interface BudgetMetricsParts {
   readonly topUps: Pick<TopUpRegistry, "list" | "unreadableCount">;
 }
 
-/** The metrics of budgets, by kind. All labels are the policy's names, or of closed sets. */
+/** Returns the metrics of budgets, by kind. All labels are policy names, or from closed sets. */
 export function budgetMetrics(parts: BudgetMetricsParts): MetricGroup {
   return {
     gauges: gaugesOf(parts),
@@ -30,7 +30,7 @@ export function budgetMetrics(parts: BudgetMetricsParts): MetricGroup {
   };
 }
 
-/** One series for each budget. */
+/** Reads one series for each budget. */
 function byBudget(
   { budgets }: BudgetMetricsParts,
   metric: Pick<ReadMetric, "name" | "help">,
@@ -183,7 +183,7 @@ function ledgerCounters({ ledger: { counts } }: BudgetMetricsParts): readonly Re
   ];
 }
 
-/** Counts of usage that are tokens, by their label. */
+/** Counts of usage that are tokens, with their label. */
 const tokenKinds: Readonly<Partial<Record<UsageCount, string>>> = {
   inputTokens: "input",
   cachedTokens: "cached",

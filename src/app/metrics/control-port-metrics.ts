@@ -14,11 +14,11 @@ interface ControlMetricsParts {
   readonly plane: ControlPlane;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
-  /** What Envoys are given of quotas; absent where nobody divides any. */
+  /** Quota assignments of Envoys. Absent if no quotas are divided. */
   readonly quotas?: QuotaRegistry;
 }
 
-/** The metrics of the control port. Labels are of closed sets or the policy's; no node's name. */
+/** Returns the metrics of the control port. Labels are from closed sets or the policy: no nodes. */
 export function controlMetrics(parts: ControlMetricsParts): MetricGroup {
   const quotas = parts.quotas && quotaMetrics(parts.quotas);
   return {
@@ -86,7 +86,7 @@ function gauges({ plane, nowMs }: ControlMetricsParts): readonly ReadMetric[] {
   ];
 }
 
-/** Of the last second, by service. */
+/** Returns gauges of the last second, by service. */
 function shareGauges(plane: ControlPlane): readonly ReadMetric[] {
   return [
     {

@@ -15,10 +15,10 @@ interface DeciderLogParts {
   readonly cpu: Pick<CpuWatch, "use">;
 }
 
-/** Least time between two lines about stalls, in milliseconds: a throttled pod has many. */
+/** Minimum time between two lines about stalls, in milliseconds: a throttled pod has many. */
 const stallLogMsMin = 60_000;
 
-/** Logs what happens to a decider: changes, not single failures, since an outage has thousands. */
+/** Creates a log of a decider's changes, not of single failures: an outage has thousands. */
 export function createDeciderLog(parts: DeciderLogParts): (event: DeciderEvent) => void {
   const { clock, logger, cpu } = parts;
   const stallLines = new LogInterval<"stall">(stallLogMsMin);
@@ -65,17 +65,17 @@ function logOverload(cause: OverloadCause, { logger, cpu }: DeciderLogParts): vo
   }
 }
 
-/** What tells a throttled process from a busy one. */
+/** Returns facts that distinguish a throttled process from a busy one. */
 function lateness(cpu: Pick<CpuWatch, "use">, lateMs: number) {
   const { use } = cpu;
   const reason = lateReasonOf(use, lateMs);
   return { reason, remedy: lateRemedies[reason], cpu: use };
 }
 
-/** Levels at which lines of refusals are written. */
+/** Log levels that include lines of refusals. */
 const writtenLevels: ReadonlySet<Config["logLevel"]> = new Set(["trace", "debug", "info"]);
 
-/** Tells the log of refusals; undefined where the configuration wants none of it. */
+/** Creates the log of refusals. Undefined if the configuration turns it off. */
 export function createRefusalLog(
   { logLevel, refusalsLoggedPerSecond }: Pick<Config, "logLevel" | "refusalsLoggedPerSecond">,
   logger: Logger,
@@ -94,7 +94,7 @@ function logRefusal({ kind, ...reported }: LoggedRefusal, logger: Logger): void 
   logger.info({ event: "refused", ...reported }, sentence);
 }
 
-/** What the log does not say of refusals. */
+/** Counts refusals without their own log line. */
 export function refusalLogMetric(log: RefusalLog): ReadMetric {
   return {
     name: "headgate_refusals_unlogged_total",

@@ -16,16 +16,16 @@ import { hitMetrics } from "./stats-hit-metrics.js";
 interface DecisionMetricsParts {
   readonly counters: DecisionCounters;
   readonly policies: PolicySource;
-  /** Why requests are answered without the store now; undefined when they are not for that. */
+  /** Overload because of which requests are now answered without the store. Undefined: none. */
   readonly overloadCause: () => OverloadCause | undefined;
-  /** Requests in work now. */
+  /** Number of requests in progress now. */
   readonly inFlightCount: () => number;
 }
 
 /**
- * The metrics of decisions. They are counted elsewhere, in plain integers. Label values come from
- * the policy and from closed sets; from callers only where a policy asks for that, bounded and
- * escaped (`hitMetrics`).
+ * Returns the metrics of decisions. They are counted elsewhere, in plain integers. Label values
+ * come from the policy and from closed sets. Values of callers appear only if a policy asks for it,
+ * bounded and escaped (`hitMetrics`).
  */
 export function decisionMetrics(parts: DecisionMetricsParts): MetricGroup {
   return {
@@ -63,7 +63,7 @@ function decisionCounters({ counters, policies }: DecisionMetricsParts): readonl
         if (policy === undefined) return;
         for (const counted of counters.forPolicy(policy)) {
           const { domain, label: rule, ok, delayed, over, shadowOver } = counted;
-          // A series for every rule of a large policy would cost more than it tells.
+          // A series for every rule of a large policy would cost more than it is worth.
           if (ok > 0) add(ok, { domain, rule, outcome: "ok" });
           if (delayed > 0) add(delayed, { domain, rule, outcome: "delayed" });
           if (over > 0) add(over, { domain, rule, outcome: "over" });
@@ -148,7 +148,7 @@ function overloadGauges(parts: DecisionMetricsParts): readonly ReadMetric[] {
 }
 
 /**
- * The limits of rules that have decided, as the policy says them. Overrides are not in them: each
+ * Returns the limits of rules that have decided, as in the policy, without overrides: each of these
  * is for keys of callers, of which a rule has many.
  */
 function limitGauges({ counters, policies }: DecisionMetricsParts): readonly ReadMetric[] {
@@ -156,7 +156,7 @@ function limitGauges({ counters, policies }: DecisionMetricsParts): readonly Rea
   const readEach = (add: AddSeries, numberOf: (limit: Limit) => number): void => {
     const policy = policies.current();
     if (policy === undefined) return;
-    // Rules may share a label, and limits of a rule a name: a series is of the first.
+    // Rules may share a label, and a rule's limits a name: the first one has the series.
     const seen = new Set<string>();
     for (const [index, { domain, label: rule, ...counts }] of counters
       .forPolicy(policy)
@@ -190,9 +190,9 @@ function limitGauges({ counters, policies }: DecisionMetricsParts): readonly Rea
 }
 
 /**
- * How long decisions took, kept in milliseconds.
+ * Returns the histogram of decision times, which are kept in milliseconds.
  *
- * @param unitMs what one is in the series, in milliseconds: 1,000 for seconds
+ * @param unitMs unit of the series, in milliseconds: 1,000 for seconds
  */
 export function latencyHistogram(
   counters: DecisionCounters,
@@ -216,16 +216,16 @@ export function latencyHistogram(
 
 interface StoreMetricsParts {
   readonly counters: DecisionCounters;
-  /** True while the store is left alone after failures. */
+  /** True while the store is not used after failures. */
   readonly isDegraded: () => boolean;
-  /** Live replicas, as far as this one knows. */
+  /** Number of live replicas, as known to this one. */
   readonly replicaCount: () => number;
-  /** Keys in the embedded store; undefined with another one. */
+  /** Keys in the embedded store. Undefined with another store. */
   readonly memoryKeyCount: () => number | undefined;
   readonly storeKind: string;
 }
 
-/** The metrics of the store, as decisions see it. */
+/** Returns the metrics of the store, as seen by decisions. */
 export function storeMetrics(parts: StoreMetricsParts): MetricGroup {
   const { counters } = parts;
   return {

@@ -4,17 +4,17 @@ import { type Http2ErrorCode, http2ErrorCodes } from "../../wire/base/http2-erro
 import type { ConnectionEnd } from "../../wire/http2/http2-connection.js";
 import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
-/** How connections and streams of the native transport ended: plain integers, read when scraped. */
+/** How the native transport's connections and streams ended. Plain integers, read when scraped. */
 export class NativeTransportCounts {
   readonly #ends = new Map<string, number>();
   readonly #resets = new Map<string, number>();
 
-  /** Connections by cause: `peer`, `left`, `destroyed`, a limit of time, or an error's name. */
+  /** Ended connections by cause: `peer`, `left`, `destroyed`, a time limit, or an error's name. */
   get endsByCause(): ReadonlyMap<string, number> {
     return this.#ends;
   }
 
-  /** Streams that were reset for what their client did, by the error's name. */
+  /** Streams that were reset because of their client's actions, by the error's name. */
   get resetsByCode(): ReadonlyMap<string, number> {
     return this.#resets;
   }
@@ -28,7 +28,7 @@ export class NativeTransportCounts {
   }
 }
 
-/** The metrics of the native transport. */
+/** Returns the metrics of the native transport. */
 export function nativeTransportMetrics(counts: NativeTransportCounts): readonly ReadMetric[] {
   return [
     {
@@ -46,13 +46,13 @@ export function nativeTransportMetrics(counts: NativeTransportCounts): readonly 
   ];
 }
 
-/** A closed set: kinds of ends, names of errors, limits of time. */
+/** Returns a cause from a closed set: kinds of ends, names of errors, time limits. */
 function causeOf(end: ConnectionEnd): string {
   if (end.kind === "error") return errorName(end.code);
   return end.kind === "time" ? end.why : end.kind;
 }
 
-/** As RFC 9113 writes it, in lower case: `enhance_your_calm`. */
+/** Returns the name in RFC 9113, in lower case: `enhance_your_calm`. */
 function errorName(code: Http2ErrorCode): string {
   const entry = Object.entries(http2ErrorCodes).find(([, known]) => known === code);
   const [name] = entry ?? ["unknown"];
@@ -63,7 +63,7 @@ function count(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-/** The metrics of ext_proc streams, by kind. */
+/** Returns the metrics of ext_proc streams, by kind. */
 export function exchangeMetrics(counts: ExchangeCounts): MetricGroup {
   return {
     gauges: [

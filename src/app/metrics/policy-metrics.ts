@@ -3,7 +3,7 @@ import type { PolicyStatus } from "../policy/active-policy.js";
 import { type OpenPolicies, policyOrigins } from "../policy/policies.js";
 import type { XdsStatus } from "../policy/policy-xds.js";
 
-/** What a shadow policy has counted here; since the process began. */
+/** Counts of the shadow policy on this replica since the process began. */
 interface ShadowTotals {
   readonly comparedCount: number;
   readonly newlyDeniedCount: number;
@@ -11,7 +11,7 @@ interface ShadowTotals {
   readonly unseenCount: number;
 }
 
-/** The metrics of what operators change about policies and gates. */
+/** Returns the metrics of operators' changes of policies and gates. */
 export function policyOperationsMetrics(parts: {
   readonly policies: Pick<OpenPolicies, "origin">;
   readonly gates: { readonly count: number; readonly unreadableCount: number };
@@ -65,7 +65,7 @@ export function policyOperationsMetrics(parts: {
   };
 }
 
-/** The metrics of the active policy. */
+/** Returns the metrics of the active policy. */
 export function policyMetrics(policies: { readonly status: PolicyStatus }): MetricGroup {
   return {
     counters: [
@@ -112,7 +112,7 @@ export function policyMetrics(policies: { readonly status: PolicyStatus }): Metr
   };
 }
 
-/** What is told of the control plane; only where the policy comes from one. */
+/** Returns the metrics of the control plane. Used only if the policy comes from one. */
 export function xdsMetrics(status: () => XdsStatus): MetricGroup {
   return { gauges: gauges(status), counters: counters(status) };
 }

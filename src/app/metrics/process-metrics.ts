@@ -3,21 +3,21 @@ import { byLabel, type MetricGroup } from "../base/metrics.js";
 
 /** Counts of the process itself: plain integers, read when scraped. */
 export interface ProcessCounts {
-  /** Calls that failed by a fault of this program. */
+  /** Calls that failed because of a bug in this program. */
   bugCount: number;
-  /** Values under our keys in the store that were not ours. */
+  /** Values under Headgate's keys in the store that Headgate did not write. */
   badValueCount: number;
-  /** Connections above what one address may have, by port. */
+  /** Connections refused above the maximum of one address, by port. */
   readonly refusedConnections: RefusedConnections;
 }
 
-/** None yet. */
+/** Returns counts that are all 0. */
 export function newProcessCounts(): ProcessCounts {
   const refusedConnections = { grpc: 0, control: 0, http: 0, monitoring: 0, resp: 0 };
   return { bugCount: 0, badValueCount: 0, refusedConnections };
 }
 
-/** The metrics of the process itself. */
+/** Returns the metrics of the process itself. */
 export function processMetrics(processCounts: ProcessCounts, version: string): MetricGroup {
   return {
     counters: [

@@ -4,7 +4,7 @@ import type { QuotaRegistry } from "../../decide/quota/quota-registry.js";
 import type { QuotaPoolView } from "../../decide/quota/quota-view.js";
 import { byLabel, type MetricGroup, type ReadMetric } from "../base/metrics.js";
 
-/** The metrics of quotas. Labels are of closed sets or the policy's names; no caller's values. */
+/** Returns the metrics of quotas. Labels are from closed sets or the policy: no callers' values. */
 export function quotaMetrics(registry: QuotaRegistry): MetricGroup {
   return { gauges: gauges(registry), counters: counters(registry) };
 }

@@ -15,19 +15,19 @@ import {
   type StatsSources,
 } from "./stats.js";
 
-/** How the reference's series are shown. */
+/** Options for the series of envoyproxy/ratelimit. */
 export interface ReferenceMetricsOptions {
-  /** Whether response times, whose name says seconds, are milliseconds. */
+  /** Whether response times are in milliseconds, although their name says seconds. */
   readonly isMilliseconds: boolean;
   /** Labels of every series. */
   readonly tags: readonly StatTag[];
 }
 
 /**
- * The series of envoyproxy/ratelimit as its own exporter names them with its default mapping, and
- * after them those of `own`, so that one address tells everything.
+ * Creates the series of envoyproxy/ratelimit, with the names of its own exporter's default mapping.
+ * Those of `own` follow, so that one address has everything.
  *
- * Source: its `src/stats/prom/default_mapper.yaml`; the buckets are ours, which are finer.
+ * Source: its `src/stats/prom/default_mapper.yaml`; the buckets are Headgate's, which are finer.
  */
 export function createReferenceMetrics(
   sources: StatsSources,
@@ -53,7 +53,7 @@ export function createReferenceMetrics(
   };
 }
 
-/** A tag's name as a label's. Source: Prometheus, "Data model". */
+/** Converts a tag's name to a label's. Source: Prometheus, "Data model". */
 function labelName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_]/g, "_").replace(/^(?=[0-9])/, "_");
 }
@@ -81,7 +81,7 @@ function hitCounters(sources: StatsSources): readonly ReadMetric[] {
   }));
 }
 
-/** Two levels have a label, as in the reference's mapping: deeper ones add up. */
+/** Labels two levels, as in the mapping of envoyproxy/ratelimit: deeper ones are summed. */
 function hitLabels(domain: string, [key1 = "", key2]: readonly string[]): Labels {
   return key2 === undefined ? { domain, key1 } : { domain, key1, key2 };
 }

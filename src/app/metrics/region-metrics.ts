@@ -1,7 +1,7 @@
 import type { Lender, RegionLending } from "../../fleet/regions/lender.js";
 import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
-/** The metrics of what this replica borrows. Labels are names of the configuration. */
+/** Returns the metrics of what this replica borrows. Labels are names from the configuration. */
 export function regionMetrics(
   lender: Pick<Lender, "regions" | "keyCount" | "droppedKeyCount">,
 ): MetricGroup {

@@ -1,7 +1,7 @@
 import type { RespCounts } from "../../rpc/resp/resp-counts.js";
 import type { MetricGroup } from "../base/metrics.js";
 
-/** The metrics of the RESP port, by kind. */
+/** Returns the metrics of the RESP port, by kind. */
 export function respMetrics(counts: RespCounts, connectionCount: () => number): MetricGroup {
   return {
     gauges: [

@@ -12,12 +12,12 @@ import {
 } from "../../decide/waiting-room/room-view.js";
 import type { MetricGroup, ReadMetric } from "../base/metrics.js";
 
-/** Rooms as metrics read them. */
+/** Source of the rooms' metrics. */
 type Rooms = Pick<RoomControls, "rooms">;
 
 /**
- * The metrics of waiting rooms. Labels are names of the policy and closed sets. Gauges of the line
- * are the same at all replicas; counters are of this replica.
+ * Returns the metrics of waiting rooms. Labels are policy names, or from closed sets. Gauges of the
+ * line are the same at all replicas. Counters are of this replica.
  */
 export function roomMetrics(rooms: Rooms): MetricGroup {
   return {
@@ -42,7 +42,7 @@ export function roomMetrics(rooms: Rooms): MetricGroup {
 
 const roomPhases: readonly RoomEventPhase[] = ["none", "preQueue", "open"];
 
-/** What the leader publishes; no series before the store has answered. */
+/** Returns gauges of the leader's status. They have no series before the store has answered. */
 function lineGauges(rooms: Rooms): readonly ReadMetric[] {
   const gauge = (
     name: string,
@@ -174,7 +174,7 @@ function counters(rooms: Rooms): readonly ReadMetric[] {
   ];
 }
 
-/** A series for each room; none where there is no value. */
+/** Reads one series for each room that has a value. */
 function ofRooms(
   rooms: Rooms,
   { name, help }: Pick<ReadMetric, "name" | "help">,

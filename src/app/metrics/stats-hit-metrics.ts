@@ -4,7 +4,7 @@ import type { Labels, ReadMetric } from "../base/metrics.js";
 import { statText } from "../options/stats-names.js";
 import { hasHits } from "./stats.js";
 
-/** The longest label made of callers' values, in UTF-16 code units; what is above is cut off. */
+/** Maximum length of a label with callers' values, in UTF-16 code units. The rest is cut off. */
 export const detailedLabelLengthMax = 256;
 
 interface HitMetricsParts {
@@ -15,8 +15,8 @@ interface HitMetricsParts {
 type Add = (value: number, labels?: Labels) => void;
 
 /**
- * Hits by rule, and by the callers' values where a rule asks for that. Outcomes exclude each other:
- * without the refunds they add up to all hits that were asked for.
+ * Returns hits by rule, and by callers' values if a rule asks for it. Outcomes exclude each other:
+ * without the refunds, they add up to all requested hits.
  */
 export function hitMetrics(parts: HitMetricsParts): readonly ReadMetric[] {
   return [
@@ -81,7 +81,7 @@ function addOutcomes(hits: HitCounters, labels: Labels, add: Add): void {
   if (refunded > 0) add(refunded, { ...labels, outcome: "refunded" });
 }
 
-/** Not in the middle of a character: half a pair is no text. */
+/** Cuts off a long label, but not in the middle of a character: half a pair is no text. */
 function clip(text: string): string {
   return text.slice(0, detailedLabelLengthMax).replace(/[\uD800-\uDBFF]$/, "");
 }

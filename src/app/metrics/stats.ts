@@ -5,28 +5,28 @@ import { statText } from "../options/stats-names.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 import type { StorePool } from "../store/store-journal.js";
 
-/** What the statistics are read from. */
+/** Sources of the statistics. */
 export interface StatsSources {
   readonly counters: DecisionCounters;
   readonly policies: PolicySource & { readonly status: PolicyStatus };
-  /** Connections to each server of the store; none with the embedded one. */
+  /** Connections to each server of the store. Empty with the embedded store. */
   readonly storePools: () => readonly StorePool[];
 }
 
-/** One statistic as it is now, as envoyproxy/ratelimit names it. */
+/** The current value of a statistic, with its name in envoyproxy/ratelimit. */
 type Stat =
   | { readonly kind: "counter"; readonly name: string; readonly value: number }
   | { readonly kind: "gauge"; readonly name: string; readonly value: number };
 
-/** Hits under one name, with what the name is made of. */
+/** Hits under one name, and the parts of the name. */
 interface NamedHits {
   readonly domain: string;
-  /** A level of the path each; the caller's own text where the policy asked for it. */
+  /** The levels of the path. One may be a caller's text, if the policy asks for it. */
   readonly steps: readonly string[];
   readonly hits: HitCounters;
 }
 
-/** The statistics of hits: the last part of their names, and where each is counted. */
+/** The statistics of hits: the last part of their names, and their counters. */
 export const hitStats = [
   { name: "total_hits", field: "total" },
   { name: "over_limit", field: "over" },
@@ -37,12 +37,12 @@ export const hitStats = [
   { name: "total_negative_hits", field: "refunded" },
 ] as const satisfies readonly { readonly name: string; readonly field: keyof HitCounters }[];
 
-/** Whether anything was counted there: what nobody met is not told, or large policies tell most. */
+/** Reports whether anything was counted. Unused rules, most of a large policy, are left out. */
 export function hasHits({ total, refunded }: HitCounters): boolean {
   return total > 0 || refunded > 0;
 }
 
-/** Hits by name, of rules and of requests' values, where there are any. */
+/** Yields hits by name, of rules and of requests' values, if there were any. */
 export function* namedHits({ counters, policies }: StatsSources): Generator<NamedHits> {
   const policy = policies.current();
   if (policy === undefined) return;
@@ -62,22 +62,22 @@ export function* namedHits({ counters, policies }: StatsSources): Generator<Name
   }
 }
 
-/** What comes before `.total_hits` and the others. */
+/** Returns the part of a name before `.total_hits` and the others. */
 export function hitsPrefix({ domain, steps }: Omit<NamedHits, "hits">): string {
   return `ratelimit.service.rate_limit.${domain}.${steps.join(".")}`;
 }
 
-/** The one gRPC method that is counted. */
+/** The only gRPC method that is counted. */
 export const countedMethod = "ShouldRateLimit";
 
-/** Calls, failed ones included, over gRPC and as JSON. */
+/** Returns the number of calls over gRPC and as JSON, including failed ones. */
 export function callCount({ counters }: StatsSources): number {
   let count = counters.okCount + counters.deniedCount;
   for (const failed of counters.failedByCode.values()) count += failed;
   return count;
 }
 
-/** Calls that failed: because of the store, or for any other reason. */
+/** Returns the numbers of failed calls: because of the store, or for any other reason. */
 export function failedCounts({ counters }: StatsSources): {
   readonly storeErrorCount: number;
   readonly serviceErrorCount: number;
@@ -91,7 +91,7 @@ export function failedCounts({ counters }: StatsSources): {
   return { storeErrorCount, serviceErrorCount };
 }
 
-/** The statistics of the service as a whole. */
+/** Returns the statistics of the service as a whole. */
 export function serviceStats(sources: StatsSources): readonly Stat[] {
   const { counters, policies, storePools } = sources;
   const { storeErrorCount, serviceErrorCount } = failedCounts(sources);
@@ -103,7 +103,7 @@ export function serviceStats(sources: StatsSources): readonly Stat[] {
     counter("ratelimit.service.config_load_success", loadedCount),
     counter("ratelimit.service.config_load_error", refusedCount),
     counter("ratelimit.service.global_shadow_mode", counters.shadowedCount),
-    // The domain that nobody knows is a caller's text without a bound: one word stands for all.
+    // An unknown domain is unbounded text of a caller: one word stands for all of them.
     counter("ratelimit.service.rate_limit.unknown.domain_not_found", counters.unknownDomainCount),
     counter(`ratelimit_server.${countedMethod}.total_requests`, callCount(sources)),
     ...storePools().flatMap(poolStats),

@@ -2,14 +2,14 @@ import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
 
-/** Where packets go during one flush. */
+/** Channel for the packets of one flush. */
 interface StatsdChannel {
-  /** Resolves when the packet has left, which says nothing of its arrival. */
+  /** Resolves when the packet was sent, which does not confirm its arrival. */
   send(packet: Buffer): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A receiver's place. */
+/** Address of a receiver. */
 export interface StatsdPlace {
   readonly protocol: "tcp" | "udp";
   readonly host: string;
@@ -17,10 +17,10 @@ export interface StatsdPlace {
 }
 
 /**
- * Opens a channel for one flush: the name is looked up each time, so a receiver that has moved is
- * found, and nothing is left to mend after a fault.
+ * Opens a channel for one flush. The name is looked up each time, so that a receiver that has moved
+ * is found, and no state needs repair after a failure.
  *
- * @param signal ends all that waits, whatever it waits for
+ * @param signal that ends all waits
  */
 export function openStatsdChannel(
   { protocol, host, port }: StatsdPlace,
@@ -35,7 +35,7 @@ async function openUdp({ host, port }: Place, signal: AbortSignal): Promise<Stat
   const { address, family } = await Promise.race([lookup(host), aborted(signal)]);
   const socket = createSocket(family === 6 ? "udp6" : "udp4");
   socket.unref();
-  // What the network says of earlier packets belongs to nobody.
+  // Network errors of earlier packets have no caller to report to.
   socket.on("error", () => {});
   let isOpen = true;
   const close = (): void => {
@@ -55,7 +55,7 @@ async function openUdp({ host, port }: Place, signal: AbortSignal): Promise<Stat
   };
 }
 
-/** Never resolves. */
+/** Rejects when the signal is aborted. Never resolves. */
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_resolve, reject) => {
     const fail = (): void => reject(signal.reason);
@@ -71,9 +71,9 @@ async function openTcp({ host, port }: Place, signal: AbortSignal): Promise<Stat
   socket.on("error", (error) => {
     failure = error;
   });
-  // Receivers do not answer; whatever comes is let go, so that their end is seen.
+  // Receivers do not answer. Reading and dropping any data detects the end of the connection.
   socket.resume();
-  /** Fails when the connection ends before the act is done. */
+  /** Rejects if the connection ends before the action is done. */
   const untilDone = (act: (done: (error?: unknown) => void) => void): Promise<void> =>
     new Promise((resolve, reject) => {
       const onClose = (): void => reject(failure ?? new Error("the connection ended"));

@@ -25,12 +25,12 @@ interface StatsdParts {
   readonly logger: Logger;
 }
 
-/** How long one flush may take in all, in milliseconds. */
+/** Maximum total time of one flush, in milliseconds. */
 const flushMsMax = 5_000;
 
 /**
- * Tells a StatsD, again and again, what has changed. It never holds anybody up: a receiver that is
- * not there costs one log line, and what it missed is in the next flush that finds it.
+ * Sends changes to a StatsD periodically. It never delays other work: an unreachable receiver
+ * causes one log line, and the next successful flush includes what it missed.
  */
 export class StatsdReporter {
   readonly #parts: StatsdParts;
@@ -55,7 +55,7 @@ export class StatsdReporter {
     this.#differences = new StatDifferences(sources);
   }
 
-  /** Flushes from now on, each interval after the end of the flush before. */
+  /** Starts flushing, each time one interval after the end of the previous flush. */
   start(): void {
     const { clock, choice } = this.#parts;
     this.#cancel = clock.schedule(choice.flushMs, () => {
@@ -65,7 +65,7 @@ export class StatsdReporter {
     });
   }
 
-  /** Flushes what is left, and no more. Takes `flushMsMax` twice at most; never rejects. */
+  /** Flushes the rest, and stops. Takes at most twice `flushMsMax`. Never rejects. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancel?.();
@@ -135,14 +135,14 @@ function* formatAll(changes: Iterable<StatChange>, format: LineFormat): Generato
 }
 
 /**
- * What has changed since it was told last. Names are made only for what has changed: a large policy
- * has hundreds of thousands.
+ * Computes changes since the last report. Names are created only for changes: a large policy has
+ * hundreds of thousands.
  *
- * What a rule counts between the last flush and its end in a reload is never told.
+ * Counts of a rule between the last flush and its removal by a reload are never reported.
  */
 export class StatDifferences {
   readonly #sources: StatsSources;
-  /** Hits as they were told; ends with the rule that they belong to. */
+  /** Hits as last reported. An entry ends with its rule. */
   readonly #reportedHits = new WeakMap<HitCounters, HitCounters>();
   readonly #reportedCounts = new Map<string, number>();
   #reportedTimes: readonly number[] = [];
@@ -152,9 +152,9 @@ export class StatDifferences {
   }
 
   /**
-   * The changes until now; what is taken from here counts as told.
+   * Yields the changes until now. Each that is taken counts as reported.
    *
-   * @param onDropped told of every name that is too long for any packet
+   * @param onDropped called for every name that is too long for any packet
    */
   *take(onDropped: () => void): Generator<StatChange, void, undefined> {
     for (const stat of serviceStats(this.#sources)) {
@@ -184,7 +184,7 @@ export class StatDifferences {
     }
   }
 
-  /** Times are kept in buckets: each is told by its upper bound, the last one by its lower. */
+  /** Takes times, which are kept in buckets: reported by upper bound, the last by its lower. */
   *#takeTimes({ latencyCounts }: DecisionCounters): Generator<StatChange, void, undefined> {
     const reported = this.#reportedTimes;
     const now = [...latencyCounts];
@@ -202,7 +202,7 @@ function isSame(a: HitCounters, b: HitCounters): boolean {
   return hitStats.every(({ field }) => a[field] === b[field]);
 }
 
-/** What a receiver is told: a difference, a state, or a time that so many calls took. */
+/** A change to report: an increase, a current value, or a time that `count` calls took. */
 export type StatChange =
   | { readonly kind: "counter"; readonly name: string; readonly increase: number }
   | { readonly kind: "gauge"; readonly name: string; readonly value: number }
@@ -213,16 +213,16 @@ export type StatChange =
       readonly count: number;
     };
 
-/** How a line is written. */
+/** Formats a line. */
 type LineFormat = (change: StatChange) => string;
 
-/** The longest name that is sent, in characters; longer ones fit into no packet. */
+/** Maximum length of a name that is sent, in characters. Longer ones do not fit into a packet. */
 export const statNameLengthMax = 1_200;
 
-/** Largest packet in bytes: what goes unfragmented through a network whose frames hold 1,500. */
+/** Maximum size of a packet in bytes: unfragmented in a network with frames of 1,500 bytes. */
 export const packetBytesMax = 1_432;
 
-/** Lines for StatsD: tags become parts of the name, as envoyproxy/ratelimit writes them. */
+/** Formats lines for StatsD. Tags become parts of the name, as in envoyproxy/ratelimit. */
 export function statsdFormat(tags: readonly StatTag[]): LineFormat {
   const suffix = [...tags]
     .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -231,7 +231,7 @@ export function statsdFormat(tags: readonly StatTag[]): LineFormat {
   return (change) => `${change.name}${suffix}:${written(change)}`;
 }
 
-/** Lines for DogStatsD: tags of their own, some of them made of the name. */
+/** Formats lines for DogStatsD. It has tags, some of which are extracted from the name. */
 export function dogStatsdFormat(
   tags: readonly StatTag[],
   mogrifiers: readonly Mogrifier[],
@@ -257,14 +257,14 @@ function written(change: StatChange): string {
 }
 
 /**
- * One line for many calls: a sample rate of 1/n counts it n times. Receivers turn the rate back and
- * cut off the fraction, so it is a little lower: 1/93 would come back as 92.99...
+ * Writes one line for many calls: a sample rate of 1/n counts it n times. Receivers invert the rate
+ * and cut off the fraction, so it is a little lower: 1/93 would become 92.99...
  */
 function weight(count: number): string {
   return count === 1 ? "" : `|@${1 / (count + 0.001)}`;
 }
 
-/** What was too long for a packet is told of, and left out. */
+/** Packs lines into packets. A line that is too long for a packet is reported, and left out. */
 export function* packLines(
   lines: Iterable<string>,
   onDropped: () => void,

@@ -4,26 +4,26 @@ import type { ControlPlane } from "../../rpc/control/control-plane.js";
 import { type Node, problemsOf } from "../../rpc/nodes/node-registry.js";
 import type { FleetLoopStatus } from "../fleet/fleet-loop.js";
 
-/** What the page is read from. */
+/** Sources of the page. */
 export interface FleetPageParts {
   readonly plane: ControlPlane;
-  /** The loop of the fleet; absent where nobody takes part. */
+  /** The loop of the fleet. Absent if this process has none. */
   readonly loop?: () => FleetLoopStatus | undefined;
-  /** What was borrowed from other regions; absent: there are none. */
+  /** Loans from other regions. Absent: there are none. */
   readonly lender?: Pick<Lender, "share" | "regions" | "droppedKeyCount"> | undefined;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
 }
 
-/** Envoys that one page shows; of the others it says how many there are. */
+/** Maximum number of Envoys on one page. The page also shows how many there are. */
 export const shownNodesMax = 200;
 
 /**
- * What is known of the Envoys of the control port, for people: who they are, what they were sent
- * and have taken, what they did in the last second, and what is wrong. The only place where names
- * that Envoys have given themselves are shown.
+ * Renders the Envoys of the control port, for people: their identity, what they were sent and have
+ * accepted, what they did in the last second, and their problems. This is the only place that shows
+ * names that Envoys have given themselves.
  *
- * @param nodeId shows this one alone; absent for all
+ * @param nodeId of the only Envoy to show; absent for all
  */
 export function renderFleet(
   { plane, loop, lender, nowMs }: FleetPageParts,
@@ -118,18 +118,18 @@ function renderNode(node: Node, reports: readonly NodeReport[], nowMs: number): 
   };
 }
 
-/** To a tenth. */
+/** Rounds to a tenth. */
 function secondsSince(atMs: number, nowMs: number): number {
   return Math.round((nowMs - atMs) / 100) / 10;
 }
 
-/** Shares of one service that the page shows; of the others it says how many there are. */
+/** Maximum number of shares of one service on the page. The page also shows how many there are. */
 export const shownSharesMax = 200;
 
-/** The version that an Envoy has acknowledged last; undefined: it is not connected here. */
+/** The version that an Envoy acknowledged last. Undefined: it is not connected here. */
 type AcknowledgedVersion = (nodeId: string) => string | undefined;
 
-/** The loop of the fleet, for people: who leads, what was decided, and of what. */
+/** Renders the loop of the fleet, for people: the leader, the decisions, and their input. */
 export function renderLoop(
   status: FleetLoopStatus | undefined,
   acknowledged: AcknowledgedVersion,

@@ -18,12 +18,12 @@ interface DebugParts {
   readonly sources: StatsSources;
   readonly fleet: FleetPageParts;
   readonly clock: Clock;
-  /** Undefined: nobody may, profiles are off. */
+  /** Undefined: profiles are off for everyone. */
   readonly mayProfile: MayProfile | undefined;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** Whether somebody may take the profile that they ask for. */
+/** Reports whether the caller may take the requested profile. */
 export type MayProfile = (ask: PageAsk) => Promise<boolean>;
 
 interface DebugPage {
@@ -31,7 +31,7 @@ interface DebugPage {
   readonly answer: (ask: PageAsk) => Promise<Page>;
 }
 
-/** The debug port's server. It does not listen yet. */
+/** Creates the debug port's server. It does not listen yet. */
 export function createDebugServer(parts: DebugParts): Server {
   const { sources, fleet, onBug } = parts;
   const profiles = profilePages(parts);
@@ -70,7 +70,7 @@ export function createDebugServer(parts: DebugParts): Server {
   }, onBug);
 }
 
-/** A heap snapshot holds passwords and callers' values, and either profile slows this process. */
+/** Guards profiles: a heap snapshot contains passwords and callers' values, and both are slow. */
 function profilePages({
   clock,
   mayProfile,
@@ -112,7 +112,7 @@ const otherProfiles =
   "This is a Go runtime profile, and this process is not Go. /debug/pprof/ lists " +
   "the available profiles.";
 
-/** A name that somebody else owns could lead a browser of this machine here. */
+/** A name that others own could direct a browser on this machine to this port. */
 const nameRefusal = "Use an IP address or localhost as the host name.";
 
 function isOwnName(host: string): boolean {
@@ -128,7 +128,7 @@ function rawPage(body: string): Page {
   return { status: httpStatuses.ok, contentType: "text/plain; charset=utf-8", body };
 }
 
-/** A line a statistic, `name: value`, in the order of names. */
+/** Renders one statistic per line, `name: value`, in order of names. */
 function renderStats(sources: StatsSources, filter: string): string {
   const values = new Map<string, number>();
   for (const { name, value } of serviceStats(sources)) values.set(name, value);
@@ -136,7 +136,7 @@ function renderStats(sources: StatsSources, filter: string): string {
     const prefix = hitsPrefix(named);
     for (const { name, field } of hitStats) {
       const full = `${prefix}.${name}`;
-      // Two rules may read the same: they add up, as they do where statistics are sent.
+      // Two rules may have the same name: they add up, as in statistics that are sent.
       values.set(full, (values.get(full) ?? 0) + named.hits[field]);
     }
   }
@@ -147,9 +147,9 @@ function renderStats(sources: StatsSources, filter: string): string {
 }
 
 /**
- * The active policy as text, a line a limit: what `/rlconfig` of envoyproxy/ratelimit shows, and
- * after it what its files cannot say. Rules of its files have its lines and nothing more; without a
- * policy or limits there is none.
+ * Renders the active policy as text, one limit per line, like `/rlconfig` of envoyproxy/ratelimit,
+ * plus facts that its files cannot express. Rules of its files have exactly its lines. Without a
+ * policy or limits, the text is empty.
  *
  * Source: envoyproxy/ratelimit, src/config/config_impl.go, `dump`.
  */
@@ -173,7 +173,7 @@ function ruleLines(rule: Rule): readonly string[] {
   }
 }
 
-/** The unit that nobody has set. */
+/** Text of a rule without a limit: its unit is not set. */
 const unlimitedText = "unit=UNKNOWN requests_per_unit=0, shadow_mode: false, quota_mode: false";
 
 function limitText({ hits, unit, role }: Limit): string {

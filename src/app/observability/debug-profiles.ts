@@ -4,12 +4,12 @@ import type { Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { type Page, type PageAsk, textPage } from "./get-server.js";
 
-/** The longest CPU profile, in seconds. */
+/** Maximum duration of a CPU profile, in seconds. */
 export const profileSecondsMax = 60;
 
 const profileSecondsDefault = 30;
 
-/** Profiles of this process: one at a time, since each slows it down. */
+/** Profiles of this process: one at a time, because each slows it down. */
 export class Profiles {
   readonly #clock: Clock;
   #isBusy = false;
@@ -18,7 +18,7 @@ export class Profiles {
     this.#clock = clock;
   }
 
-  /** A CPU profile of so many `seconds`, as `.cpuprofile`; less when the caller goes away. */
+  /** Takes a CPU profile of `seconds`, as `.cpuprofile`. Ends early when the caller disconnects. */
   async cpu({ query, signal }: PageAsk): Promise<Page> {
     const text = query.get("seconds") ?? String(profileSecondsDefault);
     const seconds = Number(text);
@@ -39,7 +39,7 @@ export class Profiles {
     }
   }
 
-  /** All that lives in memory, as `.heapsnapshot`; nothing is decided while it is taken. */
+  /** Takes a snapshot of the heap, as `.heapsnapshot`. Nothing is decided meanwhile. */
   async heap(): Promise<Page> {
     if (this.#isBusy) return busyPage;
     this.#isBusy = true;
@@ -69,7 +69,7 @@ const busyPage = textPage(
   "Another profile is being taken; only one at a time is allowed.",
 );
 
-/** Profiles while something takes its time; answers the profile as JSON. */
+/** Profiles until `wait` resolves. Returns the profile as JSON. */
 async function profileCpu(wait: () => Promise<void>): Promise<string> {
   const session = new Session();
   session.connect();

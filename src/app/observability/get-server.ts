@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { pipeline, Readable } from "node:stream";
 import { httpStatuses } from "../../core/base/http-status.js";
 
-/** What a page answers; a stream is sent as it comes. */
+/** Response of a page. A stream is sent as it comes. */
 export interface Page {
   readonly status: number;
   readonly contentType: string;
@@ -10,29 +10,29 @@ export interface Page {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A question of a caller. */
+/** A request for a page. */
 export interface PageAsk {
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The host that the caller believes to speak to, without its port; empty when it says none. */
+  /** The host name in the request, without its port. Empty if it has none. */
   readonly host: string;
-  /** The header of that name; undefined: none. */
+  /** The header `authorization`. Undefined: none. */
   readonly authorization: string | undefined;
-  /** Aborted when the caller has gone. */
+  /** Aborted when the caller has disconnected. */
   readonly signal: AbortSignal;
 }
 
-/** The largest head of a request, in bytes. */
+/** Maximum size of a request's head, in bytes. */
 const headBytesMax = 8_192;
 
-/** How long a request's head may take, in milliseconds. */
+/** Maximum time to receive a request's head, in milliseconds. */
 const headMsMax = 10_000;
 
 /**
- * A small server of pages, for people and scrapers: GET and nothing else, one request a connection
- * is enough for it. It does not listen yet.
+ * Creates a small server of pages, for people and scrapers. It accepts only GET and HEAD, and needs
+ * only one request per connection. It does not listen yet.
  *
- * @param answer must not reject; what it throws becomes a 500 without words
+ * @param answer must not reject; an error is a bug, and becomes a 500 without details
  */
 export function createGetServer(
   answer: (ask: PageAsk) => Promise<Page>,
@@ -45,10 +45,10 @@ export function createGetServer(
     connectionsCheckingInterval: 5_000,
   };
   return createServer(settings, (request, response) => {
-    // A client that leaves early is no error of ours.
+    // A client that leaves early is not an error of this process.
     request.on("error", () => {});
     response.on("error", () => {});
-    // Whatever a body holds is nobody's.
+    // Bodies are ignored.
     request.resume();
     serve(request, response, answer).catch((thrown: unknown) => {
       onBug(thrown);
@@ -59,7 +59,7 @@ export function createGetServer(
   });
 }
 
-/** A page of plain text. */
+/** Creates a page of plain text. */
 export function textPage(status: number, body: string): Page {
   return { status, contentType: "text/plain; charset=utf-8", body: `${body}\n` };
 }
@@ -87,7 +87,7 @@ async function serve(
     signal: abort.signal,
   });
   if (request.method === "GET") return send(response, page);
-  // Nobody reads it, and it would wait for its reader for ever.
+  // No client reads the stream, and it would wait for a reader for ever.
   if (page.body instanceof Readable) page.body.destroy();
   send(response, { ...page, body: "" });
 }
@@ -104,6 +104,6 @@ function send(response: ServerResponse, { status, contentType, body, headers }: 
     ...headers,
   });
   if (typeof body === "string") response.end(body);
-  // Whoever leaves early ends the source too.
+  // A client that leaves early ends the source, too.
   else pipeline(body, response, () => {});
 }

@@ -11,11 +11,11 @@ import { exportMetrics, openMetricExport } from "../telemetry/otlp-export.js";
 import { type OpenTracing, openTracing } from "../telemetry/tracing.js";
 import { openStatsListeners, type StatsListeners } from "./stats-listeners.js";
 
-/** What people and monitoring systems see of this process, besides the HTTP port. */
+/** Access of people and monitoring systems to this process, besides the HTTP port. */
 export interface Observability {
-  /** Undefined where decisions are not traced. */
+  /** Undefined if decisions are not traced. */
   readonly tracing: OpenTracing | undefined;
-  /** Calls that the log tells of. */
+  /** Log of calls. */
   readonly calls: AdminCallLog;
   readonly listeners: StatsListeners;
   /** Sends what is left to StatsD and to the collector of traces. */
@@ -29,7 +29,7 @@ interface ObservabilityParts extends Pick<Foundation, "policies" | "opened" | "a
   readonly http: HttpParts;
 }
 
-/** The most connections of one address to the monitoring port: probes and scrapers have a few. */
+/** Maximum connections of one address to the monitoring port: probes and scrapers need few. */
 const monitoringPerAddressMax = 100;
 
 /**
@@ -72,7 +72,7 @@ export function openObservability(
   });
 }
 
-/** Opens what goes to collectors while subsystems are open; its parts end at the same time. */
+/** Opens exports to collectors while subsystems are open. The exports end at the same time. */
 function openTelemetry(runtime: Runtime) {
   const { config } = runtime;
   return openAll(async (stack) => {

@@ -19,15 +19,15 @@ import type { FleetPageParts } from "./debug-fleet.js";
 import { createDebugServer, type MayProfile } from "./debug-http.js";
 import { createGetServer, textPage } from "./get-server.js";
 
-/** What is watched from outside, besides the HTTP port. */
+/** Ports for monitoring, besides the HTTP port. */
 export interface StatsListeners {
-  /** Undefined where there is no debug port. */
+  /** Undefined if there is no debug port. */
   readonly debugAddress: ListenAddress | undefined;
   /** Undefined without HEADGATE_MONITORING_ADDR. */
   readonly monitoringAddress: ListenAddress | undefined;
-  /** Undefined where the reference's series are not served. */
+  /** Undefined if the series of envoyproxy/ratelimit are not served. */
   readonly prometheusAddress: ListenAddress | undefined;
-  /** Sends what is left to StatsD and closes the ports; within ten seconds. */
+  /** Sends what is left to StatsD and closes the ports, within ten seconds. */
   close(): Promise<void>;
 }
 
@@ -42,24 +42,24 @@ interface StatsListenersParts {
   readonly fleet: FleetPageParts;
   readonly monitoringServer: Server;
   readonly metrics: RenderedMetrics;
-  /** Who is an operator; undefined: nobody. */
+  /** Identifies operators. Undefined: there are none. */
   readonly access: AdminAccess | undefined;
   readonly calls: AdminCallLog;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** The most connections of a debug port, and of a port for scrapers. */
+/** Maximum number of connections of a debug port, and of a port for scrapers. */
 const connectionsMax = 100;
 
-/** The most of the monitoring port, where no scraper may keep a probe away. */
+/** Maximum of the monitoring port, where scrapers must not keep probes out. */
 const monitoringConnectionsMax = 1_000;
 
 /**
- * Serves and sends statistics where the configuration says. A debug port that is taken is warned
- * of: it is new to those who never asked for it.
+ * Serves and sends statistics as configured. If the debug port is taken, only a warning is logged,
+ * because the port is new to users who never asked for it.
  *
  * @throws ServiceError LISTEN_FAILED for HEADGATE_MONITORING_ADDR and PROMETHEUS_ADDR; nothing is
- * left open then
+ *   left open then
  */
 export function openStatsListeners(parts: StatsListenersParts): Promise<StatsListeners> {
   const { prometheus, statsd: choice } = parts.config.stats;
@@ -139,7 +139,7 @@ async function openDebug(
   }
 }
 
-/** Those who are operators of the admin API, in all domains: a profile knows no domains. */
+/** Allows profiles to operators of the admin API in all domains: a profile covers all domains. */
 function createMayProfile({ config, access, calls }: StatsListenersParts): MayProfile | undefined {
   if (!config.debugProfiles || access === undefined) return undefined;
   return async ({ authorization, path: method }) => {

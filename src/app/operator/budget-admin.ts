@@ -24,10 +24,10 @@ interface BudgetAdminParts {
   readonly clock: Clock;
 }
 
-/** How long the store may take for what an operator asks, in milliseconds. */
+/** Maximum time of the store for an operator's request, in milliseconds. */
 const storeMsMax = 2_000;
 
-/** What operators see of budgets, and do with them: the ledger with its keys read. */
+/** Views and changes of budgets for operators: the ledger, with its keys decoded. */
 export class BudgetAdmin implements BudgetAdministration {
   readonly #parts: BudgetAdminParts;
 
@@ -101,7 +101,7 @@ export class BudgetAdmin implements BudgetAdministration {
     };
   }
 
-  /** Undefined where a reload has removed the budget meanwhile. */
+  /** Undefined if a reload has removed the budget meanwhile. */
   #lawOf(budget: BudgetPolicy): AccountLaw | undefined {
     return this.#compiled(budget)?.lawAt(this.#nowUs);
   }
@@ -125,7 +125,7 @@ function keyOf({ name }: BudgetPolicy, values: readonly string[]): AccountKey {
 
 function usageView({ account: key, ...row }: UsageRow): UsageView {
   const account = key !== "" && isAccountKey(key) ? readAccountKey(key) : undefined;
-  // The store sums what is beyond its bound, and the replica what it cannot keep, without names.
+  // Sums without names: of the store beyond its bound, and of calls that the replica cannot keep.
   const isRest = key === "" && row.model === "";
   return { ...row, account, isRest };
 }

@@ -23,17 +23,17 @@ interface GateAdminParts {
   readonly records: SharedRecords;
   readonly gates: GateRegistry;
   readonly policies: PolicySource;
-  /** Waiting rooms have gates too; undefined: there are none. */
+  /** Waiting rooms have gates too. Undefined: there are none. */
   readonly rooms: Pick<RoomControls, "rooms"> | undefined;
   readonly clock: Pick<Clock, "epochUs">;
-  /** What this replica is called in the audit log. */
+  /** Identifier of this replica in the audit log. */
   readonly replica: string;
 }
 
-/** Where an operator wants a gate to open and to close. */
+/** Thresholds that an operator sets for opening and closing a gate. */
 type Ratios = Pick<GateThresholds, "openBelowRatio" | "closeAboveRatio">;
 
-/** Thresholds of gates, kept for all replicas until the policy's own are asked for again. */
+/** Thresholds of gates, kept for all replicas until an operator restores those of the policy. */
 export class GateAdmin implements GateAdministration {
   readonly #parts: GateAdminParts;
 
@@ -49,7 +49,7 @@ export class GateAdmin implements GateAdministration {
     const own = this.#policyGates().get(service);
     if (own === undefined) return undefined;
     const { gates } = this.#parts;
-    // What does not go with the active policy is there, and changes nothing.
+    // Thresholds that are invalid with the active policy are stored, but have no effect.
     const { openBelowRatio, closeAboveRatio } = gates.settingsOf(service, own);
     const isOverridden =
       openBelowRatio !== own.openBelowRatio || closeAboveRatio !== own.closeAboveRatio;
@@ -107,7 +107,7 @@ export class GateAdmin implements GateAdministration {
     return thresholdsToJson({ ...ratiosOf(ratios), author: actor.name, reason, setEpochMs });
   }
 
-  /** Those of services, and then those of waiting rooms before them. */
+  /** Returns the gates of services, then those of waiting rooms in front of them. */
   #policyGates(
     isAsked: (service: ServicePolicy) => boolean = () => true,
   ): ReadonlyMap<string, GateSettings> {

@@ -64,7 +64,7 @@ export class PolicyReviewer {
     });
     if (parsing.kind === "failed") throw new ServiceError("INTERNAL", parsing.message);
     if (parsing.kind === "policy") {
-      // Comparing takes much of what reads policies, which no start waits for.
+      // Comparing loads much of the code that parses policies, which the start does not wait for.
       const { describeChanges } = await import("./policy-changes.js");
       const changes = describeChanges(policies.feed.current(), parsing.policy);
       return { kind: "policy", policy: parsing.policy, changes };

@@ -32,17 +32,17 @@ interface PolicyAdminParts {
   readonly parser?: ParsesPolicies;
   readonly clock: Clock;
   readonly random: Random;
-  /** What this replica is called in the audit log. */
+  /** Identifier of this replica in the audit log. */
   readonly replica: string;
 }
 
-/** What a change is asked with. */
+/** A request for a change. */
 type Asked = ChangeRequest & { readonly expectedVersion: string };
 
 /**
- * Changes of the policy by operators. What is applied is kept in shared records: whoever follows
- * them activates it. Two who change at a time do not overwrite each other: both have said which
- * version they replace, and the second one is told that it is another.
+ * Changes of the policy by operators. An applied policy is stored in shared records, and every
+ * replica that follows them activates it. Concurrent changes do not overwrite each other: each
+ * names the version that it replaces, and the second one gets a conflict.
  */
 export class PolicyAdmin implements PolicyAdministration {
   readonly #parts: PolicyAdminParts;
@@ -104,13 +104,13 @@ export class PolicyAdmin implements PolicyAdministration {
     if (refusal !== undefined) return refusal;
     const reviewed = await this.#reviewer.review(files);
     if (reviewed.kind === "problems") return reviewed;
-    // As it is now: reading took its time.
+    // The version now: parsing took time.
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
     const { changes } = reviewed;
     if (isDryRun) return { kind: "changed", policy: undefined, changes };
     const policy = this.#made(files, request);
-    // One that is active here may be lost in the store: to apply it again repairs that.
+    // The active policy may be lost in the store. Applying it again repairs that.
     const isKept = policy.version === current?.version && this.#isKept(current);
     if (isKept || (isShadow && policy.version === current?.version)) {
       if (isShadow) return { kind: "refused", why: "This policy is already active." };
@@ -134,7 +134,7 @@ export class PolicyAdmin implements PolicyAdministration {
     if (refusal !== undefined) return refusal;
     const shadow = this.#repository.shadow();
     if (shadow === undefined) return noShadow;
-    // Who asks has looked at the difference of that one.
+    // The caller has reviewed the differences of that version.
     if (shadowVersion !== "" && shadowVersion !== shadow.version) return conflictWith(shadow);
     const current = this.current();
     if (request.expectedVersion !== (current?.version ?? "")) return conflictWith(current);
@@ -143,7 +143,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const policy = this.#made(shadow.files, request);
     const change = await this.#put(policy, { ...request, action: "EnforcePolicy" });
     if (change.kind !== "changed") return change;
-    // Who dies here leaves a shadow of what is active, which every replica takes away.
+    // If this process ends here, the active policy remains as the shadow, and replicas remove it.
     await this.#repository.endShadow(shadow, undefined);
     await this.#parts.shadow.refresh();
     return change;
@@ -176,7 +176,7 @@ export class PolicyAdmin implements PolicyAdministration {
       if (version === undefined) return { kind: "refused", why: "There is no earlier policy." };
       return { kind: "unknown", versions: [...new Set(earlier.map((one) => one.version))] };
     }
-    // What was right once may be wrong for a later version of this program.
+    // A policy that was valid once may be invalid for a later version of this program.
     const reviewed = await this.#reviewer.review(wanted.files);
     if (reviewed.kind === "problems") return reviewed;
     const { restoredEpochMs = wanted.appliedEpochMs } = wanted;
@@ -188,7 +188,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return this.#parts.shadow.report();
   }
 
-  /** Why nothing can be activated here; undefined: it can. */
+  /** Returns the reason why no policy can be activated here. Undefined: one can. */
   #refusal(): Extract<PolicyChangeOutcome, { kind: "refused" }> | undefined {
     const { origin } = this.#parts.policies;
     if (origin === "store") return undefined;
@@ -199,7 +199,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { kind: "refused", why };
   }
 
-  /** Whether the active policy is where it came from. */
+  /** Whether the active policy still exists in its source. */
   #isKept({ source, version, files }: PolicyVersion): boolean {
     return (source === "files" && files.length > 0) || this.#repository.isCurrent(version);
   }
@@ -210,7 +210,7 @@ export class PolicyAdmin implements PolicyAdministration {
     return { version, appliedEpochMs, author: actor.name, reason, files, source: "admin" };
   }
 
-  /** Names a policy the active one; whoever has the answer finds it so here, too. */
+  /** Makes a policy the active one. When it resolves, the policy is active here, too. */
   async #put(
     policy: StoredPolicy,
     request: Asked & { readonly action: string },
@@ -219,7 +219,7 @@ export class PolicyAdmin implements PolicyAdministration {
     const isFound = current !== undefined && current.files.length > 0;
     const { appliedEpochMs = policy.appliedEpochMs } = current ?? {};
     const outcome = await this.#repository.put(policy, {
-      // What a new fleet began with is worth to go back to.
+      // Keeps the policy that a new fleet began with, so that operators can return to it.
       first: isFound ? { ...current, appliedEpochMs } : undefined,
       audit: this.#audit(request, {
         action: request.action,
@@ -274,17 +274,17 @@ function conflictWith(current: Pick<PolicyVersion, "version"> | undefined): Poli
   return { kind: "conflict", version: current?.version ?? "" };
 }
 
-/** What the audit log says of a policy: the records keep its texts. */
+/** Returns the audit log's summary of a policy, without its texts: the records keep them. */
 function summaryOf({ version, author, source, files }: PolicyVersion): JsonObject {
   return { version, author, source, files: files.map(({ file }) => file) };
 }
 
-/** The one before the active one; before one that was gone back to, what was then before it. */
+/** Returns the policy before the active one or, if that was restored, before its original entry. */
 function policyBefore(history: readonly StoredPolicy[]): StoredPolicy | undefined {
   const [current] = history;
   if (current === undefined) return undefined;
   const { version, restoredEpochMs } = current;
-  // The oldest: of those of one moment the others are copies of it.
+  // The oldest one: others with the same time are copies of it.
   const place = history.findLastIndex((one) => {
     if (restoredEpochMs === undefined) return one === current;
     return one.version === version && one.appliedEpochMs === restoredEpochMs;

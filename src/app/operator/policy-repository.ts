@@ -15,18 +15,18 @@ import {
   versionId,
 } from "../policy/policy-admin-records.js";
 
-/** What came of a change. */
+/** Result of a change. */
 export type RepositoryOutcome =
   | "changed"
-  /** Somebody else has changed the same meanwhile. */
+  /** Another change of the same record came first. */
   | "conflict"
-  /** There are as many policies as there may be. */
+  /** The maximum number of policies is reached. */
   | "full";
 
 /**
- * The policies of shared records: the active one, those before it, and the shadow policy.
- * A policy's texts have a record of their own; another record names those that are kept. Whoever
- * writes that one last puts an active policy.
+ * The policies of shared records: the active one, earlier ones, and the shadow policy. The texts of
+ * each policy have a record of their own, and an index record lists those that are kept. The index
+ * is written last, and activates the policy.
  */
 export class PolicyRepository {
   readonly #records: SharedRecords;
@@ -35,28 +35,28 @@ export class PolicyRepository {
     this.#records = records;
   }
 
-  /** The active one first. */
+  /** The policies, the active one first. */
   history(): readonly StoredPolicy[] {
     return readHistory(this.#records);
   }
 
-  /** Whether this is the active one, as the store has it. */
+  /** Whether this is the active policy in the store. */
   isCurrent(version: string): boolean {
     const current = readCurrent(this.#records);
     return current.kind === "found" && current.value.version === version;
   }
 
-  /** The shadow policy; undefined: none, or none that can be read. */
+  /** The shadow policy. Undefined: there is none, or it cannot be read. */
   shadow(): StoredShadow | undefined {
     const shadow = readShadow(this.#records);
     return shadow.kind === "found" ? shadow.value : undefined;
   }
 
   /**
-   * Keeps a policy and names it the active one.
+   * Stores a policy and makes it the active one.
    *
-   * @param facts `first`: what a new fleet began with, which is kept where nothing is yet
-   * @throws ServiceError STORE_ codes; whether it was changed is then not known
+   * @param facts `first`: initial policy of a new fleet, stored if there is no policy yet
+   * @throws ServiceError STORE_ codes; it is then not known whether anything was changed
    */
   async put(
     policy: StoredPolicy,
@@ -78,16 +78,16 @@ export class PolicyRepository {
     const outcome = await this.#change({ ...named, audit });
     if (outcome === "changed") {
       await this.#sweep(held).catch(() => {
-        // The store went away after the change: the next one sweeps.
+        // The store failed after the change: the next change sweeps.
       });
     }
     return outcome;
   }
 
   /**
-   * Keeps a policy as the shadow policy, in place of another.
+   * Stores a policy as the shadow policy, in place of another.
    *
-   * @param facts `run`: names this run, as no other was named
+   * @param facts `run`: unique name of this run
    * @throws as `put`
    */
   putShadow(
@@ -100,7 +100,7 @@ export class PolicyRepository {
   }
 
   /**
-   * Takes away the shadow policy, where it still is this one.
+   * Removes the shadow policy, if it still is this one.
    *
    * @throws as `put`
    */
@@ -115,7 +115,7 @@ export class PolicyRepository {
     return (await this.#records.change(change)).kind;
   }
 
-  /** Keeps the texts of a policy; undefined: somebody else did the same at the same time. */
+  /** Stores the texts of a policy. Undefined: another caller stored one at the same time. */
   async #keep(policy: StoredPolicy): Promise<number | undefined> {
     const number = 1 + Math.max(0, ...this.#numbers());
     const outcome = await this.#change({
@@ -128,9 +128,9 @@ export class PolicyRepository {
     return outcome === "changed" ? number : undefined;
   }
 
-  /** Takes away what is kept no more, and what others wrote who came too late. */
+  /** Removes records that are no longer kept, and those of callers that came too late. */
   async #sweep(kept: readonly number[]): Promise<void> {
-    // What is newer may be somebody's who is about to name it.
+    // The record of a newer number may belong to a caller that is about to index it.
     const newest = Math.max(...kept);
     for (const number of this.#numbers()) {
       const id = versionId(number);
@@ -147,7 +147,7 @@ export class PolicyRepository {
     return ids.flatMap((id) => /^v\.(\d{1,15})$/.exec(id)?.slice(1).map(Number) ?? []);
   }
 
-  /** Of a record that cannot be read, so that it can be replaced. */
+  /** Also the version of an unreadable record, so that it can be replaced. */
   #indexVersion(): number {
     return this.#records.list("policy").get(currentId)?.version ?? 0;
   }

@@ -1,6 +1,6 @@
 import type { OptionRow, ParsedOption } from "./option.js";
 
-/** A place to listen at, as Go writes it: `:9090`, `127.0.0.1:9090` or `[::1]:9090`. */
+/** An address to listen on, in Go's syntax: `:9090`, `127.0.0.1:9090` or `[::1]:9090`. */
 export interface ListenText {
   readonly host: string;
   readonly port: number;
@@ -8,7 +8,7 @@ export interface ListenText {
 
 const portMax = 65_535;
 
-/** `:9090` is all addresses; undefined for a text that is no address. */
+/** Parses an address. `:9090` means all addresses. Undefined if it is not an address. */
 function parseListenText(text: string): ListenText | undefined {
   const [, bracketed, plain = "", digits = ""] =
     /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s[\]]*)):([0-9]{1,5})$/.exec(text) ?? [];
@@ -19,14 +19,14 @@ function parseListenText(text: string): ListenText | undefined {
 
 type AddressText = Omit<OptionRow<unknown>, "valueName" | "parse" | "defaultValue">;
 
-/** Where something listens. */
+/** Creates an option for a listening address. */
 export function addressOption(
   row: AddressText & { readonly defaultValue: ListenText },
 ): OptionRow<ListenText> {
   return { ...row, valueName: "ADDRESS", parse: parseAddress };
 }
 
-/** Where something listens; an empty text is nowhere. */
+/** Creates an option for a listening address. An empty text means none. */
 export function optionalAddressOption(
   row: AddressText & { readonly defaultValue: ListenText | undefined },
 ): OptionRow<ListenText | undefined> {

@@ -1,9 +1,9 @@
 import { optionalAddressOption } from "./address-option.js";
 import { optionalTextOption, switchOption, textOption, wholeNumberOption } from "./option.js";
 
-/** Where people and their tools ask and change things, and who may. */
+/** Where people and tools reach the admin API, and who may use it. */
 export const adminOptionRows = {
-  // Not called a port, as the control port's: what ends in `_PORT` Kubernetes sets by itself.
+  // Not named a port, like the control port's: Kubernetes itself sets names that end in `_PORT`.
   adminAddress: optionalAddressOption({
     env: "HEADGATE_ADMIN_ADDR",
     defaultText: "127.0.0.1:8082",

@@ -6,7 +6,7 @@ import {
   textOption,
 } from "./option.js";
 
-/** The console: what browsers are served on the admin port, and how people sign in. */
+/** The console: its pages for browsers on the admin port, and how people sign in. */
 export const consoleOptionRows = {
   console: choiceOption({
     env: "HEADGATE_CONSOLE",

@@ -5,10 +5,10 @@ import { optionalAddressOption } from "./address-option.js";
 import { wholeNumberOption } from "./option.js";
 import { checkedOption } from "./tls-options.js";
 
-/** Where Envoys listen to us and tell us what they do. */
+/** Port on which Envoys connect and report. */
 export const controlPortOptionRows = {
-  // One name for host and port, and not called a port: what ends in `_PORT` Kubernetes sets by
-  // itself in every pod beside a Service that is called headgate-control.
+  // One name for host and port. It is not named a port: Kubernetes itself sets names that end in
+  // `_PORT` in every pod beside a Service that is called headgate-control.
   controlAddress: optionalAddressOption({
     env: "HEADGATE_CONTROL_ADDR",
     defaultText: ":18000",

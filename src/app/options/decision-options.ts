@@ -12,7 +12,7 @@ import {
   wholeNumberOption,
 } from "./option.js";
 
-/** What a header may be called; 64 are enough. Source: RFC 9110, section 5.6.2, token. */
+/** Valid header names, of at most 64 characters. Source: RFC 9110, section 5.6.2, token. */
 const headerName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/;
 
 function headerNameOption(row: OptionText & { readonly defaultValue: string }): OptionRow<string> {
@@ -23,7 +23,7 @@ function headerNameOption(row: OptionText & { readonly defaultValue: string }): 
   return { ...row, valueName: "NAME", defaultText: row.defaultValue, parse };
 }
 
-/** What the process changes about every decision and answer. */
+/** What the process changes about every decision and response. */
 export const decisionOptionRows = {
   algorithm: choiceOption<Algorithm["kind"]>({
     env: "HEADGATE_ALGORITHM",
@@ -136,7 +136,7 @@ type DecisionValues = {
   readonly [Name in keyof DecisionRows]: DecisionRows[Name]["defaultValue"];
 };
 
-/** What holds for limits that do not say it. */
+/** Returns the defaults for limits that do not set these fields. */
 export function limitDefaultsOf(
   values: Pick<DecisionValues, "algorithm" | "onStoreFailure">,
 ): LimitDefaults {
@@ -144,14 +144,14 @@ export function limitDefaultsOf(
   return { algorithm, onStoreFailure };
 }
 
-/** What the process changes about every limit. */
+/** Returns what the process changes about every limit. */
 export function switchesOf(values: DecisionValues): LimitSwitches {
   const { shadowMode, quotaMode, chargesDenied } = values;
   const defaults = limitDefaultsOf(values);
   return { isShadow: shadowMode, isQuota: quotaMode, chargesDenied, defaults };
 }
 
-/** What the process adds to every response. */
+/** Returns what the process adds to every response. */
 export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
   const { hasLimitHeaders, hasRequestHeaders, hasDynamicMetadata, tellsWait } = values;
   return {
@@ -170,7 +170,7 @@ export function extrasOf(values: DecisionValues): ResponseExtrasOptions {
   };
 }
 
-/** How refusals are told in the log. */
+/** How refusals are logged. */
 export const refusalOptionRows = {
   refusalsLoggedPerSecond: wholeNumberOption({
     env: "HEADGATE_REFUSALS_LOGGED_PER_SECOND",

@@ -2,7 +2,7 @@ import type { IgnoredOptionRow } from "./option.js";
 import { redisIgnoredRows } from "./redis-options.js";
 import { statsIgnoredRows } from "./stats-options.js";
 
-/** What envoyproxy/ratelimit lets one set about its counters, and why it changes nothing here. */
+/** Settings of envoyproxy/ratelimit for its counters, and why they have no effect here. */
 const counterIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: ["EXPIRATION_JITTER_MAX_SECONDS"],
@@ -31,14 +31,14 @@ const counterIgnoredRows: readonly IgnoredOptionRow[] = [
   },
 ];
 
-/** All of them; no name is also an option. */
+/** All of them. No name is also an option. */
 export const ignoredOptionRows: readonly IgnoredOptionRow[] = [
   ...redisIgnoredRows,
   ...counterIgnoredRows,
   ...statsIgnoredRows,
 ];
 
-/** What to tell about the names that are set: one sentence a reason, and no value. */
+/** Returns notices about those that are set: one sentence for each reason, without values. */
 export function ignoredNotices(
   env: Readonly<Record<string, string | undefined>>,
 ): readonly string[] {

@@ -1,27 +1,27 @@
-/** What a text of an option means, or why it means nothing; the reason never echoes the text. */
+/** The value of an option's text, or the reason why it has none, which never contains the text. */
 export type ParsedOption<T> =
   | { readonly kind: "value"; readonly value: T }
   | { readonly kind: "problem"; readonly message: string };
 
-/** One setting of the process: all there is to know about it, in one place. */
+/** One setting of the process, with all facts about it in one place. */
 export interface OptionRow<T> {
-  /** Environment name; its flag follows from it. */
+  /** Environment name. The flag is derived from it. */
   readonly env: string;
-  /** What stands for the value in help. */
+  /** Placeholder of the value in help. */
   readonly valueName: string;
   readonly defaultValue: T;
-  /** The default in help; absent when nothing is the default. */
+  /** The default in help. Absent if there is no default. */
   readonly defaultText?: string;
   /** One or two sentences, Markdown. */
   readonly docs: string;
-  /** The value may also come from the file that `<env>_FILE` names, and has no flag. */
+  /** The value may also come from the file that `<env>_FILE` names. It has no flag. */
   readonly isSecret?: true;
   readonly parse: (text: string) => ParsedOption<T>;
 }
 
 /**
- * Names of envoyproxy/ratelimit's environment that are taken as they come, whatever their value,
- * and change nothing here. Who brings a configuration along is told so once, at the start.
+ * Environment names of envoyproxy/ratelimit that are accepted with any value, and have no effect
+ * here. A notice at the start says so, for users who bring a configuration along.
  */
 export interface IgnoredOptionRow {
   readonly names: readonly string[];
@@ -29,16 +29,16 @@ export interface IgnoredOptionRow {
   readonly reason: string;
 }
 
-/** What every kind of option is described by. */
+/** Fields that describe every kind of option. */
 export interface OptionText {
   readonly env: string;
   readonly docs: string;
 }
 
 /**
- * The long flag of an option without dashes: its environment name in lower case, without what all
- * of ours or all of a control plane's begin with. Undefined for secrets, which a flag would show to
- * all users of the machine.
+ * Returns the long flag of an option without dashes: its environment name in lower case, without
+ * the common prefix of Headgate's or of the control plane's names. Undefined for secrets: a flag
+ * would show them to all users of the machine.
  */
 export function optionFlag(row: Pick<OptionRow<unknown>, "env" | "isSecret">): string | undefined {
   if (row.isSecret) return undefined;
@@ -46,39 +46,39 @@ export function optionFlag(row: Pick<OptionRow<unknown>, "env" | "isSecret">): s
   return name.toLowerCase().replaceAll("_", "-");
 }
 
-/** Any text, also an empty one. */
+/** Creates an option for any text, which may be empty. */
 export function textOption(
   row: OptionText & { readonly valueName: string; readonly defaultValue: string },
 ): OptionRow<string> {
   return { ...row, defaultText: row.defaultValue, parse: value };
 }
 
-/** A text that may be left out; an empty one counts as left out. */
+/** Creates an option for an optional text. An empty one counts as left out. */
 export function optionalTextOption(
   row: OptionText & { readonly valueName: string },
 ): OptionRow<string | undefined> {
   return { ...row, defaultValue: undefined, parse: (text) => value(text || undefined) };
 }
 
-/** A secret: from the environment or a file, never from a flag. */
+/** Creates an option for a secret: from the environment or a file, never from a flag. */
 export function secretOption(
   row: OptionText & { readonly valueName: string },
 ): OptionRow<string | undefined> {
   return { ...optionalTextOption(row), isSecret: true };
 }
 
-/** What an option for a number is described by; both bounds are taken. */
+/** Description of an option for a number. Both bounds are valid values. */
 interface NumberText extends OptionText {
   readonly range: readonly [min: number, max: number];
   readonly defaultValue: number;
 }
 
-/** A whole number. */
+/** Creates an option for a whole number. */
 export function wholeNumberOption(row: NumberText): OptionRow<number> {
   return numberOption(row, { pattern: /^[0-9]{1,15}$/, kind: "a whole number" });
 }
 
-/** A number that may have a fraction. */
+/** Creates an option for a number that may have a fraction. */
 export function decimalOption(row: NumberText): OptionRow<number> {
   return numberOption(row, { pattern: /^[0-9]{1,9}(?:\.[0-9]{1,9})?$/, kind: "a number" });
 }
@@ -95,13 +95,13 @@ function numberOption(
   return { ...rest, valueName: "NUMBER", defaultText: String(rest.defaultValue), parse };
 }
 
-/** One of a few words, letters' case aside. */
+/** Creates an option for one of a few words, in any case. */
 export function choiceOption<T extends string>(
   row: OptionText & {
     readonly choices: readonly T[];
-    /** What stands for the value in help. Default: the choices themselves. */
+    /** Placeholder of the value in help. Default: the choices themselves. */
     readonly valueName?: string;
-    /** Words of envoyproxy/ratelimit that are known and refused, with the reason. */
+    /** Words of envoyproxy/ratelimit that are known but refused, with the reason. */
     readonly refusals?: ReadonlyMap<string, string>;
     readonly defaultValue: T;
   },
@@ -116,13 +116,13 @@ export function choiceOption<T extends string>(
   return { ...rest, valueName, defaultText: row.defaultValue, parse };
 }
 
-/** Source: Go's strconv.ParseBool, which envoyproxy/ratelimit reads its switches with. */
+/** Source: Go's strconv.ParseBool, with which envoyproxy/ratelimit reads its switches. */
 const switchWords: ReadonlyMap<string, boolean> = new Map([
   ...["1", "t", "true"].map((word) => [word, true] as const),
   ...["0", "f", "false"].map((word) => [word, false] as const),
 ]);
 
-/** On or off. */
+/** Creates an option that is on or off. */
 export function switchOption(
   row: OptionText & { readonly defaultValue: boolean },
 ): OptionRow<boolean> {
@@ -134,7 +134,7 @@ export function switchOption(
   return { ...row, valueName: "true|false", defaultText: String(row.defaultValue), parse };
 }
 
-/** A switch that knows whether it was set. */
+/** Creates a switch whose value is undefined unless it is set. */
 export function optionalSwitchOption(row: OptionText): OptionRow<boolean | undefined> {
   const { defaultText: _, ...switched } = switchOption({ ...row, defaultValue: false });
   return { ...switched, defaultValue: undefined };
@@ -147,7 +147,7 @@ const durationUnitMs: ReadonlyMap<string, number> = new Map([
   ["h", 3_600_000],
 ]);
 
-/** A time as Go writes it, in whole numbers: `250ms`, `10s`, `1h30m`. The value is milliseconds. */
+/** Creates an option for Go's times in whole numbers: `250ms`, `10s`, `1h30m`. Value in ms. */
 export function durationOption(
   row: OptionText & {
     readonly defaultText: string;

@@ -24,7 +24,7 @@ import { tlsOptionRows } from "./tls-options.js";
 import { tracingOptionRows } from "./tracing-options.js";
 import { policyStartOptionRows, xdsOptionRows } from "./xds-options.js";
 
-/** Where readings for the concurrency law `signal` are asked for, beside what a policy says. */
+/** Access to readings for the concurrency algorithm `signal`, in addition to the policy. */
 const signalOptionRows = {
   prometheusUrl: secretOption({
     env: "HEADGATE_PROMETHEUS_URL",
@@ -218,7 +218,7 @@ const storeRows = {
   }),
   budgetLeaseMs: wholeNumberOption({
     env: "HEADGATE_BUDGET_LEASE_MS",
-    // Stores refuse longer ones.
+    // Stores refuse longer times.
     range: [600, 600_000],
     defaultValue: 30_000,
     docs:
@@ -375,9 +375,9 @@ const waitingRoomRows = {
 const adminRows = { ...adminOptionRows, ...consoleOptionRows } as const;
 
 /**
- * Every setting of the process. Flags win over the environment, which wins over the preset,
- * which wins over the defaults here.
- * Names without HEADGATE_ are those of envoyproxy/ratelimit, and mean what they mean there.
+ * Every setting of the process. Flags take precedence over the environment, which takes precedence
+ * over the preset, which takes precedence over the defaults here. Names without HEADGATE_ are those
+ * of envoyproxy/ratelimit, and have the same meaning.
  */
 const optionRows = {
   ...presetOptionRows,
@@ -397,7 +397,7 @@ const optionRows = {
   ...otlpOptionRows,
 } as const;
 
-/** A row's name, and its value's name in `Config`. */
+/** The name of a row, and of its value in `Config`. */
 export type OptionName = keyof typeof optionRows;
 
 /** The value of each option. */
@@ -405,7 +405,7 @@ export type OptionValues = {
   readonly [Name in OptionName]: (typeof optionRows)[Name] extends OptionRow<infer T> ? T : never;
 };
 
-/** The names of all rows, by where they stand in help and documentation, in its order. */
+/** The names of all rows, by section of help and documentation, in order. */
 export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Map(
   Object.entries({
     Preset: presetOptionRows,
@@ -425,10 +425,10 @@ export const optionSections: ReadonlyMap<string, readonly OptionName[]> = new Ma
   }).map(([section, rows]) => [section, keysOf(rows)]),
 );
 
-/** The same, in one list. */
+/** All names, in one list. */
 export const optionNames: readonly OptionName[] = [...optionSections.values()].flat();
 
-/** A row whose value's type does not matter. */
+/** Returns a row whose value's type does not matter. */
 export function optionRow(name: OptionName): OptionRow<unknown> {
   return optionRows[name];
 }

@@ -8,8 +8,8 @@ const intervalRow = wholeNumberOption({
 });
 
 /**
- * Metrics and logs by OpenTelemetry, under its own names. Where they go, more of its names say:
- * `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` and so on, which the SDK reads.
+ * Metrics and logs by OpenTelemetry, with its standard names. Other standard names, which the SDK
+ * reads, set their destination: `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` and so on.
  */
 export const otlpOptionRows = {
   metricsExporter: optionalTextOption({
@@ -21,7 +21,7 @@ export const otlpOptionRows = {
       "`OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` is set. `OTEL_EXPORTER_OTLP_ENDPOINT` alone does " +
       "not start it.",
   }),
-  // An empty value is an unset one in OpenTelemetry.
+  // An empty value counts as unset in OpenTelemetry.
   metricsIntervalMs: {
     ...intervalRow,
     parse: (text) => intervalRow.parse(text === "" ? String(intervalRow.defaultValue) : text),

@@ -1,6 +1,6 @@
 import { choiceOption } from "./option.js";
 
-/** The settings of a sidecar: one pod's Envoy asks it, and nobody else. */
+/** The settings of a sidecar, which only one pod's Envoy calls. */
 const sidecar = {
   GRPC_HOST: "127.0.0.1",
   HOST: "",
@@ -15,13 +15,13 @@ const sidecar = {
   HEADGATE_DRAIN_DELAY_MS: "0",
 } as const;
 
-/** What each preset sets, as the environment would: settings that are named take precedence. */
+/** The settings of each preset, as in the environment. Explicit settings take precedence. */
 export const presets: Readonly<Record<"none" | "sidecar", Readonly<Record<string, string>>>> = {
   none: {},
   sidecar,
 };
 
-/** Which of them applies. */
+/** Chooses the preset. */
 export const presetOptionRows = {
   preset: choiceOption({
     env: "HEADGATE_PRESET",

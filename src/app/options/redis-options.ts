@@ -9,13 +9,13 @@ import {
   wholeNumberOption,
 } from "./option.js";
 
-/** Where a server is: one, the nodes of a cluster, or sentinels that know the way. */
+/** Kind of a server: a single one, the nodes of a cluster, or sentinels that know the primary. */
 export type RedisType = "single" | "cluster" | "sentinel";
 
-/** How a server is reached. */
+/** Kind of connection to a server. */
 export type RedisSocketType = "auto" | "tcp" | "tls" | "unix";
 
-/** What there is to say about one Redis, in words that may differ for the second one. */
+/** Documentation of one Redis, which may differ for the second one. */
 interface SideDocs {
   readonly type: string;
   readonly url: string;
@@ -26,7 +26,7 @@ interface SideDocs {
   readonly timeout: string;
 }
 
-/** Names of one Redis: `REDIS`, or `REDIS_PERSECOND` for the second one. */
+/** Prefix of one Redis's names: `REDIS`, or `REDIS_PERSECOND` for the second one. */
 interface Side {
   readonly env: "REDIS" | "REDIS_PERSECOND";
   readonly docs: SideDocs;
@@ -69,7 +69,7 @@ const second = sideRows({
   },
 });
 
-/** Where Redis is, and the second one for limits by the second. */
+/** The Redis, and the second one for limits per second. */
 export const redisOptionRows = {
   redisType: main.type,
   redisUrl: main.url,
@@ -123,7 +123,7 @@ export const redisOptionRows = {
   redisPerSecondTls: second.tls,
 } as const;
 
-/** What envoyproxy/ratelimit lets one set about Redis, and why it changes nothing here. */
+/** Settings of envoyproxy/ratelimit for Redis, and why they have no effect here. */
 export const redisIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: bothSides("POOL_SIZE"),

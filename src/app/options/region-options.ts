@@ -1,9 +1,9 @@
 import { type OptionRow, type ParsedOption, secretOption } from "./option.js";
 
-/** A region's name: a label of metrics, and no more than people read at a glance. */
+/** Valid names of a region: a label of metrics, short enough for people to read at a glance. */
 export const regionName = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 
-/** What a region's name is. */
+/** Rule for the name of a region. */
 export const regionNameRule =
   "a region's name: lower-case letters, digits and dashes, at most 32 characters";
 
@@ -36,12 +36,12 @@ export const regionOptionRows = {
   }),
 } as const;
 
-/** The entries of a text of HEADGATE_REGION_STORES. */
+/** Returns the entries of a text of HEADGATE_REGION_STORES. */
 export function regionEntries(text: string): readonly string[] {
   return text.split(/\s+/).filter((entry) => entry !== "");
 }
 
-/** How many regions a text of HEADGATE_REGION_STORES names, right or wrong; 1: none. */
+/** Counts the regions in a text of HEADGATE_REGION_STORES, valid or not. 1: none. */
 export function countRegions(regionStores: string): number {
   return Math.max(1, regionEntries(regionStores).length);
 }

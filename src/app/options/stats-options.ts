@@ -16,13 +16,13 @@ import { type StatTag, tagText } from "./stats-names.js";
 
 const portMax = 65_535;
 
-/** The most tags. */
+/** Maximum number of tags. */
 export const tagsMax = 20;
 
-/** The longest tag with its value, in characters. */
+/** Maximum length of a tag with its value, in characters. */
 export const tagLengthMax = 200;
 
-/** The port for people who look inside. */
+/** The port for debugging by people. */
 export const debugOptionRows = {
   debugHost: textOption({
     env: "DEBUG_HOST",
@@ -50,7 +50,7 @@ export const debugOptionRows = {
   }),
 } as const;
 
-/** Statistics for others. */
+/** Statistics for other systems. */
 export const statsOptionRows = {
   usePrometheus: switchOption({
     env: "USE_PROMETHEUS",
@@ -132,7 +132,7 @@ export const statsOptionRows = {
   }),
 } as const;
 
-/** What envoyproxy/ratelimit lets one set about statistics, and why it changes nothing here. */
+/** Settings of envoyproxy/ratelimit for statistics, and why they have no effect here. */
 export const statsIgnoredRows: readonly IgnoredOptionRow[] = [
   {
     names: ["PROMETHEUS_MAPPER_YAML"],
@@ -161,7 +161,7 @@ function pathOption(row: OptionText & { readonly defaultText: string }): OptionR
   return { ...row, valueName: "PATH", defaultValue, parse };
 }
 
-/** The most rules that make tags. */
+/** Maximum number of rules that create tags. */
 export const mogrifiersMax = 100;
 
 function namesOption(row: OptionText): OptionRow<readonly string[]> {
@@ -185,7 +185,7 @@ function tagsOption(row: OptionText): OptionRow<readonly StatTag[]> {
   return { ...row, valueName: "TAGS", defaultText: "", defaultValue: [], parse };
 }
 
-/** `name:value,name:value`; undefined for anything else. A value may hold colons. */
+/** Parses `name:value,name:value`. Undefined for other texts. A value may contain colons. */
 export function parseTags(text: string): readonly StatTag[] | undefined {
   if (text === "") return [];
   const parts = text.split(",");

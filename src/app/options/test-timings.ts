@@ -4,42 +4,42 @@ import { defaultShareHeartbeatMs, defaultShareLeaseMs } from "../../fleet/claims
 import { defaultLeaderHeartbeatMs, defaultLeaderLeaseMs } from "../../fleet/loop/leader.js";
 import { defaultSilenceMsMax } from "../../store/redis/silence-watch.js";
 
-/** The setting that carries them. It is for tests alone, so no help and no page has it. */
+/** The setting with the timings. It is only for tests, so no help and no page mentions it. */
 export const testTimingsName = "HEADGATE_TEST_TIMINGS";
 
 /**
- * Times in milliseconds that replicas agree on by being the same program. All replicas of a fleet
- * must run with the same ones, and each is proven at its default too, so no user can change them;
- * tests shorten them, because a scenario at these values takes minutes of waiting.
+ * Times in milliseconds that replicas agree on because they run the same program. All replicas of a
+ * fleet must use the same ones, and each is also tested at its default, so users cannot change
+ * them. Tests shorten them, because a scenario at these values takes minutes of waiting.
  */
 export const defaultTimings = {
-  /** A replica is counted as live for so long after its last heartbeat. */
+  /** Time after its last heartbeat for which a replica counts as live. */
   replicaLeaseMs: defaultLeaseMs,
   replicaHeartbeatMs: defaultHeartbeatMs,
-  /** A leader leads for so long after its last heartbeat. */
+  /** Time after its last heartbeat for which a leader leads. */
   leaderLeaseMs: defaultLeaderLeaseMs,
   leaderHeartbeatMs: defaultLeaderHeartbeatMs,
-  /** A replica holds its permits of the fleet for so long after its last heartbeat. */
+  /** Time after its last heartbeat for which a replica keeps its permits of the fleet. */
   permitLeaseMs: defaultShareLeaseMs,
   permitHeartbeatMs: defaultShareHeartbeatMs,
-  /** A Redis that owes a reply may be silent for so long. */
+  /** Maximum time for which a Redis that owes a reply may be silent. */
   redisSilenceMsMax: defaultSilenceMsMax,
 } as const satisfies Readonly<Record<string, number>>;
 
 /** The times of a process, in milliseconds. */
 export type Timings = { readonly [name in keyof typeof defaultTimings]: number };
 
-/** The longest of them, in milliseconds. */
+/** Maximum value of a timing, in milliseconds. */
 const timingMsMax = 3_600_000;
 
-/** The timings, or why there are none; the reason never echoes the text. */
+/** The timings, or the reason why there are none, which never contains the text. */
 type ParsedTimings =
   | { readonly kind: "timings"; readonly timings: Timings }
   | { readonly kind: "problem"; readonly message: string };
 
 /**
- * Reads `name=milliseconds` pairs, separated by commas; what is not named keeps its default.
- * Example: `leaderLeaseMs=600,leaderHeartbeatMs=50`.
+ * Reads `name=milliseconds` pairs, separated by commas. Other times keep their defaults. Example:
+ * `leaderLeaseMs=600,leaderHeartbeatMs=50`.
  */
 export function parseTimings(text: string | undefined): ParsedTimings {
   const timings: { -readonly [name in keyof Timings]: number } = { ...defaultTimings };

@@ -2,26 +2,26 @@ import type { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import type { ParsedOption } from "./option.js";
 
-/** A subject alternative name that a client's certificate must hold. */
+/** A subject alternative name that a client's certificate must contain. */
 export interface ClientSan {
   readonly kind: "dns" | "uri" | "ip" | "email";
   readonly value: string;
 }
 
-/** The longest name in characters. Source: SPIFFE-ID, section 2.3 (the longest kind of all). */
+/** Maximum length in characters. Source: SPIFFE-ID, section 2.3 (the longest kind of all). */
 export const clientSanCharsMax = 2_048;
 
 /**
- * What kind of name a text is. The reason why it is none does not echo it.
+ * Parses a name of any kind. The reason why a text is not a name does not contain it.
  *
- * An IPv6 address may stand in brackets, and a DNS name may end with a dot, as with
- * envoyproxy/ratelimit, which takes these two kinds only.
+ * An IPv6 address may be in brackets, and a DNS name may end with a dot, as in
+ * envoyproxy/ratelimit, which accepts only these two kinds.
  */
 export function parseClientSan(text: string): ParsedOption<ClientSan> {
   if (text.length <= clientSanCharsMax) {
     const address = text.replace(/^\[(.*)\]$/, "$1");
     if (isIP(address) !== 0) return san("ip", address);
-    // A scheme and more than a port: `shop:8080` is a mistake, not a URI.
+    // A scheme with more than a port: `shop:8080` is a mistake, not a URI.
     if (/^[a-z][a-z0-9+.-]*:(?!\d+$)[!-~]+$/i.test(text)) return san("uri", text);
     if (/^[!-?A-~]+@[a-z0-9.-]+$/i.test(text)) return san("email", text);
     if (dnsNamePattern.test(text)) return san("dns", text.replace(/\.$/, ""));
@@ -30,7 +30,7 @@ export function parseClientSan(text: string): ParsedOption<ClientSan> {
   return { kind: "problem", message };
 }
 
-/** Labels with dots between them. A dot in front would stand for any name below, for OpenSSL. */
+/** Labels separated by dots. With a leading dot, OpenSSL would match any name below. */
 const dnsNamePattern = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?$/i;
 
 function san(kind: ClientSan["kind"], value: string): ParsedOption<ClientSan> {
@@ -38,10 +38,10 @@ function san(kind: ClientSan["kind"], value: string): ParsedOption<ClientSan> {
 }
 
 /**
- * True when a certificate holds the name among its subject alternative names; its common name never
- * counts. A DNS name also meets a wildcard in place of its first label, with two more behind it:
- * `*.shop.example` is a certificate for `edge.shop.example`. URIs must be equal, character by
- * character.
+ * Reports whether a certificate has the name among its subject alternative names. Its common name
+ * never counts. A DNS name also matches a wildcard in place of its first label, if two more labels
+ * follow: `*.shop.example` is a certificate for `edge.shop.example`. URIs must be equal, character
+ * by character.
  *
  * Source: RFC 5280, section 4.2.1.6; RFC 6125, section 6.4.
  */
@@ -60,14 +60,14 @@ export function holdsSan(certificate: X509Certificate, { kind, value }: ClientSa
 
 const hostRules = { subject: "never", partialWildcards: false } as const;
 
-/** The URIs among alternative names as Node writes them. */
+/** Returns the URIs among alternative names in Node's format. */
 export function uriNames(alternativeNames: string): readonly string[] {
   return namesOfKind(alternativeNames, "URI");
 }
 
 /**
- * The URIs, and then the DNS names, by which somebody may be known: of each kind those that can be
- * none of the other, in printable ASCII without blanks.
+ * Returns the URIs, and then the DNS names, that may identify a peer: of each kind only those that
+ * cannot be of the other kind, in printable ASCII without blanks.
  */
 export function identityNames(alternativeNames: string): readonly string[] {
   const uris = uriNames(alternativeNames).filter((name) =>
@@ -78,8 +78,8 @@ export function identityNames(alternativeNames: string): readonly string[] {
 }
 
 /**
- * Those of a kind among `DNS:a, URI:spiffe://b, URI:"c, d"`. A name that could be taken for several
- * ones stands in quotes, as JSON.
+ * Returns those of a kind in `DNS:a, URI:spiffe://b, URI:"c, d"`. A name that could be taken for
+ * several is quoted, as in JSON.
  */
 function namesOfKind(alternativeNames: string, wanted: "URI" | "DNS"): readonly string[] {
   const names: string[] = [];

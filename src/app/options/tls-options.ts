@@ -2,7 +2,7 @@ import { type OptionRow, optionalTextOption, type ParsedOption, switchOption } f
 import { type ClientSan, parseClientSan } from "./tls-client-san.js";
 import { parseSocketPath } from "./unix-socket.js";
 
-/** How the gRPC port is protected, and the Unix socket that may stand in its place. */
+/** TLS of the gRPC port, and the Unix socket that may replace the port. */
 export const tlsOptionRows = {
   grpcUds: checkedOption({
     env: "GRPC_UDS",
@@ -61,7 +61,7 @@ export const tlsOptionRows = {
   }),
 } as const;
 
-/** An option that may be left out, whose text is checked; an empty text counts as left out. */
+/** Creates an optional option with a checked text. An empty text counts as left out. */
 export function checkedOption<T>(
   row: Parameters<typeof optionalTextOption>[0] & {
     readonly parse: (text: string) => ParsedOption<T>;

@@ -1,6 +1,6 @@
 import { choiceOption, decimalOption, optionalSwitchOption, optionalTextOption } from "./option.js";
 
-/** Traces by OpenTelemetry; where they go, its own names say (`OTEL_EXPORTER_OTLP_...`). */
+/** Traces by OpenTelemetry. Its standard names set the destination (`OTEL_EXPORTER_OTLP_...`). */
 export const tracingOptionRows = {
   tracingEnabled: optionalSwitchOption({
     env: "TRACING_ENABLED",

@@ -5,10 +5,10 @@ import { dirname } from "node:path";
 import { ServiceError } from "../../core/base/errors.js";
 import type { ParsedOption } from "./option.js";
 
-/** The longest path in bytes. Source: Linux, unix(7): sun_path holds 108 with its end mark. */
+/** Maximum length in bytes. Source: Linux, unix(7): sun_path has 108 with the terminator. */
 export const socketPathBytesMax = 107;
 
-/** A path on which a socket can be made; the reason why it is none does not echo it. */
+/** Parses the path of a socket. The reason why it is invalid does not contain it. */
 export function parseSocketPath(text: string): ParsedOption<string> {
   if (text.startsWith("@")) {
     const message = "must be a path: a socket without one (`@`) is open to every user";
@@ -21,33 +21,33 @@ export function parseSocketPath(text: string): ParsedOption<string> {
   return { kind: "value", value: text };
 }
 
-/** Who may connect: the socket's owner and group. */
+/** Mode of the socket: its owner and group may connect. */
 const socketMode = 0o660;
 
-/** Connections that wait to be accepted. */
+/** Maximum number of connections that wait to be accepted. */
 const backlogMax = 1_024;
 
-/** Where a Unix server listens, and which setting said so. */
+/** The path that a Unix server listens on, and the setting that it comes from. */
 interface SocketPlace {
   readonly path: string;
-  /** Names the path's setting in errors. */
+  /** The path's setting, for errors. */
   readonly setting: string;
-  /** The most connections at a time; one more is closed at once. */
+  /** Maximum number of connections at the same time. Further ones are closed at once. */
   readonly connectionsMax: number;
 }
 
-/** A Unix socket that is listened on. */
+/** A Unix socket that a server listens on. */
 export interface SocketAddress {
   readonly kind: "unix";
   readonly path: string;
 }
 
 /**
- * Listens on a Unix socket. A socket that a dead process left behind is replaced; one that answers,
- * and everything that is not a socket, is left alone. The server removes it when it closes.
+ * Listens on a Unix socket. A socket that a dead process left behind is replaced. A socket with a
+ * listener, and anything that is not a socket, is left alone. The server removes it when it closes.
  *
- * Two processes that are started at the same moment over one dead socket could both replace it, and
- * the first would be out of reach: one path belongs to one replica.
+ * If two processes start at the same moment over one dead socket, both could replace it, and the
+ * first would be unreachable: one path belongs to one replica.
  *
  * @throws ServiceError LISTEN_FAILED naming the setting and what to do
  */
@@ -55,7 +55,7 @@ export async function listenOnSocket(server: Server, place: SocketPlace): Promis
   await removeDeadSocket(place);
   await bind(server, place);
   try {
-    // Until here only the owner could connect, unless the umask is wider than any that is common.
+    // Until here only the owner could connect, unless the umask is wider than any common one.
     await chmod(place.path, socketMode);
   } catch (error) {
     server.close();
@@ -71,7 +71,7 @@ function bind(server: Server, place: SocketPlace): Promise<void> {
     server.once("error", onError);
     server.listen({ path: place.path, backlog: backlogMax }, () => {
       server.off("error", onError);
-      // An accept that fails (no file descriptor left) costs that connection only.
+      // If accepting fails (no file descriptor left), only that connection is lost.
       server.on("error", () => {});
       resolve();
     });
@@ -82,7 +82,7 @@ async function removeDeadSocket(place: SocketPlace): Promise<void> {
   const { path, setting } = place;
   const found = await statOf(place, path);
   if (found === undefined) {
-    // Asked for here: bound in a missing directory, the library says that it is not permitted.
+    // Checked here: if the directory is missing, the library reports missing permission instead.
     if ((await statOf(place, dirname(path))) === undefined) throw listenFailed(place, "ENOENT");
     return;
   }
@@ -103,7 +103,7 @@ async function removeDeadSocket(place: SocketPlace): Promise<void> {
   }
 }
 
-/** What is at a path; undefined when nothing is. */
+/** Returns the entry at a path. Undefined if there is none. */
 async function statOf(place: SocketPlace, path: string): Promise<Stats | undefined> {
   try {
     return await lstat(path);
@@ -113,7 +113,7 @@ async function statOf(place: SocketPlace, path: string): Promise<Stats | undefin
   }
 }
 
-/** "open", or why nobody answers. */
+/** Connects, and returns "open" or the code of the error. */
 function knock(path: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ path });

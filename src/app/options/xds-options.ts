@@ -9,15 +9,15 @@ import {
   wholeNumberOption,
 } from "./option.js";
 
-/** Where a policy may come from. */
+/** Possible sources of a policy. */
 type ConfigType = "file" | "grpc_xds_sotw";
 
 const hourMs = 3_600_000;
 
-/** The largest message that may be allowed, in bytes. */
+/** Upper bound of the maximum size of a message, in bytes. */
 const messageBytesLimit = 268_435_456;
 
-/** Where the policy comes from, and what holds until it is there. */
+/** The source of the policy, and what applies until it is loaded. */
 export const policyStartOptionRows = {
   configType: choiceOption<ConfigType>({
     env: "CONFIG_TYPE",
@@ -57,7 +57,7 @@ export const policyStartOptionRows = {
   }),
 } as const;
 
-/** How the control plane is reached. */
+/** Access to the control plane. */
 export const xdsOptionRows = {
   xdsServer: textOption({
     env: "CONFIG_GRPC_XDS_SERVER_URL",

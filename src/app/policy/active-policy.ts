@@ -7,19 +7,19 @@ import type { FoundProblems } from "../../policy/problems/problem-log.js";
 import type { LogEvent, Logger } from "../base/logger.js";
 import type { PolicyParsing } from "./policy-parsing.js";
 
-/** What is known of the policy, for readiness and metrics. */
+/** State of the policy, for readiness and metrics. */
 export interface PolicyStatus extends PolicySize {
   readonly version?: string;
-  /** When the active policy was loaded, in microseconds since 1970. */
+  /** Time at which the active policy was loaded, in microseconds since 1970. */
   readonly loadedEpochUs?: number;
-  /** Why the newest policy is not active; absent when it is. */
+  /** Reason why the newest policy is not active. Absent if it is. */
   readonly lastProblem?: string;
   readonly loadedCount: number;
   readonly refusedCount: number;
-  /** Absent where policies are files. */
+  /** Absent if policies are files. */
   readonly controlPlane?: {
     readonly isConnected: boolean;
-    /** Why there is no connection: one of a closed set of words. */
+    /** Reason why there is no connection, from a closed set of words. */
     readonly lastFailure?: string;
   };
 }
@@ -28,25 +28,25 @@ export interface PolicyStatus extends PolicySize {
 export interface PolicyRefusal {
   readonly kind: "refused";
   readonly cause: "unreadable" | "invalid";
-  /** Everything that is wrong, with excerpts: for the log and for a terminal. */
+  /** All problems, with excerpts: for the log and for a terminal. */
   readonly report: string;
-  /** One line without the policy's text: for whoever may see readiness. */
+  /** One line without the policy's text: for everyone who may see readiness. */
   readonly summary: string;
 }
 
-/** What became of a new policy. */
+/** Result of a new policy. */
 export type PolicyUpdate = { readonly kind: "loaded"; readonly policy: Policy } | PolicyRefusal;
 
-/** Where a policy comes from, and what is known of it. */
+/** Source of a policy, and its state. */
 export interface PolicyFeed extends PolicySource {
   readonly status: PolicyStatus;
-  /** Calls back after every policy that takes force, until the answer is called. */
+  /** Calls back after every policy that becomes active, until the returned function is called. */
   onLoaded(listener: () => void): () => void;
 }
 
 /**
- * The active policy: swapped whole by a good one, kept when the next one is wrong. One owner, the
- * source of policies, changes it.
+ * The active policy. A valid policy replaces it as a whole; an invalid one does not change it. Only
+ * its owner, the source of policies, changes it.
  */
 export class ActivePolicy implements PolicyFeed {
   readonly #clock: Clock;
@@ -85,9 +85,9 @@ export class ActivePolicy implements PolicyFeed {
   }
 
   /**
-   * Takes over what was parsed, or keeps what is there.
+   * Activates a parsed policy, or keeps the active one.
    *
-   * @param facts what the log says of a new policy beside its version and size
+   * @param facts of a new policy that are logged beside its version and size
    */
   take(parsing: PolicyParsing, facts: Omit<LogEvent, "event"> = {}): PolicyUpdate {
     if (parsing.kind === "policy") return this.#swap(parsing, facts);
@@ -100,16 +100,16 @@ export class ActivePolicy implements PolicyFeed {
     return this.refuse({ cause: "invalid", report, summary: summarize(parsing) });
   }
 
-  /** The newest policy is the active one, again. */
+  /** Notes that the newest policy is the active one again. */
   confirm(): void {
     this.#lastProblem = undefined;
   }
 
-  /** Keeps what is there. */
+  /** Keeps the active policy. */
   refuse(refusal: Omit<PolicyRefusal, "kind">): PolicyRefusal {
     this.#lastProblem = refusal.summary;
     this.#refusedCount += 1;
-    // While there is none, the caller knows whether it goes on and how to say so.
+    // While there is no policy, the caller decides whether to continue, and what to report.
     if (this.#policy !== undefined) {
       const { version } = this.#policy;
       this.#logger.error(
@@ -150,10 +150,10 @@ export class ActivePolicy implements PolicyFeed {
 
 type ReadPolicy = Extract<PolicyParsing, { kind: "policy" }>;
 
-/** Warnings of one policy that the log describes; it counts the others. */
+/** Maximum number of warnings of one policy that the log describes. Others are only counted. */
 const loggedWarningsMax = 10;
 
-/** Where the first problem is and what kind it is, and how many there are; none of the text. */
+/** Returns place and kind of the first problem, and the number of problems. No policy text. */
 function summarize(found: FoundProblems): string {
   const [first] = found.problems;
   if (first === undefined) return "the policy is invalid";

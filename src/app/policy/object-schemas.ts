@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { SchemaTexts } from "../../generate/check/object-schemas.js";
 import { ownFile } from "../base/own-file.js";
 
-/** What Kubernetes, Istio and Envoy Gateway publish of their objects. */
+/** Reads the published schemas of the objects of Kubernetes, Istio and Envoy Gateway. */
 export function readObjectSchemas(): SchemaTexts {
   return {
     kubernetes: readSchemas("kubernetes.jsonl"),

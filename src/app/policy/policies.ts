@@ -21,31 +21,31 @@ import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 import { StoredPolicies } from "./policy-source.js";
 import type { XdsStatus } from "./policy-xds.js";
 
-/** Where the active policy may come from. */
+/** Possible sources of the active policy. */
 export const policyOrigins = ["files", "xds", "store"] as const;
 
-/** One of them. */
+/** One of these sources. */
 export type PolicyOrigin = (typeof policyOrigins)[number];
 
-/** The active policy, kept up to date from where the configuration says. */
+/** The active policy, kept up to date from the configured source. */
 export interface OpenPolicies {
   readonly feed: PolicyFeed;
-  /** What the configuration says. With `store`, files hold until a policy is applied. */
+  /** The configured source. With `store`, files apply until a policy is applied. */
   readonly origin: PolicyOrigin;
-  /** The texts of the active policy where they come from files; none else. */
+  /** The texts of the active policy if they come from files, otherwise none. */
   readonly texts: () => readonly PolicyText[];
-  /** How texts are read. */
+  /** Options for reading texts. */
   readonly parse: ParseOptions;
-  /** Absent where policies are files. */
+  /** Absent if policies are files. */
   readonly xdsStatus?: () => XdsStatus;
-  /** Follows changes from now on. */
+  /** Starts following changes. */
   readonly watch: () => void;
-  /** Whether the store has said which policy holds; absent: it is not asked. */
+  /** Whether the store has reported which policy is active. Absent: the store is not asked. */
   readonly isKnown?: () => boolean;
-  /** Resolves when what is known of the store is active here, or refused; absent: no store. */
+  /** Resolves when the last policy known from the store is active or refused. Absent: no store. */
   readonly refresh?: () => Promise<void>;
   readonly close: () => void;
-  /** Why there is none, where the start went on to ask the store for one. */
+  /** Reason why there is no policy, if the start continued to ask the store for one. */
   readonly failure?: StartFailure;
 }
 
@@ -53,13 +53,13 @@ interface PoliciesParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
-  /** Reads the texts of files and of the store; messages are a worker thread's. */
+  /** Parses the policies of all sources. Default: a worker thread. */
   readonly parser?: ParsesPolicies;
 }
 
 /**
- * Opens the source of policies. Files are read now; a control plane is asked now, and whoever needs
- * its answer waits for it.
+ * Opens the source of policies. Files are read now. A control plane is asked from `watch` on, and a
+ * caller that needs its response waits for it.
  *
  * @throws StartFailure when files are missing or wrong, unless the start is forced
  */
@@ -126,8 +126,8 @@ async function openFiles(config: Config, parts: PoliciesParts): Promise<OpenPoli
 }
 
 /**
- * Puts the policies of the store before those of files, which are closed apart, where the
- * configuration says so; else answers what it was given.
+ * Puts the store's policies before those of files, if so configured. Otherwise returns `files`
+ * unchanged. The caller closes the files separately.
  *
  * @throws StartFailure when there is none in either place, unless the start is forced
  */
@@ -158,7 +158,7 @@ export async function followStore(
   };
 }
 
-/** Whether this replica should be sent calls, by the active policy. */
+/** Reports whether this replica should receive calls, by the active policy. */
 export function isHealthyWith(feed: PolicyFeed, config: Config): boolean {
   const { version, domainCount } = feed.status;
   if (config.needsDomainForHealth) return domainCount > 0;
@@ -170,27 +170,27 @@ interface PolicyReloaderParts {
   readonly path: string;
   /** Which files of a directory are read. Default `yamlFiles`. */
   readonly style?: PolicyFileStyle;
-  /** How the files are read. */
+  /** Options for reading the files. */
   readonly parse?: ParseOptions;
   /** Default: a worker thread. */
   readonly parser?: ParsesPolicies;
-  /** Further directories whose changes count. */
+  /** Additional directories whose changes count. */
   readonly watchedDirectories: readonly string[];
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
-/** How a look at the policy's files ended. */
+/** Result of a look at the policy's files. */
 type PolicyLook = { readonly kind: "unchanged" } | PolicyUpdate;
 
 /**
- * Keeps the active policy: loads it, watches its files and swaps it whole. Files that are wrong
- * change nothing but the log, a counter and the status, until good ones come.
+ * Keeps the active policy: loads it, watches its files and replaces it as a whole. Invalid files
+ * change only the log, a counter and the status, until valid ones come.
  */
 export class PolicyReloader implements PolicyFeed {
   readonly #parts: PolicyReloaderParts;
   readonly #active: ActivePolicy;
-  /** What the last look found, so that the same is neither parsed nor reported again. */
+  /** Content found by the last look, so that it is neither parsed nor reported again. */
   #seen: string | undefined;
   #texts: readonly PolicyText[] = [];
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
@@ -209,7 +209,7 @@ export class PolicyReloader implements PolicyFeed {
     return this.#active.status;
   }
 
-  /** The texts of the active policy; none while there is none. */
+  /** The texts of the active policy. Empty while there is none. */
   get texts(): readonly PolicyText[] {
     return this.#texts;
   }
@@ -218,7 +218,7 @@ export class PolicyReloader implements PolicyFeed {
     return this.#active.onLoaded(listener);
   }
 
-  /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
+  /** Looks at the files now. Looks never overlap: one requested during a look follows it. */
   look(): Promise<PolicyLook> {
     return this.#looks.now();
   }
@@ -230,7 +230,7 @@ export class PolicyReloader implements PolicyFeed {
     this.#watcher ??= new PathWatcher({ path, directories: watchedDirectories, clock, onChange });
   }
 
-  /** Ends watching; a look under way still ends by itself. */
+  /** Stops watching. A look in progress still completes. */
   close(): void {
     this.#watcher?.close();
   }

@@ -4,52 +4,52 @@ import type { PolicyText } from "../../policy/parse.js";
 import type { PolicyVersion } from "../../rpc/admin/admin-parts.js";
 import { recordBytesMax, type SharedRecord } from "../../store/coordination/record-store.js";
 
-/** The most bytes of a policy's record: its texts as JSON. */
+/** Maximum size of a policy's record, its texts as JSON, in bytes. */
 export const policyRecordBytesMax = recordBytesMax.policy;
 
-/** Policies that were active and are kept, with the one that is. */
+/** Maximum number of policies that are kept, including the active one. */
 export const policiesKeptMax = 20;
 
-/** The record that says which policy is active. */
+/** The record that names the active policy. */
 export const currentId = "current";
 
 /** The record of the shadow policy. */
 export const shadowId = "shadow";
 
-/** The record of a policy that is, or was, active. */
+/** Returns the record of a policy that is, or was, active. */
 export function versionId(number: number): string {
   return `v.${number}`;
 }
 
-/** Which policies there are, by the numbers of their records; the active one first. */
+/** The existing policies, by the numbers of their records. The active one is first. */
 interface PolicyIndex {
   readonly numbers: readonly number[];
-  /** Of this record; 0: there is none yet. */
+  /** Version of this record. 0: there is none yet. */
   readonly recordVersion: number;
 }
 
-/** A policy as its record has it. */
+/** A policy as stored in its record. */
 export interface StoredPolicy extends PolicyVersion {
   readonly appliedEpochMs: number;
-  /** When it was active before, of one that was gone back to; undefined: it is no such. */
+  /** Time at which a restored policy was active before. Undefined: it was not restored. */
   readonly restoredEpochMs?: number;
 }
 
 /** The shadow policy. */
 export interface StoredShadow extends StoredPolicy {
-  /** Names its counts, and the space of its buckets: another one for each run. */
+  /** Names its counters and the key space of its buckets. Each run has another one. */
   readonly run: string;
   readonly recordVersion: number;
 }
 
-/** A record of policies, read. */
+/** Result of reading a record of policies. */
 type ReadRecord<T> =
   | { readonly kind: "none" }
   | { readonly kind: "found"; readonly value: T }
-  /** Nobody of ours wrote it, or a later version did. */
+  /** Headgate did not write it, or a later version did. */
   | { readonly kind: "unreadable" };
 
-/** Which policies there are. */
+/** Reads which policies exist. */
 export function readIndex(records: Pick<SharedRecords, "list">): ReadRecord<PolicyIndex> {
   const record = records.list("policy").get(currentId);
   if (record === undefined) return { kind: "none" };
@@ -60,7 +60,7 @@ export function readIndex(records: Pick<SharedRecords, "list">): ReadRecord<Poli
   return { kind: "found", value: { numbers, recordVersion: record.version } };
 }
 
-/** The active policy, as the store has it. */
+/** Reads the active policy in the store. */
 export function readCurrent(records: Pick<SharedRecords, "list">): ReadRecord<StoredPolicy> {
   const index = readIndex(records);
   if (index.kind !== "found") return index;
@@ -68,14 +68,14 @@ export function readCurrent(records: Pick<SharedRecords, "list">): ReadRecord<St
   return policy === undefined ? { kind: "unreadable" } : { kind: "found", value: policy };
 }
 
-/** The policies that are kept, the active one first; what cannot be read is left out. */
+/** Reads the policies that are kept, the active one first. Unreadable ones are left out. */
 export function readHistory(records: Pick<SharedRecords, "list">): readonly StoredPolicy[] {
   const index = readIndex(records);
   if (index.kind !== "found") return [];
   return index.value.numbers.flatMap((number) => readPolicy(records, number) ?? []);
 }
 
-/** One of them. */
+/** Reads one of them. */
 function readPolicy(
   records: Pick<SharedRecords, "list">,
   number: number,
@@ -84,7 +84,7 @@ function readPolicy(
   return record && policyFromJson(record);
 }
 
-/** The shadow policy. */
+/** Reads the shadow policy. */
 export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<StoredShadow> {
   const record = records.list("policy").get(shadowId);
   if (record === undefined) return { kind: "none" };
@@ -96,7 +96,7 @@ export function readShadow(records: Pick<SharedRecords, "list">): ReadRecord<Sto
   return { kind: "found", value: { ...policy, run, recordVersion: record.version } };
 }
 
-/** A policy as a record has it; `run` for the shadow policy. */
+/** Converts a policy to the form of its record. `run` is for the shadow policy. */
 export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
   const { version, appliedEpochMs, restoredEpochMs, author, reason, files, source } = policy;
   return {
@@ -111,7 +111,7 @@ export function policyToJson(policy: StoredPolicy, run?: string): JsonObject {
   };
 }
 
-/** How large a record is, in bytes of UTF-8. */
+/** Returns the size of a record, in bytes of UTF-8. */
 export function recordBytes(value: JsonObject): number {
   return Buffer.byteLength(JSON.stringify(value));
 }

@@ -12,7 +12,7 @@ import {
   type WorkerMessage,
 } from "./policy-worker-messages.js";
 
-/** How parsing a policy ended. */
+/** Result of parsing a policy. */
 export type PolicyParsing =
   | {
       readonly kind: "policy";
@@ -21,39 +21,39 @@ export type PolicyParsing =
       readonly chunkCount: number;
     }
   | ParseProblems
-  /** No fault of a text that could be pointed at: it took too long, or was no text at all. */
+  /** A failure without a position in a text: it took too long, or there was no text at all. */
   | {
       readonly kind: "failed";
       readonly message: string;
-      /** Whether it was no fault of the text, so that the same may be parsed a moment later. */
+      /** Whether the text is not at fault, so that it may be parsed again a moment later. */
       readonly isPassing?: true;
     };
 
-/** What parsing needs. */
+/** Input and bounds of parsing. */
 export interface PolicyParsingOptions {
   readonly input: PolicyInput;
-  /** How its texts are read. */
+  /** Options for reading the texts. */
   readonly parse?: ParseOptions;
   readonly version: string;
   readonly clock: Clock;
-  /** The longest it may take. Default `parsingMsMax`. */
+  /** Maximum time that parsing may take. Default `parsingMsMax`. */
   readonly limitMs?: number;
-  /** The most memory it may take, in megabytes. Default `parsingMegabytesMax`. */
+  /** Maximum memory that parsing may take, in megabytes. Default `parsingMegabytesMax`. */
   readonly limitMegabytes?: number;
 }
 
-/** Parses and builds a policy. Never rejects. Everywhere but in tests it is a worker thread. */
+/** Parses and builds a policy. Never rejects. Uses a worker thread, except in tests. */
 export type ParsesPolicies = (options: PolicyParsingOptions) => Promise<PolicyParsing>;
 
-/** The longest that a policy may take to parse: a hundred times what 10,000 limits need. */
+/** Maximum time to parse a policy, in ms: a hundred times what 10,000 limits need. */
 const parsingMsMax = 60_000;
 
-/** The most memory that parsing may take, in megabytes. */
+/** Maximum memory that parsing may take, in megabytes. */
 const parsingMegabytesMax = 1_024;
 
 /**
- * Parses a policy in a worker thread and builds it here, one chunk of it a turn of the event loop.
- * Never rejects: a crash of the worker is a failure with words.
+ * Parses a policy in a worker thread and builds it here, one chunk in each turn of the event loop.
+ * Never rejects: a crash of the worker becomes a failure with a message.
  */
 export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<PolicyParsing> {
   const { version, clock, limitMs = parsingMsMax } = options;
@@ -72,7 +72,7 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
     const finish = (parsing: PolicyParsing): void => {
       cancelLimit();
       worker.removeAllListeners();
-      // What a terminated worker still says must not surface as an error event without a listener.
+      // Errors of a terminated worker must not surface as an error event without a listener.
       worker.on("error", () => {});
       void worker.terminate();
       resolve(parsing);
@@ -95,10 +95,10 @@ export function parsePolicyInWorker(options: PolicyParsingOptions): Promise<Poli
   });
 }
 
-/** A policy as its pieces arrive. */
+/** A policy that is assembled as its pieces arrive. */
 class Assembly {
   readonly #builder: PolicyBuilder;
-  /** What is still to come. */
+  /** Pieces that are still to come. */
   #ruleCount = 0;
   #serviceCount = 0;
   #roomCount = 0;
@@ -110,7 +110,7 @@ class Assembly {
     this.#builder = builder;
   }
 
-  /** Takes a message; answers the end, or undefined when more is to come. */
+  /** Takes a message. Returns the result, or undefined if more messages are to come. */
   take(message: WorkerMessage): PolicyParsing | undefined {
     if (message.kind === "problems") return message;
     if (message.kind === "unreadable") return { kind: "failed", message: message.message };
@@ -154,7 +154,7 @@ function tryStartWorker(options: PolicyParsingOptions, limitMegabytes: number): 
     const workerData: WorkerInput = { policy: input, options: parse ?? {} };
     return startOwnWorker("app/policy/policy-worker", { workerData, limitMegabytes });
   } catch {
-    // The system has no thread or memory left: a failed reload, and no reason to fall over.
+    // The system has no thread or memory left: the reload fails, but the process goes on.
     return undefined;
   }
 }
@@ -168,7 +168,7 @@ function crashWords(error: unknown, limitMegabytes: number): string {
   return "the parsing thread crashed, which is a bug";
 }
 
-/** A thread reads its modules when it starts, and needs a dozen file descriptors. */
+/** Reports a shortage. A starting thread reads its modules, and needs a dozen file descriptors. */
 function isShortage(error: unknown): boolean {
   const code: unknown = Reflect.get(Object(error), "code");
   return isDescriptorShortage(error) || code === "ERR_WORKER_INIT_FAILED" || code === "ENOMEM";

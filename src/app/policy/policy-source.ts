@@ -16,7 +16,7 @@ import { type ParsesPolicies, parsePolicyInWorker } from "./policy-parsing.js";
 
 interface StoredPoliciesParts {
   readonly records: SharedRecords;
-  /** What is active until somebody has applied a policy. */
+  /** The policy that is active until a policy is applied. */
   readonly first: PolicyFeed;
   readonly parse: ParseOptions;
   /** Default: a worker thread. */
@@ -25,13 +25,13 @@ interface StoredPoliciesParts {
   readonly logger: Logger;
 }
 
-/** How long the start waits for what is in the store. */
+/** Maximum time for which the start waits for the store's policy, in milliseconds. */
 const startWaitMsMax = 2_000;
 
 /**
- * Keeps the active policy from shared records: what an operator applies to one replica takes
- * force on all of them. A record that is wrong changes nothing but the log, a counter and the
- * status, until a good one comes. As long as there is none the first policy holds.
+ * Keeps the active policy from shared records: a policy that an operator applies to one replica
+ * becomes active on all replicas. An invalid record changes only the log, a counter and the status,
+ * until a valid one comes. Until there is one, the first policy applies.
  */
 export class StoredPolicies implements PolicyFeed {
   readonly #parts: StoredPoliciesParts;
@@ -41,7 +41,7 @@ export class StoredPolicies implements PolicyFeed {
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
   readonly #known: Promise<void>;
   #isKnown = false;
-  /** The text of the last record that was looked at. */
+  /** Content of the last record that was looked at. */
   #seen: string | undefined;
   #isClosed = false;
 
@@ -66,12 +66,12 @@ export class StoredPolicies implements PolicyFeed {
     });
   }
 
-  /** Whether the store has said which policy holds, and that one was looked at. */
+  /** Whether the store has reported the active policy, and that policy was looked at. */
   get isKnown(): boolean {
     return this.#isKnown;
   }
 
-  /** Whether the active policy is one from the store. */
+  /** Whether the active policy comes from the store. */
   get isStored(): boolean {
     return this.#active.current() !== undefined;
   }
@@ -98,7 +98,7 @@ export class StoredPolicies implements PolicyFeed {
     return () => this.#listeners.delete(own);
   }
 
-  /** Takes what is in the store, as far as that says it in time: else it follows later. */
+  /** Takes the policy in the store if the store reports it in time. Otherwise it follows later. */
   async begin(): Promise<void> {
     const { records, clock, logger } = this.#parts;
     let cancel = (): void => {};
@@ -119,14 +119,14 @@ export class StoredPolicies implements PolicyFeed {
     }
   }
 
-  /** Resolves when what is known of the store now is active, or refused. */
+  /** Resolves when the last policy known from the store now is active or refused. */
   async refresh(): Promise<void> {
-    // The first one may have begun too early; then another one follows it.
+    // The first look may have begun too early; then another one follows it.
     await this.#looks.now();
     await this.#looks.now();
   }
 
-  /** Follows changes no more. */
+  /** Stops following changes. */
   close(): void {
     this.#isClosed = true;
     for (const stop of this.#stopFollowing) stop();
@@ -160,7 +160,7 @@ export class StoredPolicies implements PolicyFeed {
     if (this.#isClosed) return;
     const change = this.#active.take(parsing, { source: "store" });
     if (change.kind === "refused") this.#logRefusal(change);
-    // No thread, no time: it is tried again with the next change of any policy.
+    // No thread or no time: it is tried again with the next change of any policy.
     if (parsing.kind === "failed") this.#seen = undefined;
   }
 
@@ -168,7 +168,7 @@ export class StoredPolicies implements PolicyFeed {
     this.#logRefusal(this.#active.refuse({ cause, report: words, summary: words }));
   }
 
-  /** What is active has said so itself, where it is one of the store. */
+  /** Logs a refusal, unless the active policy comes from the store and has logged it itself. */
   #logRefusal({ cause, report }: PolicyRefusal): void {
     if (this.isStored) return;
     this.#parts.logger.error(

@@ -9,21 +9,21 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { DiscoveredResource } from "../../rpc/policy-xds/rate-limit-config.js";
 
-/** What a policy is made of: texts, or the messages of a control plane. */
+/** The source of a policy: texts, or the messages of a control plane. */
 export type PolicyInput =
   | { readonly kind: "texts"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "resources"; readonly resources: readonly DiscoveredResource[] };
 
-/** What the worker is started with. */
+/** Input of the worker. */
 export interface WorkerInput {
   readonly policy: PolicyInput;
   readonly options: ParseOptions;
 }
 
-/** What the worker says: one answer first, then one chunk for every `next` that it is told. */
+/** Messages of the worker: one result first, then one chunk for every `next` that it receives. */
 export type WorkerMessage =
   | ParseProblems
-  /** The messages cannot be turned into texts. */
+  /** The messages cannot be converted to texts. */
   | { readonly kind: "unreadable"; readonly message: string }
   | {
       readonly kind: "parsed";
@@ -46,22 +46,22 @@ export type WorkerMessage =
   | { readonly kind: "services"; readonly services: readonly ServicePolicy[] }
   | { readonly kind: "rules"; readonly rules: readonly Rule[] };
 
-/** What the worker is told: to send the next chunk. */
+/** Message to the worker that requests the next chunk. */
 export const nextChunk = "next";
 
-/** Rules of one chunk: about a tenth of a millisecond of the event loop. */
+/** Maximum number of rules in a chunk: about a tenth of a millisecond of the event loop. */
 export const chunkRulesMax = 256;
 
-/** Services of one chunk. */
+/** Maximum number of services in a chunk. */
 export const chunkServicesMax = 32;
 
 /**
- * Conditions of one chunk, unless a single service has more: each is compiled again where it is
- * taken over, since a function cannot cross threads. About 2 ms of the event loop.
+ * Maximum number of conditions in a chunk, unless a single service has more. Each is compiled again
+ * by the receiver, because a function cannot cross threads. About 2 ms of the event loop.
  */
 export const chunkConditionsMax = 32;
 
-/** How many of the services, from `start` on, make up the next chunk; at least one. */
+/** Counts the services, from `start` on, that make up the next chunk. Returns at least one. */
 export function countChunkServices(services: readonly ServicePolicy[], start: number): number {
   let conditionCount = 0;
   let count = 0;

@@ -13,15 +13,15 @@ import {
 } from "./policy-worker-messages.js";
 
 /**
- * Runs in a worker thread: parses a policy and hands it over in chunks, each when asked for, so
- * that copying them never holds the event loop that decides.
+ * Runs in a worker thread: parses a policy and sends it in chunks, each when it is requested, so
+ * that copying them never blocks the event loop that decides.
  */
-// Flags of V8 are for the whole process: now its modules are loaded, and nothing is decided yet.
+// V8 flags affect the whole process. By now its modules are loaded, and nothing is decided yet.
 optimizeLater();
 keepNewObjectsYoung();
 const { policy, options } = workerData as WorkerInput;
 const texts = policy.kind === "texts" ? policy : await textsOf(policy.resources);
-// A control plane names its resources as it likes: none of them is a page.
+// A control plane chooses the names of its resources, so none of them is a page.
 const parse = policy.kind === "texts" ? options : { ...options, onlyDialect: "ratelimit" as const };
 const parsed = texts.kind === "texts" ? parsePolicy(texts.sources, parse) : texts;
 optimizeAsUsual();
@@ -65,7 +65,7 @@ if (parsed.kind !== "policy") {
   send({ kind: "parsed", domains, proxies, quotas, prices, warnings, ...counts });
 }
 
-/** Files need no decoder of protobuf, which takes a while to load. */
+/** Returns the texts. Files need no protobuf decoder, which takes a while to load. */
 async function textsOf(resources: readonly DiscoveredResource[]): Promise<RateLimitConfigTexts> {
   const { readRateLimitConfigs } = await import("../../rpc/policy-xds/rate-limit-config.js");
   return readRateLimitConfigs(resources);

@@ -23,38 +23,38 @@ import { type ParsesPolicies, type PolicyParsing, parsePolicyInWorker } from "./
 
 interface XdsPoliciesParts {
   readonly xds: XdsChoice;
-  /** How the texts of the resources are read. */
+  /** Options for reading the texts of the resources. */
   readonly parse: ParseOptions;
   /** Default: a worker thread. */
   readonly parser?: ParsesPolicies;
-  /** This program's version, for the control plane. */
+  /** This program's version, sent to the control plane. */
   readonly programVersion: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
 }
 
-/** How it stands with the control plane, for metrics. */
+/** State of the connection to the control plane, for metrics. */
 export interface XdsStatus extends AdsStatus {
-  /** When a set was accepted last, also an unchanged one; in microseconds since 1970. */
+  /** Time at which a set was last accepted, changed or not, in microseconds since 1970. */
   readonly confirmedEpochUs?: number;
 }
 
-/** The characters of a version. */
+/** Number of characters of a version. */
 const versionCharsCount = 12;
 
-/** The most characters of what others say that a log line shows. */
+/** Maximum number of characters of received text that a log line shows. */
 const shownCharsMax = 200;
 
 /**
- * Keeps the active policy from a control plane. A set of resources is one policy: what is missing
- * from a set is gone, and a set that is wrong in any part changes nothing.
+ * Keeps the active policy from a control plane. A set of resources is one policy: a resource that
+ * is missing from a set is removed, and a set with any invalid part changes nothing.
  */
 export class XdsPolicies implements PolicyFeed {
   readonly #parts: XdsPoliciesParts;
   readonly #active: ActivePolicy;
   readonly #client: AdsClient;
-  /** Content of the last set, and why it was refused for good; the same is not parsed again. */
+  /** Content of the last set, and why it was refused for good. It is not parsed again. */
   #last: { readonly version: string; readonly refusal?: string } | undefined;
   #confirmedEpochUs: number | undefined;
 
@@ -101,12 +101,12 @@ export class XdsPolicies implements PolicyFeed {
     return this.#active.onLoaded(listener);
   }
 
-  /** Begins to ask; call it once. */
+  /** Connects to the control plane. Call it once. */
   start(): void {
     this.#client.start();
   }
 
-  /** Ends it; a policy that is being parsed may still take force. */
+  /** Ends the connection. A policy that is being parsed may still become active. */
   close(): void {
     this.#client.close();
   }
@@ -125,7 +125,7 @@ export class XdsPolicies implements PolicyFeed {
       return { kind: "accepted", isRepeated };
     }
     if (version === this.#active.current()?.version) {
-      // A wrong set came between, or a new stream began: what is active is right again.
+      // An invalid set came between, or a new stream began: the active policy is the newest again.
       this.#active.confirm();
       return this.#accept(version, isRepeated);
     }
@@ -150,7 +150,7 @@ export class XdsPolicies implements PolicyFeed {
         `The policy of the control plane is invalid, and there is no other:\n${report}`,
       );
     }
-    // What failed for want of time, memory or a thread may succeed when it comes again.
+    // A failure for lack of time, memory or a thread may not repeat if the set comes again.
     this.#last = parsing.kind === "problems" ? { version, refusal: report } : { version };
     return { kind: "refused", reason: report, isRepeated };
   }
@@ -186,7 +186,7 @@ export class XdsPolicies implements PolicyFeed {
   }
 }
 
-/** Names the content, in whatever order it came and whatever the control plane calls it. */
+/** Returns a version of the content that ignores order, and the control plane's name for it. */
 function contentVersion(resources: readonly DiscoveredResource[]): string {
   const digests = resources.map(({ typeUrl, value }) => {
     return createHash("sha256").update(`${typeUrl.length}:${typeUrl}`).update(value).digest("hex");

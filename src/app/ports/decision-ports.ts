@@ -36,7 +36,7 @@ import type { OpenWaitingRooms } from "../waiting-room/waiting-rooms.js";
 import { createHttpServer, type HttpParts } from "./http.js";
 import { openRespPort } from "./resp-port.js";
 
-/** Where decisions are asked for. */
+/** Addresses that serve decisions. */
 export interface DecisionAddresses {
   readonly grpcAddress: GrpcAddress;
   /** Undefined with an empty HOST. */
@@ -48,9 +48,9 @@ export interface DecisionAddresses {
 /** The ports that decide: gRPC, HTTP, and RESP. */
 interface DecisionPorts {
   readonly addresses: DecisionAddresses;
-  /** Takes no more connections, and tells clients to go elsewhere. */
+  /** Stops accepting connections, and tells clients to go elsewhere. */
   announceClose(): Promise<void>;
-  /** Resolves with whether all calls ended by themselves within the grace that they have. */
+  /** Resolves with whether all calls ended by themselves within the grace period. */
   close(): Promise<boolean>;
 }
 
@@ -63,13 +63,13 @@ interface DecisionPortsParts extends Pick<Foundation, "tls"> {
   readonly http: HttpParts;
 }
 
-/** The most HTTP connections at a time. */
+/** Maximum number of HTTP connections at the same time. */
 const httpConnectionsMax = 1_000;
 
-/** The most of one address: a proxy in front of callers of `POST /json` has a pool of them. */
+/** Maximum of one address: a proxy in front of callers of `POST /json` has a pool of them. */
 const httpPerAddressMax = 500;
 
-/** How long clients have to learn that we stop. */
+/** Time for clients to learn that the process stops, in milliseconds. */
 const announceMsMax = 1_000;
 
 /**
@@ -133,7 +133,7 @@ async function openHttp({ config, refusedAt }: Runtime, parts: HttpParts) {
   return { server, address };
 }
 
-/** What the gRPC port serves. */
+/** Returns the services of the gRPC port. */
 export function createDecisionServices(
   parts: RateLimitServiceParts & ExternalProcessorParts & { readonly health: Health },
 ): readonly ServiceHandlers[] {
@@ -180,7 +180,7 @@ function createTransport(
     connectionAgeMsMax: config.grpcConnectionAgeMsMax,
     connectionAgeGraceMs: config.grpcConnectionAgeGraceMs,
     toFailure: toCallFailure,
-    // Answers of one turn leave together: what is due runs after all that this turn has begun.
+    // Sends the responses of one turn together, after all work that this turn has begun.
     scheduleFlush: (run) => process.nextTick(run),
     onConnectionEnd: (end) => ends.countEnd(end),
     onStreamError: (code) => ends.countReset(code),
@@ -204,31 +204,31 @@ function closeHttp(
   });
 }
 
-/** Where gRPC is served: a port, or a Unix socket. */
+/** Address of the gRPC server: a port, or a Unix socket. */
 type GrpcAddress = ListenAddress | SocketAddress;
 
-/** What takes gRPC connections. */
+/** Accepts gRPC connections. */
 interface GrpcListener {
   readonly address: GrpcAddress;
-  /** Takes no more connections; those that it took go on. */
+  /** Stops accepting connections. Accepted ones continue. */
   close(): void;
 }
 
 interface GrpcListenerParts {
   readonly config: Config;
-  /** Takes the connections, secured ones where there is TLS. */
+  /** Takes the connections, after their handshake if there is TLS. */
   readonly transport: NativeTransport;
-  /** Undefined where gRPC is served in plaintext. */
+  /** Undefined if gRPC is served in plaintext. */
   readonly tls: OpenTls | undefined;
-  /** Told of each connection above what one address may have. */
+  /** Called for each connection above the maximum of one address. */
   readonly onRefused: () => void;
 }
 
-/** The most connections at a time. A fleet's Envoys have one each worker. */
+/** Maximum number of connections at the same time. Each worker of a fleet's Envoys has one. */
 const grpcConnectionsMax = 10_000;
 
 /**
- * Listens for gRPC, on GRPC_UDS where it is set, else on GRPC_HOST and GRPC_PORT.
+ * Listens for gRPC on GRPC_UDS if it is set, otherwise on GRPC_HOST and GRPC_PORT.
  *
  * @throws ServiceError LISTEN_FAILED naming the setting and what to do
  */

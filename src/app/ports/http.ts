@@ -23,27 +23,27 @@ import { extrasOf } from "../options/decision-options.js";
 import type { PolicyStatus } from "../policy/active-policy.js";
 
 /**
- * The largest body of a request, in bytes: three times the longest list that Envoy has. It has
- * `partialMsMax` to be whole, so what is held is this much of each connection.
+ * Maximum size of a request's body, in bytes: three times Envoy's longest list. The body must be
+ * complete within `partialMsMax`, so at most this much of each connection is kept.
  */
 export const httpBodyBytesMax = 65_536;
 
-/** The largest head of a request, in bytes. */
+/** Maximum size of a request's head, in bytes. */
 export const httpHeadBytesMax = 16_384;
 
-/** Longer than proxies in front keep idle connections: they would meet a closing one otherwise. */
+/** Longer than proxies in front keep idle connections, or they would use one that is closing. */
 const keepAliveMs = 65_000;
 
-/** Times for a request's head and for all of it; the first must be longer than `keepAliveMs`. */
+/** Maximum times for a request's head and for all of it. The first must exceed `keepAliveMs`. */
 const headMsMax = 66_000;
 const requestMsMax = 75_000;
 
-/** What the HTTP port and the monitoring port show. */
+/** Data for the HTTP port and the monitoring port. */
 export interface HttpParts {
   /** Whether `POST /json` decides. */
   readonly hasJson: boolean;
   readonly decider: Decides & { readonly isDegraded: boolean };
-  /** What responses carry beside their statuses. */
+  /** Data in responses beside their statuses. */
   readonly extras: ResponseExtras;
   readonly counters: DecisionCounters;
   readonly clock: Clock;
@@ -51,12 +51,12 @@ export interface HttpParts {
   readonly metrics: Pick<Metrics, "contentType" | "render" | "families">;
   readonly policies: { readonly status: PolicyStatus };
   readonly storeKind: string;
-  /** Whether the store cannot be reached, also where nobody asks it for anything. */
+  /** Whether the store is unreachable, even if no call uses it. */
   readonly isStoreAway: () => boolean;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** What this process shows over HTTP. */
+/** Creates the data that this process shows over HTTP. */
 export function createHttpParts(
   { config, clock, metrics, onBug }: Runtime,
   { policies, opened }: Pick<Foundation, "policies" | "opened">,
@@ -77,14 +77,14 @@ export function createHttpParts(
   };
 }
 
-/** The HTTP server: health, readiness, metrics, and decisions as JSON. It does not listen yet. */
+/** Creates the HTTP server: health, readiness, metrics, JSON decisions. It does not listen yet. */
 export function createHttpServer(parts: HttpParts): Server {
   return createRoutedServer(new Map([...monitoringRoutes, ["/json", jsonRoute]]), parts);
 }
 
 /**
- * Health, readiness and metrics without decisions, so that a NetworkPolicy can let probes and
- * scrapers in and nobody else's questions. It does not listen yet.
+ * Creates a server of health, readiness and metrics without decisions, so that a NetworkPolicy can
+ * admit probes and scrapers, but no other callers. It does not listen yet.
  */
 export function createMonitoringServer(parts: HttpParts): Server {
   return createRoutedServer(monitoringRoutes, parts);
@@ -108,7 +108,7 @@ interface Route {
   readonly answer: (request: IncomingMessage, parts: HttpParts) => Promise<Answer>;
 }
 
-/** What is sent back. */
+/** An HTTP response. */
 interface Answer {
   readonly status: number;
   readonly contentType: string;
@@ -127,10 +127,10 @@ const monitoringRoutes: Routes = new Map([
 
 const jsonRoute: Route = { method: "POST", answer: answerDecision };
 
-/** Answers requests; whatever they hold, nothing is thrown. */
+/** Creates a listener that answers requests. It never throws, whatever they contain. */
 function createHttpListener(routes: Routes, parts: HttpParts): RequestListener {
   return (request, response) => {
-    // A client that leaves early is no error of ours.
+    // A client that leaves early is not an error of this process.
     request.on("error", () => {});
     response.on("error", () => {});
     answer(request, routes, parts)
@@ -140,7 +140,7 @@ function createHttpListener(routes: Routes, parts: HttpParts): RequestListener {
         return json(httpStatus, { code, message });
       })
       .then((ready) => {
-        // While stopping, each connection ends with its next answer instead of being cut later.
+        // While stopping, each connection ends with its next response instead of being cut later.
         if (!parts.health.isServing) response.shouldKeepAlive = false;
         send(request, response, ready);
       })
@@ -154,7 +154,7 @@ async function answer(request: IncomingMessage, routes: Routes, parts: HttpParts
   if (route === undefined) {
     return text(httpStatuses.notFound, `Not found. Available: ${[...routes.keys()].join(", ")}.`);
   }
-  // Node leaves out the body of an answer to HEAD by itself.
+  // Node itself leaves out the body of a response to HEAD.
   const method = request.method === "HEAD" ? "GET" : request.method;
   if (method !== route.method) {
     const refusal = text(httpStatuses.methodNotAllowed, `Method not allowed; use ${route.method}.`);
@@ -170,7 +170,7 @@ async function answerHealthcheck(_: IncomingMessage, { health }: HttpParts): Pro
     : text(httpStatuses.internalServerError, "NOT_SERVING");
 }
 
-/** A store that is away does not make this replica useless, so it stays ready, and says so. */
+/** An unreachable store does not make this replica useless: it stays ready, but reports it. */
 async function answerReadiness(_: IncomingMessage, parts: HttpParts): Promise<Answer> {
   const { health, policies, decider, storeKind, isStoreAway } = parts;
   const { status: policy } = policies;
@@ -226,7 +226,7 @@ async function answerDecision(request: IncomingMessage, parts: HttpParts): Promi
   }
   const body = await readBody(request, parts.clock);
   if (typeof body !== "string") return body;
-  // Not loaded by the start: only JSON needs the library and its descriptors of Envoy's API.
+  // Not loaded at the start: only JSON needs the library and its descriptors of Envoy's API.
   const { answerJson } = await import("../../rpc/rls/json.js");
   const { isDenied, body: answered } = await answerJson(body, parts);
   return {
@@ -236,7 +236,7 @@ async function answerDecision(request: IncomingMessage, parts: HttpParts): Promi
   };
 }
 
-/** The whole body as text, or the answer to one that is larger or slower than it may be. */
+/** Returns the whole body as text, or the response to one that is too large or too slow. */
 async function readBody(request: IncomingMessage, clock: Clock): Promise<string | Answer> {
   const tooLarge = json(httpStatuses.contentTooLarge, {
     message: `The body is larger than ${httpBodyBytesMax} bytes.`,
@@ -263,14 +263,14 @@ async function readBody(request: IncomingMessage, clock: Clock): Promise<string 
       else chunks.push(chunk);
     });
     request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
-    // It ended early: nobody reads the answer, so any will do.
+    // It ended early: no client reads the response, so any will do.
     request.on("close", () => resolve(""));
   }).finally(() => cancel());
 }
 
 function send(request: IncomingMessage, response: ServerResponse, ready: Answer): void {
   if (response.destroyed) return;
-  // What is left of a body that nobody reads must not be taken for the next request.
+  // The unread rest of a body must not be taken for the next request.
   const isLeft = !request.complete;
   if (isLeft) response.shouldKeepAlive = false;
   response.writeHead(ready.status, {

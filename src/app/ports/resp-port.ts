@@ -17,9 +17,9 @@ import { switchesOf } from "../options/decision-options.js";
 /** The RESP port. */
 interface RespPort {
   readonly address: ListenAddress;
-  /** Takes no more connections; those that it took go on. */
+  /** Stops accepting connections. Accepted ones continue. */
   stopAccepting(): void;
-  /** Resolves with whether all commands were answered within the grace. */
+  /** Resolves with whether all commands were answered within the grace period. */
   close(graceMs: number): Promise<boolean>;
 }
 
@@ -28,10 +28,10 @@ interface RespPortParts extends Pick<Foundation, "tls"> {
   readonly decisions: Pick<Decisions, "decider">;
 }
 
-/** The most connections at a time. Each holds at most a command and its replies. */
+/** Maximum number of connections. Each keeps at most one command and its replies in memory. */
 const respConnectionsMax = 4_000;
 
-/** After so long without a byte, the system looks whether a client is still there. */
+/** Silence after which the system checks whether a client still exists, in milliseconds. */
 const keepAliveMs = 60_000;
 
 /**
@@ -84,7 +84,7 @@ export async function openRespPort(
   };
 }
 
-/** Takes as long for every password. */
+/** Checks a password, in the same time for every password. */
 function passwordCheck(password: string): (said: Buffer) => boolean {
   const digest = (bytes: Buffer): Buffer => createHash("sha256").update(bytes).digest();
   const right = digest(Buffer.from(password));

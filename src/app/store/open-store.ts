@@ -7,7 +7,7 @@ import type { Config } from "../config/config.js";
 import type { StoreChoice } from "../config/store-choice.js";
 import type { StorePool } from "./store-journal.js";
 
-/** What opening the store needs. */
+/** Parts for opening the store. */
 export interface StoreParts {
   readonly config: Config;
   readonly clock: Clock;
@@ -18,24 +18,24 @@ export interface StoreParts {
 
 /** The store of this process. */
 export interface OpenStore {
-  /** What metrics and people call it. */
+  /** Name of the store in metrics and for people. */
   readonly kind: StoreChoice["kind"];
   readonly store: LimitStore;
   readonly openSpace: OpenSpace;
   readonly coordination: CoordinationStore;
-  /** The other regions, and the stores of their limits, which are closed apart. */
+  /** The other regions, and the stores of their limits, which the caller closes separately. */
   readonly peers: readonly RegionPeer[];
-  /** Whether some server that it needs cannot be reached at all now. */
+  /** Whether any server that it needs is unreachable now. */
   readonly isAway: () => boolean;
   /** Connections to each server that it needs. */
   readonly pools: () => readonly StorePool[];
-  /** Keys of limits that it holds; absent: that is not known here. */
+  /** Number of keys of limits in the store. Absent: not known here. */
   readonly keyCount?: () => number;
 }
 
 /**
- * Opens buckets apart from all others, for who is in nobody's way: no connection of its own, and
- * none that decisions use. It is not to be closed.
+ * Opens buckets that are separate from all others. They use no connection of their own, and none
+ * that decisions use, so that they delay nothing. The caller must not close them.
  *
  * @param name letters, digits and colons
  */

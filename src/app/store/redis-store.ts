@@ -25,14 +25,14 @@ import type { OpenSpace, OpenStore, StoreParts } from "./open-store.js";
 import { type ConnectionCounts, StoreJournal, type StorePool } from "./store-journal.js";
 import { remedyOf } from "./store-remedies.js";
 
-/** How long the start waits for Redis before it goes on without. */
+/** Maximum time that the start waits for Redis before it continues, in milliseconds. */
 const startWaitMsMax = 2_000;
 
 /**
- * Opens the Redis that the configuration names. One that is away is no reason not to start; one
- * that refuses us is.
+ * Opens the configured Redis. If Redis is unreachable, the start continues. If Redis refuses the
+ * connection, the start fails.
  *
- * @throws StartFailure when Redis refuses our user, password or commands, or a TLS file is no good
+ * @throws StartFailure if Redis refuses the user, password or commands, or if a TLS file is invalid
  */
 export async function openRedisStore(
   redis: Extract<StoreChoice, { kind: "redis" }>,
@@ -90,7 +90,7 @@ export async function openRedisStore(
   ];
   const { connections } = mainSide;
   const coordination = createRedisCoordination({ connections, clock, random, keyPrefix });
-  // Nobody waits for them: what they are for is never on the way of a decision.
+  // The start does not wait for them: no decision ever does.
   const peers = others.map(({ name, redis: choice }) => {
     const main = openSide(choice, { ...parts, tls, region: name });
     return { name, store: createRedisStore({ main, keyPrefix, onBadBuckets, clock }) };
@@ -98,7 +98,7 @@ export async function openRedisStore(
   return { kind: "redis", store, openSpace, coordination, peers, isAway, pools };
 }
 
-/** The same Redis, over the connection that decisions do not wait for. */
+/** Returns the same Redis, over the connection that decisions do not wait for. */
 function asideOf({ connections, tagCount }: OpenSide): RedisSide {
   const { background, fleet } = connections;
   return {

@@ -4,16 +4,16 @@ import type { RedisEvent } from "../../store/redis/redis-connection.js";
 import type { LogEvent, Logger } from "../base/logger.js";
 import { remedyOf } from "./store-remedies.js";
 
-/** Connections that are known: some to each node of the largest cluster. */
+/** Maximum number of connections that are remembered: some to each node of the largest cluster. */
 export const journalConnectionsMax = 4 * clusterNodesMax;
 
-/** How long a connection must have been well, in milliseconds, for what follows to be news. */
+/** Time that a connection must work, in milliseconds, before its next event is logged again. */
 export const newsAfterMs = 10_000;
 
-/** Connections for decisions to one Redis, of one server or many. */
+/** Connections for decisions to one Redis, with one server or many. */
 export interface ConnectionCounts {
   readonly activeCount: number;
-  /** All that were ever made. */
+  /** All connections that were ever opened. */
   readonly openedCount: number;
 }
 
@@ -29,7 +29,7 @@ interface StoreJournalParts {
   readonly region?: string | undefined;
 }
 
-/** What was said of one connection. */
+/** State of the log about one connection. */
 interface Entry {
   readonly said: Set<string>;
   connectedMs: number;
@@ -37,9 +37,9 @@ interface Entry {
 }
 
 /**
- * Logs what happens to the connections to one Redis, of one server or many: each outage once a
- * connection and cause, with what to do next, however often it is retried and however briefly it
- * was well in between. Knows whether any server is left to decide.
+ * Logs events of the connections to one Redis, with one server or many: each outage once for each
+ * connection and cause, with a remedy, however often it is retried and however briefly it worked in
+ * between. Knows whether any server is left for decisions.
  */
 export class StoreJournal {
   readonly #logger: Logger;
@@ -51,19 +51,19 @@ export class StoreJournal {
   readonly #deciding = new Set<string>();
   #openedCount = 0;
 
-  /** @param parts.region whose Redis it is, where that is another one */
+  /** @param parts.region of the Redis, if it is another region's */
   constructor({ logger, clock, region }: StoreJournalParts) {
     this.#logger = logger;
     this.#clock = clock;
     this.#region = region;
   }
 
-  /** Whether no server can be asked for a decision. */
+  /** Whether no server is connected for decisions. */
   get isAway(): boolean {
     return this.#deciding.size === 0;
   }
 
-  /** Connections for decisions, now and ever. */
+  /** Connections for decisions, open now and opened ever. */
   get counts(): ConnectionCounts {
     return { activeCount: this.#deciding.size, openedCount: this.#openedCount };
   }
@@ -115,7 +115,7 @@ export class StoreJournal {
     if (wellMs >= newsAfterMs) said.clear();
     entry.isWell = false;
     const cause = event.kind === "redisFailed" ? event.code : event.kind;
-    // A loss says nothing beside a reason that was given for it.
+    // A loss adds nothing to a reason that was already logged.
     const isNew = event.kind === "redisFailed" ? !said.has(cause) : said.size === 0;
     said.add(cause);
     if (!isNew) {
@@ -133,7 +133,7 @@ export class StoreJournal {
   #entryOf(connection: string): Entry {
     const found = this.#entries.get(connection);
     if (found !== undefined) return found;
-    // Addresses that sentinels name have no end of their own.
+    // Addresses named by sentinels never end explicitly.
     if (this.#entries.size >= journalConnectionsMax) this.#entries.clear();
     const entry: Entry = {
       said: new Set(),

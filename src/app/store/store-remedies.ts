@@ -1,6 +1,6 @@
 import type { ErrorCode } from "../../core/base/errors.js";
 
-/** What a person does next about a store that fails so; the documentation shows the same. */
+/** Remedies for failures of the store. The documentation shows the same texts. */
 const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_TIMEOUT:
     "Check Redis's slow log and load, and the network. HEADGATE_STORE_BUDGET_MS " +
@@ -34,7 +34,7 @@ const storeRemedies: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_PROTOCOL: "Check that REDIS_URL and REDIS_TYPE match the server.",
 };
 
-/** What to do next, or nothing where nothing is known. */
+/** Returns the remedy for an error, or undefined if none is known. */
 export function remedyOf(code: ErrorCode): string | undefined {
   return storeRemedies[code];
 }

@@ -6,16 +6,16 @@ import type { Config } from "../config/config.js";
 import type { OpenStore, StoreParts } from "./open-store.js";
 
 /**
- * The most keys of the store that answers for `on_store_failure: local`, 10 MB of them: it is
- * needed exactly when Redis fails, and must not double then what the process holds.
+ * Maximum number of keys of the store for `on_store_failure: local`, 10 MB of them. It is used when
+ * Redis fails, and must not double the memory of the process then.
  */
 export const localKeysMax = 200_000;
 
 /**
- * Opens the store that the configuration names. A Redis that is away is no reason not to start; one
- * that refuses us is.
+ * Opens the configured store. If a Redis is unreachable, the start continues. If it refuses the
+ * connection, the start fails.
  *
- * @throws StartFailure when Redis refuses our user, password or commands, or a TLS file is no good
+ * @throws StartFailure if Redis refuses the user, password or commands, or if a TLS file is invalid
  */
 export async function openStore(parts: StoreParts): Promise<OpenStore> {
   const { config, clock, random, logger } = parts;
@@ -29,14 +29,14 @@ export async function openStore(parts: StoreParts): Promise<OpenStore> {
     const servers = { isAway: () => false, pools: () => [] };
     return { kind: "memory", store, openSpace, coordination, keyCount, peers: [], ...servers };
   }
-  // Most of the library is for Redis, which the store of this process does without.
+  // Most of the library is for Redis, which the store in this process does not need.
   const { openRedisStore } = await import("./redis-store.js");
   return openRedisStore(config.store, parts);
 }
 
 /**
- * The same store, which decides nothing until it may: until then, it is to decisions as if it were
- * away. What people ask of it, it answers.
+ * Returns the same store, which decides nothing until `mayDecide`: until then, decisions see it as
+ * unreachable. Requests of operators are answered.
  */
 export function heldUntil(opened: OpenStore, mayDecide: () => boolean): OpenStore {
   if (!opened.coordination.isShared) return opened;
@@ -55,7 +55,7 @@ export function heldUntil(opened: OpenStore, mayDecide: () => boolean): OpenStor
 
 const heldError = (): ServiceError => new ServiceError("STORE_UNAVAILABLE");
 
-/** An empty store for the local shares: never larger than what HEADGATE_MEMORY_KEYS_MAX allows. */
+/** Creates an empty store for local shares, of at most HEADGATE_MEMORY_KEYS_MAX keys. */
 export function openLocalStore(
   { memoryKeysMax }: Pick<Config, "memoryKeysMax">,
   { clock, random }: Pick<StoreParts, "clock" | "random">,

@@ -2,7 +2,7 @@ import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { OtlpProtocol } from "../config/otlp-choice.js";
 import type { ServiceIdentity } from "../config/tracing-choice.js";
 
-/** What is common to what is sent. */
+/** Settings that all exports have. */
 export interface ExportSettings {
   readonly protocol: OtlpProtocol;
   readonly identity: ServiceIdentity;
@@ -16,9 +16,9 @@ interface Exporter<Items> {
 }
 
 /**
- * Tells what became of each message: the SDK itself tells nobody.
+ * Reports the outcome of each message, which the SDK itself does not report.
  *
- * @param onDone undefined: it was taken; otherwise why not
+ * @param onDone undefined: it was accepted; otherwise the reason why not
  */
 export function observed<Items>(
   exporter: Exporter<Items>,
@@ -37,7 +37,7 @@ export function observed<Items>(
   };
 }
 
-/** Its message and its data may be the collector's text: the code is enough. */
+/** Returns only the code: message and data of an error may be the collector's text. */
 function reasonOf(error: unknown): string {
   const code: unknown = error instanceof Error && "code" in error ? error.code : undefined;
   if (typeof code === "number") return `status ${code}`;

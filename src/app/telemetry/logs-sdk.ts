@@ -12,10 +12,10 @@ import { type ExportParts, failedEvent } from "./export-parts.js";
 import { type ExportSettings, observed } from "./exporter-sdk.js";
 import { resourceOf } from "./resource-sdk.js";
 
-/** The most log lines that wait or are under way; more are dropped and counted. */
+/** Maximum number of log lines that wait or are being sent. More are dropped and counted. */
 export const queuedLinesMax = 2_048;
 
-/** The longest text in a line that is sent, in characters; the rest of it is cut. */
+/** Maximum length of a text in an exported line, in characters. The rest is cut. */
 const textLengthMax = 8_192;
 
 const exporters = {
@@ -33,12 +33,12 @@ const severities: ReadonlyMap<string, SeverityNumber> = new Map([
   ["fatal", SeverityNumber.FATAL],
 ]);
 
-/** Sends lines in batches, a second after the first of them, and what is left when it is closed. */
+/** Sends lines in batches, one second after the first line, and the rest when it is closed. */
 export function createLogExport(
   { protocol, identity }: ExportSettings,
   { counts, onFailed }: ExportParts,
 ): {
-  /** @param line JSON, as it was written: nothing secret is in it any more */
+  /** @param line JSON, as it was written: it no longer contains secrets */
   readonly take: (line: string) => void;
   close(): Promise<void>;
 } {
@@ -50,7 +50,7 @@ export function createLogExport(
   const provider = new LoggerProvider({
     resource: resourceOf(identity),
     logRecordLimits: { attributeValueLengthLimit: textLengthMax },
-    // It never drops anything itself, which nobody would hear of.
+    // This processor never drops lines itself, which would not be reported.
     processors: [new BatchLogRecordProcessor({ exporter, maxQueueSize: queuedLinesMax })],
   });
   const logger = provider.getLogger("headgate", readVersion());
@@ -61,7 +61,7 @@ export function createLogExport(
     }
     const written: AnyValueMap = JSON.parse(line);
     const { level, event, "@timestamp": time, "@message": body, ...attributes } = written;
-    // A line on lines that could not be sent would be one more of them.
+    // A line about lines that could not be sent would add to them.
     if (event === failedEvent && attributes["signal"] === "logs") return;
     queuedCount += 1;
     logger.emit({

@@ -20,10 +20,10 @@ import type { ExportParts } from "./export-parts.js";
 import { type ExportSettings, observed } from "./exporter-sdk.js";
 import { resourceOf } from "./resource-sdk.js";
 
-/** The most data points in a message: nothing is decided while one is made. */
+/** Maximum number of data points in a message: nothing is decided while one is created. */
 const pointsMax = 2_000;
 
-/** How long a push may take, in milliseconds, where the interval is not shorter. */
+/** Maximum time of a push, in milliseconds, unless the interval is shorter. */
 const pushMsMax = 30_000;
 
 const exporters = {
@@ -36,7 +36,7 @@ const exporters = {
  * Pushes all metrics of `families` every `intervalMs`, and once more when it is closed.
  *
  * Names, labels and values are those of the scrape. Metrics have no unit of their own, so that no
- * receiver adds one to a name that has it already.
+ * receiver appends one to a name that already has it.
  *
  * Source: OpenTelemetry, "Prometheus and OpenMetrics Compatibility".
  */
@@ -47,7 +47,7 @@ export function createMetricExport(
   const exporter = observed(new exporters[protocol](), (_, failure) => {
     if (failure !== undefined) onFailed(failure);
   });
-  // JSON knows neither infinity nor NaN.
+  // JSON has neither infinity nor NaN.
   const isShown = protocol === "http/json" ? Number.isFinite : () => true;
   const reader = new PeriodicExportingMetricReader({
     exporter,
@@ -72,7 +72,7 @@ async function collect(
   }
   const scope = { name: "headgate", version: readVersion() };
   const scopeMetrics = [{ scope, metrics: metrics.filter((one) => one.dataPoints.length > 0) }];
-  // The reader has the resource.
+  // The reader adds the resource.
   return { resourceMetrics: { resource: emptyResource(), scopeMetrics }, errors: [] };
 }
 
@@ -98,12 +98,12 @@ function metricData(
   return { ...common, dataPointType: DataPointType.SUM, isMonotonic: true, dataPoints };
 }
 
-/** A label is a text in the scrape, whatever it was made of. */
+/** Converts labels to text, as in the scrape. */
 function attributesOf(labels: SeriesSample["labels"]): Attributes {
   return Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, String(value)]));
 }
 
-/** Counts of single buckets, from the scrape's, each of which holds those below it. */
+/** Computes counts of single buckets from the scrape's cumulative ones. */
 function histogramPoints(
   samples: readonly SeriesSample[],
   times: PointTimes,

@@ -6,30 +6,30 @@ import type { AddSeries, MetricGroup, Metrics } from "../base/metrics.js";
 import type { OtlpChoice } from "../config/otlp-choice.js";
 import { type ExportCounts, type ExportParts, failedEvent } from "./export-parts.js";
 
-/** What is sent to a collector, and its end. */
+/** An open export to a collector. */
 export interface OpenExport {
   readonly counts: ExportCounts;
-  /** Sends what is left, within `closeMsMax`; never rejects. */
+  /** Sends what is left, within `closeMsMax`. Never rejects. */
   close(): Promise<void>;
 }
 
 interface OpenParts {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** What this replica is called, where the choice does not say. */
+  /** Identifier of this replica, if the choice has none. */
   readonly replica: string;
 }
 
-/** How long the last messages may take, in milliseconds. */
+/** Maximum time for the last messages, in milliseconds. */
 export const closeMsMax = 5_000;
 
-/** Least time between two log lines on failures to send; each is counted. */
+/** Minimum time between two log lines on failures to send, in ms. Each failure is counted. */
 const failedLineMsMin = 60_000;
 
 /**
- * Pushes metrics to a collector, beside what is scraped.
+ * Pushes metrics to a collector, in addition to scraping.
  *
- * @returns undefined where the choice has no metrics
+ * @returns undefined if the choice has no metrics
  * @throws StartFailure for settings of OpenTelemetry that its libraries refuse
  */
 export async function openMetricExport(
@@ -54,7 +54,7 @@ export async function openMetricExport(
 /**
  * Sends each line of the log to a collector, from now on.
  *
- * @returns undefined where the choice has no logs
+ * @returns undefined if the choice has no logs
  * @throws StartFailure for settings of OpenTelemetry that its libraries refuse
  */
 export async function openLogExport(
@@ -74,7 +74,7 @@ export async function openLogExport(
   return { counts: exportParts.counts, close: () => endWithin(clock, opened) };
 }
 
-/** The metrics of what is sent; without one of them, nothing is told of it. */
+/** Returns the metrics of exports. An export that is off has none. */
 export function exportMetrics(exports: {
   readonly metrics: OpenExport | undefined;
   readonly logs: OpenExport | undefined;
@@ -123,8 +123,8 @@ function createParts(signal: "metrics" | "logs", { clock, logger }: OpenParts): 
 }
 
 /**
- * Makes a part of the SDK, which reads its own settings then. What it throws may quote them, with
- * what is secret in them.
+ * Creates a part of the SDK, which reads its own settings then. Its error is not passed on, because
+ * it may quote the settings, including secrets.
  */
 export function createBySettings<T>(create: () => T): T {
   try {
@@ -137,7 +137,7 @@ export function createBySettings<T>(create: () => T): T {
   }
 }
 
-/** A collector that is away must not hold up the end, and nobody else would hear of it. */
+/** Closes within a time: an unreachable collector must not delay the end. Failures are ignored. */
 export function endWithin(clock: Clock, open: { close(): Promise<void> }): Promise<void> {
   return new Promise((resolve) => {
     const cancel = clock.schedule(closeMsMax, resolve);

@@ -7,7 +7,7 @@ import {
 import { readVersion } from "../base/version.js";
 import type { ServiceIdentity } from "../config/tracing-choice.js";
 
-/** What this process is called, and what `OTEL_RESOURCE_ATTRIBUTES` says of it besides. */
+/** Returns the identity of this process, merged with `OTEL_RESOURCE_ATTRIBUTES`. */
 export function resourceOf(identity: ServiceIdentity): Resource {
   const { serviceName, serviceNamespace, serviceInstanceId } = identity;
   const own = resourceFromAttributes({

@@ -29,9 +29,9 @@ import type { TracingChoice } from "../config/tracing-choice.js";
 import { resourceOf } from "./resource-sdk.js";
 
 /**
- * What `openTracing` knows of OpenTelemetry's SDK, and loads. Where spans go, how many
- * wait and for how long, the SDK reads from its standard variables (`OTEL_EXPORTER_OTLP_...`,
- * `OTEL_BSP_...`): at most 2,048 wait by default, and more are dropped.
+ * The part of `openTracing` that needs OpenTelemetry's SDK, and loads it. The SDK reads the
+ * destination of spans, and how many wait and for how long, from its standard variables
+ * (`OTEL_EXPORTER_OTLP_...`, `OTEL_BSP_...`). At most 2,048 wait by default; more are dropped.
  */
 
 /** The method that spans are named after. Source: semantic conventions, "RPC". */
@@ -39,7 +39,7 @@ const method = "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 type Metadata = (name: string) => string | undefined;
 
-/** Makes a tracer, and the way to end it. */
+/** Creates a tracer, and the function that closes it. */
 export function createTracing(choice: TracingChoice & { readonly serviceInstanceId: string }): {
   readonly tracer: DecisionTracer;
   close(): Promise<void>;
@@ -59,7 +59,7 @@ export function createTracing(choice: TracingChoice & { readonly serviceInstance
   return { tracer: new OtelDecisionTracer(tracer), close: () => provider.shutdown() };
 }
 
-/** Reads a call's metadata; what a propagator asks for by name is all it gets. */
+/** Reads a call's metadata. A propagator only gets what it asks for by name. */
 const getter: TextMapGetter<Metadata> = {
   keys: () => [],
   get: (metadata, name) => metadata(name.toLowerCase()),
@@ -67,7 +67,7 @@ const getter: TextMapGetter<Metadata> = {
 
 class OtelDecisionTracer implements DecisionTracer {
   readonly #tracer: Tracer;
-  /** Of a call with both, W3C's word is the last. */
+  /** If a call has both, the W3C context applies, because it is read last. */
   readonly #propagator = new CompositePropagator({
     propagators: [new B3Propagator(), new W3CTraceContextPropagator()],
   });
@@ -111,7 +111,7 @@ class OtelDecisionSpan implements DecisionSpan {
   }
 }
 
-/** The rules that were met, by the policy's own words: the request's values are not told. */
+/** Returns the matched rules, in the policy's own words, without the request's values. */
 function rulesOf({ descriptors }: PreparedQuery): Attributes {
   const labels: string[] = [];
   let domain: string | undefined;

@@ -4,23 +4,23 @@ import type { Logger } from "../base/logger.js";
 import type { TracingChoice } from "../config/tracing-choice.js";
 import { createBySettings, endWithin } from "./otlp-export.js";
 
-/** A tracer, and its end. */
+/** A tracer that can be closed. */
 export interface OpenTracing {
   readonly tracer: DecisionTracer;
-  /** Sends what is left, within `closeMsMax`; never rejects. */
+  /** Sends what is left, within `closeMsMax`. Never rejects. */
   close(): Promise<void>;
 }
 
 interface TracingParts {
   readonly clock: Clock;
   readonly logger: Logger;
-  /** What this replica is called, where the choice does not say. */
+  /** Identifier of this replica, if the choice has none. */
   readonly replica: string;
 }
 
 /**
- * Opens a tracer. The libraries are loaded here and now: whoever does not trace pays neither their
- * memory nor their time.
+ * Opens a tracer. The libraries are loaded here, so that processes without tracing spend neither
+ * memory nor time on them.
  *
  * @throws StartFailure for settings of OpenTelemetry that its libraries refuse
  */

@@ -2,12 +2,12 @@ import { Duplex } from "node:stream";
 import type { TLSSocket } from "node:tls";
 
 /**
- * A secured connection as a plain stream, for HTTP/2 in Node. The native transport takes the socket
+ * A secured connection as a plain stream, for HTTP/2 in Node. The native transport uses the socket
  * itself.
  *
- * HTTP/2 in Node takes a TLS socket over below its streams, and takes every write that it did not
- * begin itself for a fault: the process aborts. So it gets a stream that is nothing but one. What
- * that costs is little beside the encryption.
+ * HTTP/2 in Node takes over a TLS socket below its streams, and treats every write that it did not
+ * begin itself as a fault: the process aborts. A stream that is not a socket avoids this. Its cost
+ * is small compared with the encryption.
  */
 export class TlsConnection extends Duplex {
   readonly #socket: TLSSocket;
@@ -21,12 +21,12 @@ export class TlsConnection extends Duplex {
       if (!this.push(bytes)) socket.pause();
     });
     socket.once("end", () => this.push(null));
-    // A reset tells no more than an end: whoever waits for an answer is gone.
+    // A reset reports no more than an end: no client waits for a response.
     socket.once("error", () => this.destroy());
     socket.once("close", () => this.destroy());
   }
 
-  /** Bytes that were written to it, before encryption. */
+  /** Number of bytes written to it, before encryption. */
   get bytesWritten(): number {
     return this.#bytesWritten;
   }
@@ -40,7 +40,7 @@ export class TlsConnection extends Duplex {
     this.#socket.write(bytes, done);
   }
 
-  /** What was written in one turn leaves as one record. */
+  /** Sends what is written in one turn as one record. */
   override _writev(chunks: readonly { readonly chunk: Buffer }[], done: () => void): void {
     const bytes = Buffer.concat(chunks.map(({ chunk }) => chunk));
     this.#bytesWritten += bytes.length;

@@ -4,24 +4,24 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import { readErrorWords } from "../config/policy-files.js";
 import type { NamedFile, TlsChoice } from "../config/tls-choice.js";
 
-/** What a TLS server is made of, read and checked. */
+/** The files of a TLS server, read and checked. */
 export interface TlsMaterial {
   /** PEM texts. */
   readonly certificate: string;
   readonly key: string;
   readonly clientAuthority?: string;
-  /** The end of the server certificate's time, in microseconds since 1970. */
+  /** End of the server certificate's validity, in microseconds since 1970. */
   readonly expiryEpochUs: number;
-  /** Its beginning. */
+  /** Beginning of its validity. */
   readonly beginEpochUs: number;
 }
 
-/** What the files hold, or everything that is wrong with them; `version` is one of the texts. */
+/** Contents of the files, or all problems with them. `version` identifies the texts. */
 export type ReadTls =
   | { readonly kind: "material"; readonly material: TlsMaterial; readonly version: string }
   | { readonly kind: "problems"; readonly problems: readonly string[]; readonly version: string };
 
-/** The largest file in bytes: the authorities of a whole operating system are half of it. */
+/** Maximum size of a file in bytes. The authorities of a whole operating system need half of it. */
 export const tlsFileBytesMax = 524_288;
 
 /**
@@ -40,14 +40,14 @@ const cipherSuites = [
   "ECDHE-RSA-CHACHA20-POLY1305",
 ].join(":");
 
-/** The settings of new connections with this material. */
+/** Returns the settings of new connections with this material. */
 export function secureContextOptions(material: TlsMaterial): SecureContextOptions {
   const { certificate, key, clientAuthority } = material;
   return {
     cert: certificate,
     key,
-    // Named authorities stand in place of the public ones: a client that only those vouch for is
-    // a stranger. (envoyproxy/ratelimit adds the two.)
+    // Configured authorities replace the public ones: a client whose certificate only a public
+    // authority signed is not trusted. (envoyproxy/ratelimit adds the two.)
     ...(clientAuthority === undefined ? {} : { ca: clientAuthority }),
     minVersion: "TLSv1.2",
     ciphers: cipherSuites,
@@ -55,8 +55,8 @@ export function secureContextOptions(material: TlsMaterial): SecureContextOption
 }
 
 /**
- * Reads certificate, key and authorities, and checks that a server can work with them. Expired ones
- * are read too: that is for the caller to judge. Problems name settings, never what is in a file.
+ * Reads certificate, key and authorities, and checks that a server can use them. Also reads expired
+ * ones: the caller decides about them. Problems name settings, never the contents of a file.
  */
 export async function readTlsFiles(choice: TlsChoice): Promise<ReadTls> {
   const problems: string[] = [];
@@ -104,7 +104,7 @@ async function readText({ setting, path }: NamedFile, problems: string[]) {
   return undefined;
 }
 
-/** The same texts have the same version; the key cannot be told from it. */
+/** Returns a version that identifies the texts. It does not reveal the key. */
 function versionOf(texts: readonly (string | undefined)[]): string {
   const hash = createHash("sha256");
   for (const text of texts) hash.update(text === undefined ? "-" : `${text.length}:${text}`);
@@ -141,7 +141,7 @@ function parseCertificates(
 }
 
 function parseKey({ setting }: NamedFile, { text, problems }: Checked): KeyObject | undefined {
-  // Asked first: without a passphrase the library's words would be about something else.
+  // Checked first: without a passphrase, the library's error is about something else.
   if (/ENCRYPTED/.test(text)) {
     problems.push(`${setting} names a key with a passphrase; remove the passphrase`);
     return undefined;
@@ -177,7 +177,7 @@ function checkPair(
   problems.push(`${key.setting} does not belong to ${certificate.setting}: ${remedy}`);
 }
 
-/** Without a root no chain ends, and every client would be refused. */
+/** Requires a root. Without one, no chain ends, and every client would be refused. */
 function checkAuthorities(file: NamedFile, checked: Checked): void {
   const authorities = parseCertificates(file, checked);
   if (authorities.length === 0 || authorities.some((one) => one.checkIssued(one))) return;
@@ -185,7 +185,7 @@ function checkAuthorities(file: NamedFile, checked: Checked): void {
   checked.problems.push(`${file.setting} names CA certificates without a root: ${remedy}`);
 }
 
-/** What the library still finds: keys that are too short, signatures that are too old. */
+/** Returns further problems that OpenSSL finds: keys that are too short, outdated signatures. */
 function tryContext({ certificate }: TlsChoice, material: TlsMaterial): string | undefined {
   try {
     createSecureContext(secureContextOptions(material));

@@ -4,12 +4,12 @@ import type { Peer } from "../../core/base/peer.js";
 import { peerAddress } from "../base/address-bound.js";
 import { identityNames } from "../options/tls-client-san.js";
 
-/** Who is at the other end of a connection; where it is secured its handshake is done. */
+/** Returns the peer of a connection. If the connection is secured, its handshake must be done. */
 export function peerOf(socket: Socket): Peer {
   return (socket instanceof TLSSocket ? certifiedPeer(socket) : undefined) ?? addressPeer(socket);
 }
 
-/** The kind stands before each identity, so that no address and no subject is taken for a name. */
+/** Puts the kind before each identity, so that no address and no subject is taken for a name. */
 function certifiedPeer(socket: TLSSocket): Peer | undefined {
   const certificate = socket.authorized ? socket.getPeerX509Certificate() : undefined;
   if (certificate === undefined) return undefined;

@@ -5,7 +5,7 @@ import { LogInterval } from "../../core/base/log-interval.js";
 import type { Logger } from "../base/logger.js";
 import { type ClientSan, holdsSan } from "../options/tls-client-san.js";
 
-/** Why a connection was refused before its first call: what happened, and what to do. */
+/** Causes of connections refused before their first call: what happened, and the remedy. */
 const tlsRefusalRows = {
   tooManyHandshakes: "too many handshakes at the same time: add replicas",
   handshakeTimeout: "a client connected and did not finish its handshake",
@@ -24,16 +24,16 @@ const tlsRefusalRows = {
   other: "a handshake failed for another reason",
 } as const;
 
-/** Why a connection was refused before its first call. */
+/** Cause of a connection that was refused before its first call. */
 export type TlsRefusal = keyof typeof tlsRefusalRows;
 
-/** Causes that are everyday life of a port, or that anybody may bring about: only counted. */
+/** Causes that are normal for a port, or that anyone may trigger: only counted. */
 const quietRefusals: ReadonlySet<TlsRefusal> = new Set(["handshakeTimeout", "connectionLost"]);
 
-/** Least time between two lines on one cause: a fleet with a wrong certificate tries all day. */
+/** Minimum time between two lines on one cause: a fleet with a wrong certificate tries all day. */
 export const refusalReportMsMin = 60_000;
 
-/** Counts refused connections, and logs each cause from time to time. Nothing of a caller's. */
+/** Counts refused connections, and logs each cause from time to time, without data of callers. */
 export class TlsRefusals {
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -45,7 +45,7 @@ export class TlsRefusals {
     this.#logger = logger;
   }
 
-  /** Counts by cause; a cause begins with its first connection. */
+  /** Counts by cause. A cause appears with its first connection. */
   get countByCause(): ReadonlyMap<TlsRefusal, number> {
     return this.#countByCause;
   }
@@ -60,7 +60,7 @@ export class TlsRefusals {
   }
 }
 
-/** What a finished handshake says against a client's certificate; undefined: nothing. */
+/** Returns the objection to a client's certificate after the handshake. Undefined: none. */
 export function clientRefusal(
   socket: TLSSocket,
   clientSan: ClientSan | undefined,
@@ -71,9 +71,9 @@ export function clientRefusal(
   return holdsSan(certificate, clientSan) ? undefined : "wrongClientSan";
 }
 
-/** Why a handshake failed, by the error's code and by what the library found about the client. */
+/** Returns why a handshake failed, from the error's code and OpenSSL's verdict on the client. */
 export function failureCause(error: unknown, socket: TLSSocket): TlsRefusal {
-  // A client's certificate is judged after the handshake; the error says only that it ended then.
+  // A client's certificate is verified after the handshake; the error only reports its end.
   const verdict = codeOf(socket.authorizationError);
   if (verdict !== "") return certificateCauses.get(verdict) ?? "untrustedClientCertificate";
   const code = codeOf(error);
@@ -87,7 +87,7 @@ const certificateCauses: ReadonlyMap<string, TlsRefusal> = new Map([
   ["CERT_NOT_YET_VALID", "expiredClientCertificate"],
 ]);
 
-/** The first row that matches counts. Source: OpenSSL's sslerr.h, RFC 8446, section 6.2. */
+/** The first matching row counts. Source: OpenSSL's sslerr.h, RFC 8446, section 6.2. */
 const codeRows: readonly { readonly pattern: RegExp; readonly cause: TlsRefusal }[] = [
   { pattern: /^ERR_TLS_HANDSHAKE_TIMEOUT$/, cause: "handshakeTimeout" },
   { pattern: /^(?:ECONNRESET|EPIPE|ETIMEDOUT)$/, cause: "connectionLost" },
@@ -101,7 +101,7 @@ const codeRows: readonly { readonly pattern: RegExp; readonly cause: TlsRefusal 
   { pattern: /ALERT_UNSUPPORTED_CERTIFICATE/, cause: "serverCertificateDistrusted" },
 ];
 
-/** The code of an error, or the text that stands in its place; empty when there is neither. */
+/** Returns the code of an error, or the text in its place. Empty without either. */
 function codeOf(error: unknown): string {
   if (typeof error === "string") return error;
   const code: unknown = Reflect.get(Object(error), "code");

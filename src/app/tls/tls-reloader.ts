@@ -12,25 +12,25 @@ interface TlsReloaderParts {
   readonly logger: Logger;
 }
 
-/** How a look at the files ended. */
+/** Result of a look at the files. */
 type TlsLook =
   | { readonly kind: "unchanged" }
   | { readonly kind: "loaded"; readonly material: TlsMaterial }
   | { readonly kind: "refused"; readonly problems: readonly string[] };
 
-/** What is known of the certificate, for metrics. */
+/** State of the certificate, for metrics. */
 export interface CertificateStatus {
-  /** The end of the active certificate, in microseconds since 1970; 0 before the first one. */
+  /** End of the active certificate, in microseconds since 1970. 0 before the first one. */
   readonly expiryEpochUs: number;
-  /** Whether the newest files are refused, and older ones active. */
+  /** Whether the newest files are refused, and older ones are active. */
   readonly isStale: boolean;
   readonly loadedCount: number;
   readonly refusedCount: number;
 }
 
 /**
- * Keeps the TLS active material: loads it, watches its files and hands on what is new. Files that
- * are wrong, or only half written, change nothing but the log and the status, until good ones come.
+ * Keeps the active TLS material: loads it, watches its files and passes on new material. Files that
+ * are wrong, or only half written, change only the log and the status, until good ones come.
  */
 export class TlsReloader {
   readonly #parts: TlsReloaderParts;
@@ -39,7 +39,7 @@ export class TlsReloader {
   #loadedCount = 0;
   #refusedCount = 0;
   #hasReportedExpiry = false;
-  /** What the last look found, so that the same is neither checked nor reported again. */
+  /** Version found by the last look, so that it is neither checked nor reported again. */
   #seen: string | undefined;
   readonly #looks = new SerializedPoll(() => this.#lookOnce());
   #watchers: readonly PathWatcher[] = [];
@@ -59,12 +59,12 @@ export class TlsReloader {
     };
   }
 
-  /** Looks at the files now. Looks never overlap: one that is wanted meanwhile follows. */
+  /** Looks at the files now. Looks never overlap: one requested during a look follows it. */
   look(): Promise<TlsLook> {
     return this.#looks.now();
   }
 
-  /** Looks again whenever a file may have changed, until `close`; tells of what is new. */
+  /** Looks again whenever a file may have changed, until `close`. Reports new material. */
   watch(onLoaded: (material: TlsMaterial) => void): void {
     const { choice, clock } = this.#parts;
     this.#onLoaded = onLoaded;
@@ -75,7 +75,7 @@ export class TlsReloader {
     });
   }
 
-  /** Ends watching; a look under way ends by itself, changes nothing any more and tells nothing. */
+  /** Stops watching. A look in progress still ends, but changes and reports nothing. */
   close(): void {
     this.#isClosed = true;
     for (const watcher of this.#watchers) watcher.close();
@@ -123,7 +123,7 @@ export class TlsReloader {
   #refuse(problems: readonly string[]): TlsLook {
     this.#isStale = true;
     this.#refusedCount += 1;
-    // At start the caller reports it, and there is nothing older to keep.
+    // At the start, the caller reports the problems, and there are no older files to keep.
     if (this.#active !== undefined) {
       const keptExpires = isoTime(this.#active.expiryEpochUs);
       this.#parts.logger.error(
@@ -135,7 +135,7 @@ export class TlsReloader {
     return { kind: "refused", problems };
   }
 
-  /** Says once of each certificate that clients will refuse it for the time. */
+  /** Logs once for each certificate that clients will refuse it, because of the current time. */
   #tellExpiry(): void {
     const { clock, logger, choice } = this.#parts;
     const active = this.#active;

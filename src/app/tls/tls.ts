@@ -10,27 +10,27 @@ import { secureContextOptions, type TlsMaterial } from "./tls-files.js";
 import { clientRefusal, failureCause, type TlsRefusal, TlsRefusals } from "./tls-refusal.js";
 import { type CertificateStatus, TlsReloader } from "./tls-reloader.js";
 
-/** What is known of the gRPC port's TLS, for metrics. */
+/** State of the gRPC port's TLS, for metrics. */
 interface TlsStatus extends CertificateStatus {
   /** Connections refused before their first call, by cause. */
   readonly refusedByCause: ReadonlyMap<TlsRefusal, number>;
 }
 
-/** What is spoken on secured connections: HTTP/2, negotiated with ALPN, or anything else. */
+/** Protocol on secured connections: HTTP/2, negotiated with ALPN, or any other. */
 type SecuredProtocol = "h2" | "other";
 
-/** TLS whose files are read, before anything listens. */
+/** TLS whose files are read, before any port listens. */
 export interface OpenTls {
   readonly status: TlsStatus;
   /**
-   * Follows the files, for one port; there may be several. Answers what takes accepted connections
-   * and hands them on when they are secured.
+   * Follows the files for one port. There may be several ports. Returns a function that takes
+   * accepted connections, and passes them on when they are secured.
    */
   terminate(
     onSecure: (socket: TLSSocket) => void,
     protocol?: SecuredProtocol,
   ): (socket: Socket) => void;
-  /** Ends following the files. */
+  /** Stops following the files. */
   close(): void;
 }
 
@@ -79,7 +79,7 @@ export async function openTls(
   };
 }
 
-/** The metrics of the gRPC port's TLS, by kind. */
+/** Returns the metrics of the gRPC port's TLS, by kind. */
 export function tlsMetrics(status: () => TlsStatus): MetricGroup {
   return {
     gauges: [
@@ -113,19 +113,19 @@ export function tlsMetrics(status: () => TlsStatus): MetricGroup {
   };
 }
 
-/** How long a handshake may take, in milliseconds; a healthy one takes a few round trips. */
+/** Maximum time of a handshake, in milliseconds. A healthy one takes a few round trips. */
 const handshakeMsMax = 5_000;
 
-/** The most handshakes at a time; one more connection is closed at once and may try again. */
+/** Maximum number of handshakes at a time. A further connection is closed at once and may retry. */
 export const handshakesMax = 1_000;
 
 interface TlsTerminationParts {
   readonly material: TlsMaterial;
-  /** What a client's certificate must hold; only where the material has authorities of clients. */
+  /** Name required in a client's certificate. Used only if the material has client authorities. */
   readonly clientSan?: ClientSan;
   /** Default `h2`. */
   readonly protocol?: SecuredProtocol;
-  /** Takes connections whose handshake is done and whose client may come in. */
+  /** Takes connections whose handshake is done and whose client is accepted. */
   readonly onSecure: (socket: TLSSocket) => void;
   readonly onRefused: (cause: TlsRefusal) => void;
   /** Default `handshakeMsMax`. */
@@ -133,9 +133,9 @@ interface TlsTerminationParts {
 }
 
 /**
- * Turns accepted connections into secured ones: TLS 1.2 or newer, HTTP/2 by ALPN, and clients'
- * certificates where authorities are named. It opens no port, and the transport behind it sees
- * connections like any others.
+ * Secures accepted connections: TLS 1.2 or newer, HTTP/2 by ALPN, and client certificates if
+ * authorities are configured. It opens no port, and the transport behind it handles connections
+ * like any others.
  */
 export class TlsTermination {
   readonly #parts: TlsTerminationParts;
@@ -156,13 +156,13 @@ export class TlsTermination {
     });
     this.#server.on("secureConnection", (socket) => this.#admit(socket));
     this.#server.on("tlsClientError", (error, socket) => {
-      // The library tells of a failed handshake, and leaves some of them open.
+      // The library reports a failed handshake, but leaves some of these sockets open.
       socket.destroy();
       parts.onRefused(failureCause(error, socket));
     });
   }
 
-  /** Handshakes that have begun and not ended. */
+  /** Number of handshakes that have begun and not ended. */
   get handshakeCount(): number {
     return this.#accepted.size - this.#secured.size;
   }
@@ -179,7 +179,7 @@ export class TlsTermination {
     this.#server.emit("connection", socket);
   }
 
-  /** Handshakes that begin from now on use this; connections that are open stay as they are. */
+  /** Uses this material for new handshakes. Open connections stay as they are. */
   use(material: TlsMaterial): void {
     this.#server.setSecureContext(secureContextOptions(material));
   }

@@ -5,13 +5,13 @@ import { readErrorWords } from "../config/policy-files.js";
 import type { NamedFile } from "../config/tls-choice.js";
 import type { XdsTlsChoice } from "../config/xds-choice.js";
 
-/** The largest file of a certificate, a key or authorities, in bytes. */
+/** Maximum size of a file with a certificate, a key or authorities, in bytes. */
 export const xdsTlsFileBytesMax = 524_288;
 
 /**
- * Reads the files for one connection, so that the next one takes certificates that were renewed.
+ * Reads the files for one connection, so that the next one uses renewed certificates.
  *
- * @throws Error naming the setting, never what a file holds
+ * @throws Error naming the setting, never the contents of a file
  */
 export function readXdsCredentials(choice: XdsTlsChoice): AdsTls {
   const { authority, identity, serverName } = choice;
@@ -43,7 +43,7 @@ function readPem({ setting, path }: NamedFile): string {
   return text;
 }
 
-/** What does not fit together is found here, where the settings have names. */
+/** Checks here, where settings are known by name, that the files belong together. */
 function checkWithOpenSsl({ authority, identity }: AdsTls, choice: XdsTlsChoice): void {
   try {
     createSecureContext({

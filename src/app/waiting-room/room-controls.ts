@@ -21,10 +21,10 @@ interface RoomControlsParts {
   readonly clock: Clock;
 }
 
-/** How long the store may take for what an operator asks, in milliseconds. */
+/** Maximum time of the store for an operator's request, in milliseconds. */
 const storeMsMax = 2_000;
 
-/** What operators see of waiting rooms, and do with them. */
+/** Views and controls of waiting rooms for operators. */
 export class AppRoomControls implements RoomControls {
   readonly #parts: RoomControlsParts;
 
@@ -48,7 +48,7 @@ export class AppRoomControls implements RoomControls {
   async override(room: string, override: RoomOverride | undefined): Promise<void> {
     const { store, clock } = this.#parts;
     await store.override(room, override, clock.monotonicMs() + storeMsMax);
-    // A reload may have removed it meanwhile.
+    // A reload may have removed the room meanwhile.
     if (this.#parts.admission.doors.has(room)) await this.refresh(room);
   }
 
@@ -88,7 +88,7 @@ export class AppRoomControls implements RoomControls {
     };
   }
 
-  /** What the store says of a number, without a visit; undefined: it does not answer. */
+  /** Reads the store's state of a number, without a visit. Undefined: the store does not answer. */
   async #entryOf({ policy, line }: RoomDoor, number: number): Promise<LineEntry | undefined> {
     const { store, clock } = this.#parts;
     const deadlineMs = clock.monotonicMs() + storeMsMax;
@@ -105,7 +105,7 @@ export class AppRoomControls implements RoomControls {
       if (used === 0 || holder !== number % 2 ** 32) return { kind: "gone" };
       return { kind: "entered", session, usedSecond: (used % calledBit) - 1 };
     } catch {
-      // What is known without the store is told.
+      // The caller returns what is known without the store.
       return undefined;
     }
   }
@@ -132,7 +132,7 @@ export class AppRoomControls implements RoomControls {
   }
 }
 
-/** @throws ServiceError STORE_UNAVAILABLE where the line says that it failed */
+/** @throws ServiceError STORE_UNAVAILABLE if the line reports that it failed */
 function answered(ask: (done: (answer: VisitAnswer) => void) => void): Promise<LineEntry> {
   return new Promise((resolve, reject) => {
     ask((answer) => {

@@ -8,7 +8,7 @@ import { PathWatcher } from "../base/path-watcher.js";
 import { SerializedPoll } from "../base/serialized-poll.js";
 import { readErrorWords } from "../config/policy-files.js";
 
-/** The keys that sign tickets: from a file, or those of the rooms themselves. */
+/** The keys that sign tickets: from a file, or from the rooms' own secrets. */
 export interface TicketKeys {
   /**
    * The first one signs, all of them verify.
@@ -16,7 +16,7 @@ export interface TicketKeys {
    * @param secret the room's own, which the store keeps; undefined: it is not known yet
    */
   keysOf(secret: Buffer | undefined): readonly TicketKey[];
-  /** Follows the file no more. */
+  /** Stops following the file. */
   close(): void;
 }
 
@@ -27,17 +27,17 @@ interface TicketKeysParts {
   readonly logger: Logger;
 }
 
-/** The shortest key, in characters. */
+/** Minimum length of a key, in characters. */
 const keyCharsMin = 32;
 
-/** Keys of one file at most: a ticket costs a signature for each that has its id. */
+/** Maximum number of keys in a file: a ticket costs one signature for each key with its id. */
 const ticketKeysMax = 8;
 
 const fileBytesMax = 16_384;
 
 /**
- * Opens the keys of tickets. A file is read now and again when it changes; what is wrong with it
- * then changes nothing but the log.
+ * Opens the keys of tickets. A file is read now and again when it changes. An invalid change has no
+ * effect except a log line.
  *
  * @throws StartFailure for a file that is wrong, with the exit code of a wrong configuration
  */
@@ -58,19 +58,19 @@ export async function openTicketKeys({
   return { keysOf: () => file.keys, close: () => watcher.close() };
 }
 
-/** A key of a secret. Its id tells nothing of it but that it is another one. */
+/** Creates a key from a secret. Its id tells secrets apart, but reveals nothing else. */
 function ticketKeyOf(secret: string | Buffer): TicketKey {
   const [id = 0] = createHash("sha256").update("headgate ticket key ").update(secret).digest();
   return { id, mac: (bytes) => createHmac("sha256", secret).update(bytes).digest() };
 }
 
-/** The keys that the store keeps, made once for each room. */
+/** Keys of the secrets in the store, created once for each room. */
 class RoomSecrets implements TicketKeys {
   readonly #known = new Map<string, readonly TicketKey[]>();
 
   keysOf(secret: Buffer | undefined): readonly TicketKey[] {
     if (secret === undefined) return [];
-    // Each answer of the store has a copy of it.
+    // Each response of the store contains a new copy of the secret.
     const name = secret.toString("latin1");
     const known = this.#known.get(name) ?? [ticketKeyOf(secret)];
     if (this.#known.size < secretsMax) this.#known.set(name, known);
@@ -80,10 +80,10 @@ class RoomSecrets implements TicketKeys {
   close(): void {}
 }
 
-/** Secrets whose keys are kept. */
+/** Maximum number of secrets whose keys are kept. */
 const secretsMax = 1_024;
 
-/** The file of keys as it was read last without a fault. */
+/** The file of keys as of the last read without an error. */
 class KeysFile {
   readonly #path: string;
   readonly #logger: Logger;
@@ -99,7 +99,7 @@ class KeysFile {
     return this.#keys;
   }
 
-  /** Reads it; answers what is wrong with it, and then keeps what it knows. */
+  /** Reads the file. Returns what is wrong with it, and in that case keeps the previous keys. */
   async look(): Promise<string | undefined> {
     const read = await readKeys(this.#path);
     const isFirst = this.#seen === undefined;
@@ -112,7 +112,7 @@ class KeysFile {
       this.#logger.info(line, "The keys of waiting rooms are active.");
       return undefined;
     }
-    // At start the caller reports it, and there is nothing older to keep.
+    // At the start, the caller reports the problem, and there are no older keys to keep.
     if (!isFirst) {
       this.#logger.error(
         { event: "ticketKeysRefused", problem: read.problem },
@@ -125,7 +125,7 @@ class KeysFile {
 
 type ReadKeys = { readonly secrets: readonly string[] } | { readonly problem: string };
 
-/** A key a line; empty lines do not count. */
+/** Reads one key from each line. Empty lines do not count. */
 async function readKeys(path: string): Promise<ReadKeys> {
   try {
     const found = await stat(path);

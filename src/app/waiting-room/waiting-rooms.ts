@@ -25,29 +25,29 @@ interface WaitingRoomsParts extends Pick<Foundation, "policies" | "opened"> {
   readonly admission: OpenAdmission;
 }
 
-/** Waiting rooms as this process runs them. */
+/** Waiting rooms of this process. */
 export interface OpenWaitingRooms {
-  /** What decides on requests: rooms, and admission behind them. */
+  /** Decides requests: rooms, and admission behind them. */
   readonly admission: RoomAdmission;
   readonly controls: RoomControls;
-  /** By room, the percentage of visitors without a ticket that Envoys turn away by themselves. */
+  /** By room, the percentage of visitors without a ticket that Envoys refuse themselves. */
   rejectPercents(): ReadonlyMap<string, number>;
-  /** Gives leads up, so that other replicas go on at once. */
+  /** Gives up leadership, so that other replicas take over at once. */
   close(): Promise<void>;
 }
 
-/** How often gates of rooms are moved, in milliseconds. */
+/** Time between two updates of rooms' gates, in milliseconds. */
 const tickMs = 1_000;
 
 /**
- * How long a visitor waits for the store, in milliseconds, unless decisions wait longer: less than
- * the `message_timeout` of generated filters, after which Envoy lets a request pass.
+ * Maximum time that a visitor waits for the store, in milliseconds, unless decisions wait longer.
+ * Less than the `message_timeout` of generated filters, after which Envoy lets a request pass.
  */
 const turnTimeoutMs = 150;
 
 /**
- * Opens waiting rooms in front of admission. Without a shared store each process has lines of its
- * own. Resolves when the store has been asked for each room, whether it answered or not.
+ * Opens waiting rooms in front of admission. Without a shared store, each process has its own
+ * lines. Resolves when the store has been asked for each room, whether it answered or not.
  *
  * @throws StartFailure for a file of keys that is wrong
  */
@@ -95,7 +95,7 @@ export async function openWaitingRooms(
   };
 }
 
-/** The lines of the active policy's rooms. */
+/** Opens the lines of the active policy's rooms. */
 function openLines(runtime: Runtime, parts: WaitingRoomsParts) {
   const { config, clock, random, logger } = runtime;
   const { policies, opened } = parts;
@@ -120,7 +120,7 @@ function openLines(runtime: Runtime, parts: WaitingRoomsParts) {
   const known = (policies.feed.current()?.waitingRooms ?? []).map(async ({ name }) => {
     const line = lines.line(name);
     await line?.beat();
-    // Whoever begins to lead hears of its own first step a beat later.
+    // A new leader receives its own first step one beat later.
     if (line?.status === undefined) await line?.beat();
   });
   return {
@@ -143,8 +143,8 @@ function rejectPercentsOf({ doors }: RoomAdmission): ReadonlyMap<string, number>
 }
 
 /**
- * What this replica knows of a room's service, for the whole fleet: requests in flight here are as
- * many of those of the fleet as its limit here is of the fleet's.
+ * Estimates the load of a room's service for the whole fleet: this replica's part of the fleet's
+ * requests in flight is taken to equal its part of the fleet's limit.
  */
 function loadOf(
   room: string,
@@ -164,7 +164,7 @@ function loadOf(
   return undefined;
 }
 
-/** Says what happens to lines; nothing of a visitor is in it. */
+/** Logs events of lines. The log contains no data of a visitor. */
 function logRoom(event: RoomLineEvent, logger: Logger): void {
   const { kind, ...facts } = event;
   switch (event.kind) {
