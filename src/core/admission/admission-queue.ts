@@ -7,30 +7,30 @@ import type { QueuePlace, QueueRefusal } from "./request-queue.js";
 export interface PermitSeeker<T> {
   readonly pool: PermitPool<T>;
   readonly priority: Priority;
-  /** Whose part of the limit it takes; see `PermitPool.bears`. */
+  /** The peer whose part of the limit it takes; see `PermitPool.bears`. */
   readonly request: { readonly peer: string };
-  /** What is left of its caller's time; undefined where nobody said. */
+  /** Returns the remaining time of its caller; undefined if it is not known. */
   remainingMs(nowMs: number): number | undefined;
 }
 
 interface AdmissionQueueParts<T> {
   readonly clock: Clock;
-  /** A bound on all pools together; may be one of them. */
+  /** Pool that bounds all pools together; may be one of them. */
   readonly whole: PermitPool<T>;
-  /** Lets a visit in that has left its queue. */
+  /** Admits a request that has left its queue. */
   readonly admit: (visit: T, nowMs: number) => void;
-  /** Refuses visits that have left their queues. */
+  /** Refuses requests that have left their queues. */
   readonly dismiss: (dismissed: readonly QueueRefusal<T>[], nowMs: number) => void;
 }
 
 /**
- * The queues of a service's pools: lets in who is next as permits come free, one of each pool in
- * turn, and refuses who has waited for too long. Whoever is told something may change the queues
- * meanwhile, so nothing is remembered over a call.
+ * The queues of a service's pools. It admits the next requests as permits become free, one of each
+ * pool in turn, and refuses those that have waited too long. Each callback may change the queues,
+ * so no state of theirs is kept across one.
  */
 export class AdmissionQueue<T extends PermitSeeker<T>> {
   readonly #parts: AdmissionQueueParts<T>;
-  /** Pools in which somebody waits. */
+  /** Pools with waiting requests. */
   readonly #waiting = new Set<PermitPool<T>>();
   #expiry: { readonly atMs: number; readonly cancel: Cancel } | undefined;
 
@@ -38,7 +38,7 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     this.#parts = parts;
   }
 
-  /** Whether a visit may go in at once: a permit is free for it, and for nobody who waits. */
+  /** Reports whether a request is admitted at once: a permit is free, and not for a waiting one. */
   hasRoom(visit: T, nowMs: number): boolean {
     const { pool, priority } = visit;
     if (!this.#bears(visit, nowMs) || !this.#isFree(pool, priority, nowMs)) return false;
@@ -47,13 +47,13 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     return !pool.hasNext({ lowest, mayGo: (other) => this.#bears(other, nowMs) });
   }
 
-  /** Whether a visit may wait, as far as its peer goes; see `PermitPool.mayWait`. */
+  /** Reports whether there is a queue and the request's peer may wait; see `PermitPool.mayWait`. */
   mayWait({ pool, request: { peer } }: T, nowMs: number): boolean {
     const { whole } = this.#parts;
     return pool.hasQueue && pool.mayWait(peer, nowMs) && whole.mayWait(peer, nowMs);
   }
 
-  /** Lets a visit wait. @returns its place, or undefined where there is none */
+  /** Lets a request wait. @returns its place, undefined if there is none, and who is dismissed */
   enter(visit: T, nowMs: number): WaitingAnswer<T> {
     const { pool, priority } = visit;
     const remainingMs = visit.remainingMs(nowMs);
@@ -65,10 +65,10 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     return { place, dismissed };
   }
 
-  /** Lets in who waits, as long as permits are free. */
+  /** Admits waiting requests as long as permits are free. */
   serve(nowMs: number): void {
     while (this.#serveNext(nowMs)) {
-      // Each round lets one in.
+      // Each round admits one request.
     }
   }
 
@@ -77,7 +77,7 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
       const isServed = this.#serveOne(pool, nowMs);
       if (isServed || pool.waitingCount === 0) this.#waiting.delete(pool);
       if (!isServed) continue;
-      // To the end, so that the next permit is another pool's.
+      // Moves it to the end, so that another pool gets the next permit.
       if (pool.waitingCount > 0) this.#waiting.add(pool);
       return true;
     }
@@ -96,7 +96,7 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     return place !== undefined;
   }
 
-  /** Whether limits bear another request of its peer; see `PermitPool.bears`. */
+  /** Reports whether the limits allow another request of its peer; see `PermitPool.bears`. */
   #bears({ pool, request: { peer } }: T, nowMs: number): boolean {
     return pool.bears(peer, nowMs) && this.#parts.whole.bears(peer, nowMs);
   }
@@ -106,7 +106,7 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     return pool.isFree(priority, nowMs) && (pool === whole || whole.isFree(priority, nowMs));
   }
 
-  /** The lowest class that a permit is free for, as it is then for all above it. */
+  /** Returns the lowest class for which a permit is free, as it is for all classes above it. */
   #lowestFree(pool: PermitPool<T>, nowMs: number): Priority | undefined {
     let lowest: Priority | undefined;
     for (const priority of priorities) {
@@ -116,7 +116,7 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
     return lowest;
   }
 
-  /** One timer: it may fire too early, where who was to expire first has been let in. */
+  /** Keeps one timer. It may fire too early, if the request that expires first was admitted. */
   #watchExpiry(): void {
     let atMs = Number.POSITIVE_INFINITY;
     for (const pool of this.#waiting) atMs = Math.min(atMs, pool.nextExpiryMs ?? atMs);
@@ -139,9 +139,9 @@ export class AdmissionQueue<T extends PermitSeeker<T>> {
   }
 }
 
-/** What came of asking for a place. */
+/** Result of asking for a place. */
 interface WaitingAnswer<T> {
   readonly place: QueuePlace<T> | undefined;
-  /** Who had to go for it, or had waited for too long. */
+  /** Requests that were displaced, or had waited too long. */
   readonly dismissed: readonly QueueRefusal<T>[];
 }

@@ -1,19 +1,19 @@
 import { loadRatioMax } from "./load.js";
 import { type Priority, priorities } from "./priority.js";
 
-/** When a service answers with less than it could. */
+/** When a service gives degraded answers. */
 export interface BrownoutSettings {
   /** The load from which a class is served degraded answers, above 0. */
   readonly fromRatios: Readonly<Record<Priority, number>>;
-  /** How far below that the load has to fall before the class has whole answers again. */
+  /** How far below that the load must fall until the class gets full answers again. */
   readonly bandRatio: number;
   /** The time constant over which the load is averaged, in milliseconds, from 1. */
   readonly memoryMs: number;
 }
 
 /**
- * Where nothing else is said. Each class is degraded a little before the load at which it would be
- * refused (`defaultShedThresholds`).
+ * Default settings. Each class is degraded a little before the load at which it would be refused
+ * (`defaultShedThresholds`).
  */
 export const defaultBrownoutSettings: BrownoutSettings = {
   fromRatios: { critical: 0.95, high: 0.9, normal: 0.85, low: 0.7 },
@@ -22,12 +22,12 @@ export const defaultBrownoutSettings: BrownoutSettings = {
 };
 
 /**
- * Tells by the load of a service for which classes it should serve degraded answers, which cost it
- * less: without recommendations, from a cache, with fewer results.
+ * Determines, by the load of a service, for which classes it should serve degraded answers, which
+ * cost it less: without recommendations, from a cache, with fewer results.
  *
- * The load is averaged over `memoryMs`, as it was from one `update` to the next. A class goes into
- * its brownout when the mean reaches its ratio, and out of it `bandRatio` below: so a load at the
- * edge does not switch it to and fro.
+ * The load is averaged over `memoryMs`; it counts as unchanged from one `update` to the next. The
+ * brownout of a class begins when the mean reaches its ratio and ends `bandRatio` below, so that a
+ * load near the ratio does not toggle it.
  *
  * Example: by the defaults `normal` is degraded from a mean of 0.85 on, and until it is below 0.65.
  */
@@ -47,7 +47,7 @@ export class Brownout {
     this.#settings = settings;
   }
 
-  /** The load changed. What is no number counts as 0. @param nowMs monotonic */
+  /** Sets the load. What is not a number counts as 0. @param nowMs monotonic */
   update(loadRatio: number, nowMs: number): void {
     const { fromRatios, bandRatio, memoryMs } = this.#settings;
     if (this.#updatedMs !== undefined) {
@@ -68,14 +68,14 @@ export class Brownout {
     return this.#meanRatio;
   }
 
-  /** Whether a class is served degraded answers. */
+  /** Reports whether a class is served degraded answers. */
   isOn(priority: Priority): boolean {
     return this.#isOn[priority];
   }
 
   /**
-   * How much of an answer to leave out, 0 to 1: a straight line from where the brownout of the
-   * class ends to a load of 1; 0 while there is none.
+   * Returns how much of an answer to leave out, 0 to 1: linear from the load at which the brownout
+   * of the class ends to a load of 1, or to its ratio if that is more; 0 outside of a brownout.
    *
    * Example: by the defaults, `normal` at a mean of 0.85: 0.2 / 0.35 = 0.57.
    */

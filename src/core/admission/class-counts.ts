@@ -1,6 +1,6 @@
 import { type Priority, priorities } from "./priority.js";
 
-/** How many there are of each class. */
+/** Counts by class. */
 export class ClassCounts {
   readonly #counts = priorities.map(() => 0);
 
@@ -10,12 +10,12 @@ export class ClassCounts {
     this.#counts[i] = (this.#counts[i] ?? 0) + change;
   }
 
-  /** How many there are of a class. */
+  /** Returns the count of a class. */
   of(priority: Priority): number {
     return this.#counts[priorities.indexOf(priority)] ?? 0;
   }
 
-  /** How many there are of a class and of those above it. */
+  /** Returns the count of a class and the classes above it. */
   from(priority: Priority): number {
     let sum = 0;
     for (let i = priorities.indexOf(priority); i >= 0; i -= 1) sum += this.#counts[i] ?? 0;

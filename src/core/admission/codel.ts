@@ -1,8 +1,8 @@
 /** Source: RFC 8289, "Controlled Delay Active Queue Management". */
 export interface CodelSettings {
-  /** The sojourn time that may stand: more for requests than the 5 of the RFC for packets. */
+  /** Acceptable sojourn time of a standing queue: more than the RFC's 5 ms for packets. */
   readonly targetMs: number;
-  /** How long it may stand above the target before one is dropped. */
+  /** How long sojourn times may stay above the target before a request is dropped. */
   readonly intervalMs: number;
 }
 
@@ -10,28 +10,28 @@ export interface CodelSettings {
 interface Departure {
   /** How long it was in the queue. */
   readonly sojournMs: number;
-  /** No other one is behind it. */
+  /** Whether no other request is behind it. */
   readonly isLast: boolean;
 }
 
 /**
- * How many intervals after its last drop CoDel still remembers how fast it had to drop. Source: RFC
- * 8289, section 5.5: returning to dropping soon goes on from the rate that had worked.
+ * Number of intervals after its last drop for which CoDel remembers its drop rate. Source: RFC
+ * 8289, section 5.5: dropping that resumes soon continues from the rate that worked.
  */
 const memoryIntervalsCount = 16;
 
 /**
- * CoDel's test at the head of a queue: short queues that come and go are good, one that stands is
- * not. Once every request of an interval has waited longer than the target, it drops one, and the
- * next ones at times that come closer by the square root of their count,
+ * CoDel's test at the head of a queue: a short queue that comes and goes is good, a standing queue
+ * is not. Once all requests of an interval have waited longer than the target, it drops one. The
+ * next drops follow at times that come closer by the square root of their count,
  *
  *     next drop = this drop + interval / sqrt(count)
  *
- * until one has waited less. The last one in the queue is never dropped: it delays nobody.
+ * until a request has waited less. The last one in the queue is never dropped: it delays no other.
  *
  * Example: interval 1 s; drops 0, 1, 1.71, 2.28 seconds after the first.
  *
- * Source: RFC 8289, sections 3 and 5, told one departure at a time.
+ * Source: RFC 8289, sections 3 and 5, applied to one departure at a time.
  */
 export class Codel {
   readonly #settings: CodelSettings;
@@ -52,7 +52,7 @@ export class Codel {
     return this.#isDropping;
   }
 
-  /** Whether to drop a request that would be let in now. */
+  /** Reports whether to drop a request that would be admitted now. */
   drops(departure: Departure, nowMs: number): boolean {
     if (!this.#isAboveForLong(departure, nowMs)) {
       this.#isDropping = false;
@@ -68,7 +68,7 @@ export class Codel {
     return true;
   }
 
-  /** The queue is empty: whatever stood in it does not any more. */
+  /** Notes that the queue is empty, so that no queue stands any more. */
   emptied(): void {
     this.#aboveForIntervalMs = undefined;
     this.#isDropping = false;

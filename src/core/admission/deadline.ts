@@ -1,25 +1,25 @@
 import { formatGrpcTimeout, parseGrpcTimeout } from "../base/grpc-timeout.js";
 import type { HeaderField } from "../base/header-field.js";
 
-/** When a request's remaining time is too short. */
+/** Settings for the remaining time of requests. */
 export interface DeadlineSettings {
-  /** Less than this left: refused at once. */
+  /** A request with less time left is refused at once. */
   readonly minRemainingMs: number;
-  /** Kept back of the budget that goes on to the upstream. */
+  /** Subtracted from the time that is passed on to the upstream. */
   readonly marginMs: number;
-  /** A request header with the time left, in milliseconds, beside Envoy's and gRPC's own. */
+  /** A request header with the time left, in milliseconds, besides Envoy's and gRPC's own. */
   readonly header: string | undefined;
 }
 
-/** How a gRPC caller states its time. Source: gRPC over HTTP2, "Timeout". */
+/** The header in which a gRPC caller states its timeout. Source: gRPC over HTTP2, "Timeout". */
 export const grpcTimeoutHeader = "grpc-timeout";
 
-/** How Envoy states the time that it waits. Source: Envoy's router filter. */
+/** The header in which Envoy states how long it waits. Source: Envoy's router filter. */
 export const expectedTimeoutHeader = "x-envoy-expected-rq-timeout-ms";
 
-/** What is left of a request's time when it comes. */
+/** Remaining time of a request on arrival. */
 export interface Deadline {
-  /** The least that any header states, in milliseconds from 0. */
+  /** Minimum of the times that headers state, in milliseconds from 0. */
   readonly remainingMs: number;
   /** Headers that state a time, in lower case. */
   readonly statedIn: readonly string[];
@@ -29,8 +29,8 @@ export interface Deadline {
 const wholeMs = /^[0-9]{1,9}$/;
 
 /**
- * The time that a request's headers leave, the least of what they state; undefined where none does.
- * What is no time states nothing; several of one header neither, since which holds is not known.
+ * Returns the minimum of the times that a request's headers state; undefined if none states a time.
+ * Invalid values are ignored, and so are repeated headers: it is not known which value applies.
  *
  * @param headers by lower-case name
  */
@@ -47,13 +47,13 @@ export function requestDeadline(
   };
   take(grpcTimeoutHeader, parseGrpcTimeout(headers.get(grpcTimeoutHeader) ?? ""));
   const expectedMs = parseMs(headers.get(expectedTimeoutHeader));
-  // Envoy has 0 for "no timeout", and does not send it.
+  // For Envoy, 0 means "no timeout", and Envoy does not send it.
   take(expectedTimeoutHeader, expectedMs === 0 ? undefined : expectedMs);
   if (header !== undefined) take(header, parseMs(headers.get(header)));
   return statedIn.length === 0 ? undefined : { remainingMs, statedIn };
 }
 
-/** Whether too little is left to begin at all: less than `minRemainingMs`. */
+/** Reports whether too little time is left to begin: less than `minRemainingMs`. */
 export function isTooLittle(
   { minRemainingMs }: Pick<DeadlineSettings, "minRemainingMs">,
   { remainingMs }: Deadline,
@@ -63,14 +63,14 @@ export function isTooLittle(
 
 interface BudgetQuestion {
   readonly deadline: Deadline;
-  /** How long the request has been here. */
+  /** How long the request has waited here. */
   readonly waitedMs: number;
   readonly isGrpc: boolean;
 }
 
 /**
- * The time that goes on to whom is called: what is left, less `marginMs` for the answer's way back;
- * whole milliseconds rounded down, at least 1.
+ * Returns the time to pass on to the called service: the remaining time, less `marginMs` for the
+ * way back of the response, in whole milliseconds rounded down, at least 1.
  */
 export function budgetMs(
   { marginMs }: Pick<DeadlineSettings, "marginMs">,
@@ -80,9 +80,9 @@ export function budgetMs(
 }
 
 /**
- * The time that goes on to the upstream, as `budgetMs` says, after the wait here. It replaces each
- * header that stated a time, so that the upstream cannot read an older one, and a gRPC request has
- * `grpc-timeout` in any case.
+ * Returns headers with the time to pass on to the upstream (`budgetMs`) after the wait here. They
+ * replace each header that stated a time, so that the upstream cannot read an older one. A gRPC
+ * request gets `grpc-timeout` in any case.
  *
  * Example: 1 s left at arrival, 200 ms waited, margin 10 ms: `grpc-timeout: 790m`.
  */

@@ -11,11 +11,11 @@ export interface SigmoidSettings {
   readonly slopePerSecond: number;
 }
 
-/** What may be admitted by the wait it must expect. */
+/** Admission by the estimated wait. */
 export interface EstimatedWaitSettings {
-  /** Refused from this wait on; undefined: no cap. */
+  /** Estimated wait from which requests are refused; undefined: no cap. */
   readonly max: WaitBound | undefined;
-  /** Admitted with a falling probability; undefined: no curve. */
+  /** Curve by which the admission probability falls; undefined: no curve. */
   readonly sigmoid: SigmoidSettings | undefined;
 }
 
@@ -25,24 +25,24 @@ export interface QueueState {
   readonly waitingCount: number;
   /** Requests that hold a permit. */
   readonly inFlightCount: number;
-  /** c: permits there are now, at least 1. */
+  /** c: current number of permits, at least 1. */
   readonly limit: number;
   /** 1 / mu: how long a request holds a permit (`ServiceTime`); undefined: not known. */
   readonly serviceMs: number | undefined;
 }
 
 /**
- * Requests that have to be done with before a slot is free: who waits here, and in-flight requests
- * above the limit, as a limit that fell leaves them.
+ * Returns how many requests must end before a slot is free: those that wait here, and those in
+ * flight above the limit, which a limit that fell leaves behind.
  */
 export function queuedCount({ waitingCount, inFlightCount, limit }: QueueState): number {
   return waitingCount + Math.max(0, inFlightCount - limit);
 }
 
 /**
- * How long a new request must expect to wait, in milliseconds: `queue / (c x mu)`. Undefined where
- * there is a queue and no request has ended yet; without a queue it is 0. Infinity is possible,
- * where nothing ends any more.
+ * Returns the expected wait of a new request, in milliseconds: `queue / (c x mu)`. 0 without a
+ * queue. Undefined if there is a queue and no request has ended yet. Infinity if the service time
+ * is infinite, because no request ends any more.
  *
  * Example: 40 waiting, 10 slots, 50 ms each: 40 / (10 x 20 a second) = 200 ms.
  *
@@ -54,7 +54,7 @@ export function estimatedWaitMs(state: QueueState): number | undefined {
   return state.serviceMs === undefined ? undefined : (count * state.serviceMs) / state.limit;
 }
 
-/** A bound as a time; undefined where it counts in service times and none is known. */
+/** Returns a bound as a time; undefined if it is in service times and none is known. */
 export function waitBoundMs(bound: WaitBound, serviceMs: number | undefined): number | undefined {
   switch (bound.kind) {
     case "duration":
@@ -65,8 +65,8 @@ export function waitBoundMs(bound: WaitBound, serviceMs: number | undefined): nu
 }
 
 /**
- * Whether the expected wait has reached the cap. What is not known is no reason to refuse: the
- * queue's size bounds that.
+ * Reports whether the expected wait has reached the cap. An unknown wait is no reason to refuse:
+ * the queue's size bounds it.
  */
 export function isOverWaitCap(
   { max }: Pick<EstimatedWaitSettings, "max">,
@@ -79,10 +79,10 @@ export function isOverWaitCap(
 }
 
 /**
- * The share of requests to refuse at the expected wait: one minus the admission probability
- * `1 / (1 + exp(slope x (wait - midpoint)))`. 0 where the wait or the midpoint is not known, and
- * where nobody waits, whatever the curve says of a wait of 0: an idle service would refuse requests
- * by chance, and a gate that stood closed by it would keep away everybody who could open it.
+ * Returns the share of requests to refuse at the expected wait: one minus the admission probability
+ * `1 / (1 + exp(slope x (wait - midpoint)))`. 0 if the wait or the midpoint is not known. Also 0 if
+ * no request is queued, whatever the curve gives for a wait of 0: an idle service would refuse
+ * requests by chance, and a gate that this closed would keep away the requests that could open it.
  *
  * Example: midpoint 28 s, slope 0.23 a second: at a wait of 28 s it is 0.5, at 34 s 0.8, at 22 s
  * 0.2.

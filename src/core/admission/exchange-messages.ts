@@ -1,8 +1,8 @@
 import type { HeaderField } from "../base/header-field.js";
 
 /**
- * What an ext_proc exchange is made of, as plain values: bytes become it and it becomes bytes in
- * `src/rpc/ext-proc/ext-proc-codec.ts`. Source: envoy/service/ext_proc/v3/external_processor.proto.
+ * Messages of an ext_proc exchange as plain values, which `src/rpc/ext-proc/ext-proc-codec.ts`
+ * decodes and encodes. Source: envoy/service/ext_proc/v3/external_processor.proto.
  */
 
 /** A value of an attribute or of dynamic metadata that a decision may use. */
@@ -17,7 +17,7 @@ export type ExchangePart =
   | "responseBody"
   | "responseTrailers";
 
-/** How Envoy sends a body. Source: ProcessingMode.BodySendMode; "unknown" is a later Envoy's. */
+/** How Envoy sends a body. Source: ProcessingMode.BodySendMode; "unknown" is from a later Envoy. */
 export type BodyMode =
   | "none"
   | "streamed"
@@ -39,7 +39,7 @@ export interface BodyModes {
  */
 export type MetadataValues = ReadonlyMap<string, ReadonlyMap<string, ScalarValue>>;
 
-/** One message of Envoy's. */
+/** One message from Envoy. */
 export type ExchangeMessage =
   | {
       readonly kind: "part";
@@ -51,26 +51,26 @@ export type ExchangeMessage =
       readonly headers: ReadonlyMap<string, string>;
       /** Wanted attributes by name. */
       readonly attributes: ReadonlyMap<string, ScalarValue>;
-      /** A piece of a body; a view that holds as long as the message's bytes. */
+      /** A piece of a body: a view that is valid as long as the message's bytes. */
       readonly body?: Uint8Array | undefined;
       /** Wanted dynamic metadata of other filters. Absent: none. */
       readonly metadata?: MetadataValues | undefined;
-      /** No body follows headers, or this was its last piece; true of trailers. */
+      /** No body follows the headers, or this is its last piece; true for trailers. */
       readonly isEndOfStream: boolean;
-      /** Envoy waits for no answer. Source: ProcessingRequest.observability_mode. */
+      /** Envoy waits for no reply. Source: ProcessingRequest.observability_mode. */
       readonly isObserved: boolean;
-      /** Said in the first message of a stream alone. Source: ProtocolConfiguration. */
+      /** Sent in the first message of a stream only. Source: ProtocolConfiguration. */
       readonly bodyModes?: BodyModes | undefined;
     }
-  /** Well-formed, but none of the parts: what a later Envoy may send. */
+  /** Well-formed, but not a known part: a later Envoy may send it. */
   | { readonly kind: "unknown" }
   /** Not a ProcessingRequest. */
   | { readonly kind: "malformed" };
 
-/** Metadata of a stream that tells the filter which shows responses from the one that asks. */
+/** Stream metadata that distinguishes the filter that shows responses from the one that asks. */
 export const roleHeader = "x-headgate-role";
 
-/** The namespace of our dynamic metadata. */
+/** Namespace of Headgate's dynamic metadata. */
 export const metadataNamespace = "headgate";
 
 /** Dynamic metadata: fields of one namespace. */
@@ -79,34 +79,34 @@ export interface ReplyMetadata {
   readonly fields: ReadonlyMap<string, ScalarValue>;
 }
 
-/** What an answer to one part says. */
+/** Reply to one part, which lets the exchange continue. */
 export interface ContinueReply {
   readonly kind: "continue";
-  /** The part that is answered; Envoy takes an answer to another one for spurious. */
+  /** The part that is answered. Envoy treats a reply to another part as spurious. */
   readonly part: ExchangePart;
-  /** Set, replacing what is there unless they are appended. */
+  /** Headers to set. They replace existing ones unless they are appended. */
   readonly setHeaders: readonly HeaderField[];
   readonly removeHeaders: readonly string[];
-  /** Undefined sends none. */
+  /** Undefined: no metadata is sent. */
   readonly metadata: ReplyMetadata | undefined;
-  /** Whether Envoy sends response headers for this exchange; undefined leaves its configuration. */
+  /** Whether Envoy sends response headers for this exchange; undefined keeps its configuration. */
   readonly responseHeaders: "send" | "skip" | undefined;
-  /** Whether Envoy chooses the route again, by the headers that are set. Absent: it does not. */
+  /** Whether Envoy selects the route again, by the headers that are set. Absent: it does not. */
   readonly clearsRoute?: true;
 }
 
-/** An answer of our own instead of the upstream's. */
+/** A response of Headgate instead of the upstream's. */
 export interface Refusal {
   /** HTTP status: 400 to 599, or 200 for the page of a waiting room. */
   readonly status: number;
-  /** For gRPC requests; undefined lets Envoy derive it. */
+  /** gRPC status for gRPC requests; undefined lets Envoy derive it. */
   readonly grpcStatus: number | undefined;
   readonly headers: readonly HeaderField[];
   /** Empty for HEAD. */
   readonly body: string;
   /** Envoy's response code details: no spaces. */
   readonly details: string;
-  /** Absent: sends none. */
+  /** Absent: no metadata is sent. */
   readonly metadata?: ReplyMetadata;
 }
 
@@ -114,5 +114,5 @@ export interface Refusal {
 export type ExchangeReply =
   | ContinueReply
   | { readonly kind: "immediate"; readonly refusal: Refusal }
-  /** Envoy waits this long for the answer. Source: ProcessingResponse.override_message_timeout. */
+  /** Envoy waits this long for the reply. Source: ProcessingResponse.override_message_timeout. */
   | { readonly kind: "wait"; readonly timeoutMs: number };

@@ -11,44 +11,44 @@ import {
   type ScalarValue,
 } from "./exchange-messages.js";
 
-/** Where an exchange stands: one ext_proc stream, which is one HTTP request. */
+/** State of an exchange: one ext_proc stream, which is one HTTP request. */
 export type ExchangeState =
-  /** Nothing came yet. */
+  /** No message has arrived. */
   | { readonly kind: "new" }
-  /** Is decided with its body, which has not come. */
+  /** The decision needs the body, which has not arrived. */
   | { readonly kind: "awaitingBody"; readonly headers: PartMessage }
-  /** Asked for a place; no verdict yet. */
+  /** Admission was asked; no verdict yet. */
   | {
       readonly kind: "deciding";
       readonly isObserved: boolean;
       readonly hasWaited: boolean;
-      /** What the verdict answers. */
+      /** The part that the verdict answers. */
       readonly part: "requestHeaders" | "requestBody";
     }
-  /** Let in: it holds a place until it ends. */
+  /** Admitted: in flight until it ends. */
   | {
       readonly kind: "admitted";
       readonly isObserved: boolean;
-      /** Response headers have come. */
+      /** Response headers have arrived. */
       readonly hasResponse: boolean;
-      /** Response headers will not come, because we asked so. */
+      /** Response headers will not arrive, because the reply asked Envoy to skip them. */
       readonly skipsResponse: boolean;
-      /** What the answer to response headers sets. */
+      /** Headers that the reply to response headers sets. */
       readonly responseSetHeaders: readonly HeaderField[];
-      /** False: the stream ends with that answer. */
+      /** False: the stream ends with that reply. */
       readonly isFollowed: boolean;
     }
-  /** Holds no place any more; Envoy only finishes an answer of its own. */
+  /** Not in flight any more; Envoy only finishes a response of its own. */
   | { readonly kind: "finishing"; readonly isObserved: boolean }
-  /** Over: whatever comes now is of no interest. */
+  /** Over: further events are ignored. */
   | { readonly kind: "over" };
 
-/** What happens to an exchange. */
+/** Event of an exchange. */
 export type ExchangeEvent =
   | {
       readonly kind: "message";
       readonly message: ExchangeMessage;
-      /** Of request headers: whether the request is decided with its body; see `mayAwaitBody`. */
+      /** For request headers: whether to decide the request with its body; see `mayAwaitBody`. */
       readonly awaitsBody?: boolean;
     }
   /** The verdict of admission. */
@@ -56,27 +56,27 @@ export type ExchangeEvent =
   | { readonly kind: "refused"; readonly refusal: Refusal }
   /** Admission needs time; a verdict follows. */
   | { readonly kind: "waiting"; readonly timeoutMs: number }
-  /** A message is larger than is read: `refusal` answers a request that is not let in yet. */
+  /** A message exceeds the maximum size: `refusal` answers a request not admitted yet. */
   | { readonly kind: "tooLarge"; readonly refusal: Refusal }
   /**
-   * Envoy half-closed the stream, reset it, or its connection is gone. It resets streams of
-   * exchanges that went well, so the three mean the same.
+   * Envoy half-closed the stream, reset it, or its connection is gone. Envoy also resets streams of
+   * successful exchanges, so the three mean the same.
    */
   | { readonly kind: "callerEnded" };
 
-/** How a request goes on. */
+/** How an admitted request is forwarded. */
 export interface ForwardingTerms {
   readonly setHeaders: readonly HeaderField[];
   readonly removeHeaders: readonly string[];
-  /** Undefined sends none. */
+  /** Undefined: no metadata is sent. */
   readonly metadata: ReadonlyMap<string, ScalarValue> | undefined;
-  /** Whether Envoy sends response headers; undefined leaves its configuration. */
+  /** Whether Envoy sends response headers; undefined keeps its configuration. */
   readonly responseHeaders: "send" | "skip" | undefined;
-  /** False: nobody needs to know how it ends. */
+  /** False: the end of the request does not matter. */
   readonly isFollowed: boolean;
-  /** Set on the response, whose headers are then asked for. Absent: none. */
+  /** Headers to set on the response; Envoy is then asked for its headers. Absent: none. */
   readonly responseSetHeaders?: readonly HeaderField[];
-  /** Whether Envoy chooses the route again, by the headers that are set. Absent: it does not. */
+  /** Whether Envoy selects the route again, by the headers that are set. Absent: it does not. */
   readonly clearsRoute?: true;
 }
 
@@ -85,60 +85,60 @@ export type PartMessage = Extract<ExchangeMessage, { kind: "part" }>;
 
 /** The body of a request as Envoy has buffered it. */
 export interface BufferedBody {
-  /** A view that holds as long as the bytes of its message. */
+  /** A view that is valid as long as the bytes of its message. */
   readonly bytes: Uint8Array;
-  /** False: the rest is sent to the upstream alone, after the answer. */
+  /** False: Envoy sends the rest only to the upstream, after the reply. */
   readonly isWhole: boolean;
 }
 
-/** What to do outside. */
+/** Action outside of the state machine. */
 export type ExchangeEffect =
-  /** Ask for a place, of request headers and the body that was awaited. */
+  /** Ask admission for a verdict, by the request headers and the awaited body. */
   | {
       readonly kind: "begin";
       readonly message: PartMessage;
       readonly body?: BufferedBody | undefined;
     }
-  /** Tell what the upstream answered: in its headers, or trailers. */
+  /** Report the upstream's response, by its headers or trailers. */
   | { readonly kind: "responded"; readonly message: PartMessage }
   /**
-   * The place is not needed any more. "completed": the response went through; "left": the caller
-   * gave up before there was one; "broken": Envoy broke the protocol.
+   * The request is not in flight any more. "completed": the response went through; "left": the
+   * caller gave up before a response; "broken": Envoy broke the protocol.
    */
   | { readonly kind: "end"; readonly end: "completed" | "left" | "broken" }
-  /** Count it: somebody answered before we were asked. */
+  /** Count a request that another filter answered before admission was asked. */
   | { readonly kind: "answeredBefore" }
-  /** End the stream well. */
+  /** End the stream with success. */
   | { readonly kind: "endStream" }
   | { readonly kind: "failStream"; readonly fault: ExchangeFault };
 
-/** What Envoy sent that cannot be answered. */
+/** Fault of a message from Envoy that cannot be answered. */
 export type ExchangeFault =
   /** Not a ProcessingRequest. */
   | "malformed"
-  /** None of the parts that we know. */
+  /** Not a known part. */
   | "unknown"
-  /** Headers that have been there already, or a part while the request still waits. */
+  /** Repeated headers, or a part while the request still waits. */
   | "outOfOrder"
-  /** The exchange begins neither with request headers nor with an answer. */
+  /** The exchange begins neither with request headers nor with response headers. */
   | "noRequestHeaders"
-  /** Bodies come through us: Envoy drops what is not sent back. */
+  /** Bodies pass through this processor: Envoy drops what is not sent back. */
   | "bodiesStreamed";
 
-/** What follows from an event: replies leave first, then effects in their order. */
+/** Result of an event: the replies are sent first, then the effects run in order. */
 interface ExchangeStep {
   readonly state: ExchangeState;
   readonly replies: readonly ExchangeReply[];
   readonly effects: readonly ExchangeEffect[];
 }
 
-/** How an exchange begins. */
+/** State of a new exchange. */
 export const newExchange: ExchangeState = { kind: "new" };
 
 /**
- * Whether a request can be decided with its body: it has one, and Envoy holds the headers back
- * until the body is answered. An override of the mode cannot ask for that: where it is not allowed,
- * Envoy ignores it, and no body would ever come.
+ * Reports whether a request can be decided with its body: it has a body, and Envoy holds back the
+ * headers until the body is answered. A mode override cannot ask for the body: if overrides are not
+ * allowed, Envoy ignores it, and no body would ever arrive.
  */
 export function mayAwaitBody({ part, bodyModes, isEndOfStream, isObserved }: PartMessage): boolean {
   if (bodyModes === undefined || isEndOfStream || isObserved) return false;
@@ -146,12 +146,12 @@ export function mayAwaitBody({ part, bodyModes, isEndOfStream, isObserved }: Par
 }
 
 /**
- * The protocol of one ext_proc stream, purely. Whatever the order of events: `begin` is asked for
- * at most once; `end` follows it exactly once, unless it was refused; every part is answered at
- * most once, an exchange that Envoy only lets us observe never, and nothing after a refusal.
+ * Applies an event to one ext_proc stream, as a pure function. In any order of events, `begin`
+ * occurs at most once, and `end` follows it exactly once unless the request was refused. Each part
+ * is answered at most once, none after a refusal, and none if Envoy is known to only observe.
  *
- * A request that is decided with its body has its headers answered plainly: what the verdict says
- * goes with the answer to the body, except the mode of response headers, which Envoy ignores there.
+ * If a request is decided with its body, the reply to its headers changes nothing. The reply to the
+ * body carries the verdict, except the mode of response headers, which Envoy ignores there.
  *
  * Source: envoy/service/ext_proc/v3/external_processor.proto.
  */
@@ -219,8 +219,8 @@ function open(state: StateOf<"new">, message: PartMessage, awaitsBody: boolean):
 }
 
 /**
- * Instead of the body may come what Envoy answers by itself, as it does to bodies that are too
- * large; or trailers, where the body is empty. Nothing could be set on such a request any more.
+ * Instead of the body, Envoy may send its own response, as for a body that is too large, or
+ * trailers if the body is empty. Nothing could be set on such a request any more.
  */
 function onAwaited(state: StateOf<"awaitingBody">, message: PartMessage): ExchangeStep {
   const { headers } = state;
@@ -248,8 +248,8 @@ function respond(state: StateOf<"admitted">, message: PartMessage): ExchangeStep
 }
 
 /**
- * A filter before ours answered the request itself (a rate limit, a fault): Envoy shows every
- * filter what goes back, this one for the first time. It asks for nothing, and holds no place.
+ * An earlier filter (a rate limit, a fault) answered the request. Envoy shows the response to all
+ * filters, and this one sees the exchange for the first time: it needs no verdict and no permit.
  */
 function passAnswer(isObserved: boolean): ExchangeStep {
   const replies = isObserved ? none : [plainReply("responseHeaders")];
@@ -258,8 +258,8 @@ function passAnswer(isObserved: boolean): ExchangeStep {
 }
 
 /**
- * A response while its request still waits is one of Envoy's own making (a time-out of its stream):
- * nobody waits any more. Where Envoy only lets us observe it sends everything as it comes.
+ * A response while its request still waits is Envoy's own (a stream timeout): the caller does not
+ * wait any more. If Envoy only lets this filter observe, it sends each part as it comes.
  */
 function onPartTooEarly(state: StateOf<"deciding">, part: ExchangePart): ExchangeStep {
   const { isObserved } = state;
@@ -317,8 +317,8 @@ function refuse({ isObserved }: StateOf<"deciding">, refusal: Refusal): Exchange
 }
 
 /**
- * An error would let the request pass where Envoy fails open. One that was let in goes on by
- * itself: a stream that ends well is no failure.
+ * Refuses instead of failing: an error would let the request pass if Envoy fails open. An admitted
+ * request continues, because a stream that ends with success is no failure.
  */
 function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
   const isUndecided = state.kind === "new" || state.kind === "awaitingBody";
@@ -327,7 +327,7 @@ function refuseUnread(state: OpenState, refusal: Refusal): ExchangeStep {
   return { state: over, replies, effects: [...givingBack(state), endStream] };
 }
 
-/** Envoy takes one override of its time-out while it waits for an answer, and ignores others. */
+/** Overrides Envoy's timeout once: while it waits for a reply, Envoy ignores further overrides. */
 function wait(state: StateOf<"deciding">, timeoutMs: number): ExchangeStep {
   if (state.isObserved || state.hasWaited) return stay(state);
   const replies: readonly ExchangeReply[] = [{ kind: "wait", timeoutMs }];
@@ -343,14 +343,14 @@ function fail(state: OpenState, fault: ExchangeFault): ExchangeStep {
   return { state: over, replies: none, effects };
 }
 
-/** The end of whoever holds a place or waits for one. */
+/** Returns the end of a request that is in flight or waits for its verdict. */
 function givingBack(state: OpenState): readonly ExchangeEffect[] {
   if (state.kind === "deciding") return [left];
   if (state.kind !== "admitted") return none;
   return [state.hasResponse || state.skipsResponse ? completed : left];
 }
 
-/** The answer that changes nothing. */
+/** Returns the reply that changes nothing. */
 function plainReply(part: ExchangePart): ExchangeReply {
   return {
     kind: "continue",
@@ -362,7 +362,7 @@ function plainReply(part: ExchangePart): ExchangeReply {
   };
 }
 
-/** Answers a request with trailers and no body, to a service whose requests are read. */
+/** Answers a request with trailers and no body, for a service whose request bodies are read. */
 const emptyBodyRefusal: Refusal = {
   status: httpStatuses.badRequest,
   grpcStatus: undefined,

@@ -9,13 +9,13 @@ const fasterDeviations = 0.8;
 
 /** The requests before a new one, and how fast they end. */
 interface RequestsBefore {
-  /** Requests before it, in work and waiting, itself included. */
+  /** Requests before it, in flight and waiting, itself included. */
   readonly count: number;
-  /** The time from one end to the next, in milliseconds. */
+  /** Time between two ends of requests, in milliseconds. */
   readonly gapMs: number;
-  /** How long a request takes at least. */
+  /** Minimum time of a request, in milliseconds. */
   readonly serviceMs: number;
-  /** How long one takes without queueing; undefined where the law does not tell. */
+  /** Time of a request without queueing; undefined if the algorithm does not know it. */
   readonly baselineMs: number | undefined;
   /** Whether so many permits are in use that requests end at the throughput of the service. */
   readonly isFull: boolean;
@@ -24,14 +24,14 @@ interface RequestsBefore {
 }
 
 /**
- * How long a new request must expect to take, including its wait: the time in which all requests
+ * Returns the expected time of a new request, including its wait: the time in which all requests
  * before it end, at the present throughput, and at least the service time. This includes the queue
  * at the service, and does not depend on a correct limit.
  *
  * The time of a queue of n has a standard deviation of about sqrt(n) gaps. For all but critical
- * requests, six of them are added, which leaves the room for lateness to critical ones. For
- * critical requests 0.8 of them are subtracted: a refused request is lost for certain, and one that
- * is admitted may still be served in time.
+ * requests, six of them are added at a full service with a known baseline, which leaves the longest
+ * waits to critical requests. For critical requests, 0.8 of them are subtracted: a refused request
+ * is lost for certain, and an admitted one may still be served in time.
  *
  * Example: 30 in flight, and one ends each 5 ms: 150 ms, such as with 10 workers of 50 ms. A
  * critical request may expect 128 ms.
@@ -43,29 +43,29 @@ export function expectedTimeMs(
   const scatteredMs = (deviations: number, scatteredCount: number): number =>
     Math.max(serviceMs, (count + deviations * Math.sqrt(scatteredCount * partRatio)) * gapMs);
   if (priority === "critical") return scatteredMs(-fasterDeviations, count);
-  // With free permits, requests end at the rate of arrivals, which tells nothing.
+  // With free permits, requests end at the rate of arrivals, which is not the throughput.
   if (baselineMs === undefined || !isFull) return scatteredMs(0, count);
   // Requests that are served in parallel do not wait for each other.
   return scatteredMs(slowerDeviations, Math.max(0, count - baselineMs / gapMs));
 }
 
-/** What tells how long a request must expect to take. */
+/** A source of expected times of requests. */
 interface ExpectsTime {
   inUseCount(): number;
-  /** Undefined where nothing has ended. */
+  /** Undefined until a request has ended. */
   expectedMs(priority: Priority, nowMs: number): number | undefined;
 }
 
-/** A request that has come. */
+/** A new request. */
 interface ExpectingRequest {
   readonly priority: Priority;
-  /** Undefined where it stated none. */
+  /** Undefined if the request states none. */
   readonly deadline: Deadline | undefined;
 }
 
 /**
- * Whether a request must expect to take longer than its caller waits. One at a time goes in all the
- * same: or nobody would find out that the service got faster.
+ * Reports whether a request is expected to take longer than its caller waits. One at a time is
+ * admitted nevertheless: otherwise, nothing would show that the service got faster.
  */
 export function isExpectedLate(
   pool: ExpectsTime,

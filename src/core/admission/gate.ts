@@ -1,14 +1,14 @@
-/** A gate over the sigmoid's reject probability. */
+/** Thresholds of a gate on the sigmoid's reject probability. */
 export interface GateSettings {
-  /** Below it everything passes; less than `closeAboveRatio`. */
+  /** Below this probability, all requests pass; less than `closeAboveRatio`. */
   readonly openBelowRatio: number;
-  /** Above it nothing passes. */
+  /** Above this probability, no request passes. */
   readonly closeAboveRatio: number;
   /** The share that passes at `closeAboveRatio`. */
   readonly passAtCloseRatio: number;
 }
 
-/** What a policy that says nothing has. */
+/** Settings if a policy sets none. */
 export const defaultGateSettings: GateSettings = {
   openBelowRatio: 0.4,
   closeAboveRatio: 0.8,
@@ -21,15 +21,15 @@ const reopenBandShare = 0.25;
 /** A gate's states, as metrics and logs name them. */
 export const gateStates = ["open", "limiting", "closed"] as const;
 
-/** What is left of a gate's input after a second in which nothing says that it is as high. */
+/** Part of a gate's input that is kept for a second in which the queue reports less. */
 const inputKeptPerSecond = 0.7;
 
-/** Everything passes, a share does, or nothing. */
+/** All requests pass, a share of them, or none. */
 export type GateState = (typeof gateStates)[number];
 
 /**
- * What is wrong with thresholds, for a person; undefined for good ones. All are ratios from 0 to 1,
- * and the gate has to open below where it closes.
+ * Returns what is wrong with thresholds, for a person; undefined if they are valid. All are ratios
+ * from 0 to 1, and the gate must open below the ratio at which it closes.
  */
 export function gateProblem(settings: GateSettings): string | undefined {
   for (const [name, ratio] of Object.entries(settings)) {
@@ -40,32 +40,32 @@ export function gateProblem(settings: GateSettings): string | undefined {
 }
 
 /**
- * What a gate takes in that is answered far from the queue it looks at. While such a gate is closed
- * nobody comes to that queue any more, and it says within a moment that nobody waits: were that
- * believed at once, everybody would come at once, and the gate close again. So what it took in
- * fades, and those who come on the way from closed to open say what is true.
+ * Returns the input of a gate that is far from the queue it watches. While such a gate is closed,
+ * no request reaches the queue, which soon reports that none waits. If the gate believed that at
+ * once, all requests would arrive at once, and it would close again. So its input decays, and the
+ * requests that pass while it opens step by step show the true state of the queue.
  *
- * Example: 1, and then nothing: by the defaults closed, then 0.7 and 0.49, which pass 0.325 and
- * 0.798, then 0.34, which is open.
+ * Example: 1, and then 0: by the defaults closed, then 0.7 and 0.49, which pass 0.325 and 0.798,
+ * then 0.34, which is open.
  *
- * @param inputRatio what the queue says, 0 to 1; once a second
+ * @param inputRatio reject probability of the queue, 0 to 1; once a second
  */
 export function fadingInput({ state, inputRatio: before }: Gate, inputRatio: number): number {
   return state === "open" ? inputRatio : Math.max(inputRatio, inputKeptPerSecond * before);
 }
 
 /**
- * A gate in front of everything dearer. Its input is the reject probability that the sigmoid of the
- * estimated wait has for the queue as it stands; never a measured ratio of refusals, since the
- * gate's own would be among them, and it would keep itself shut.
+ * A gate before all checks that cost more. Its input is the reject probability that the sigmoid of
+ * the estimated wait gives for the present queue. It is never a measured ratio of refusals: that
+ * would include the gate's own refusals, and the gate would keep itself closed.
  *
- * Below `openBelowRatio` all pass. From there up to `closeAboveRatio` the share that passes falls
- * on a straight line from 1 to `passAtCloseRatio`; above, nothing passes. The share is continuous
- * but for the last step, so hysteresis is there alone: a closed gate opens again, on the line, a
- * quarter of the band (`reopenBandShare`) below where it closed.
+ * Below `openBelowRatio` all requests pass. From there to `closeAboveRatio`, the share that passes
+ * falls linearly from 1 to `passAtCloseRatio`. Above, no request passes. Only this last step is not
+ * continuous, so only it has hysteresis: a closed gate opens again, on the line, a quarter of the
+ * band (`reopenBandShare`) below `closeAboveRatio`.
  *
- * Example: by the defaults 0.6 passes 0.55; after 0.81 it is closed, still at 0.75, and at 0.7 it
- * passes 0.325.
+ * Example with the defaults: an input of 0.6 passes 0.55. After 0.81 the gate is closed, still at
+ * 0.75, and at 0.7 it passes 0.325.
  */
 export class Gate {
   #settings: GateSettings;
@@ -73,7 +73,7 @@ export class Gate {
   #state: GateState = "open";
   #passRatio = 1;
 
-  /** @param settings such that `gateProblem` has nothing to say */
+  /** @param settings valid, so that `gateProblem` returns undefined */
   constructor(settings: GateSettings = defaultGateSettings) {
     this.#settings = settings;
   }
@@ -86,12 +86,12 @@ export class Gate {
     return this.#state;
   }
 
-  /** The input that it stands by. */
+  /** The current input. */
   get inputRatio(): number {
     return this.#inputRatio;
   }
 
-  /** The share that passes now. */
+  /** The share of requests that pass now. */
   get passRatio(): number {
     return this.#passRatio;
   }
@@ -103,7 +103,7 @@ export class Gate {
     this.#passRatio = this.#ratioOf(this.#state);
   }
 
-  /** Stands as another gate does, which has had another past. @param inputRatio its last input */
+  /** Copies the state of another gate with a different history. @param inputRatio its last input */
   follow(inputRatio: number, state: GateState): void {
     this.#inputRatio = inputRatio;
     this.#state = state;
@@ -111,8 +111,8 @@ export class Gate {
   }
 
   /**
-   * Changes thresholds while it runs; they hold at once, for the last input. What `gateProblem`
-   * finds fault with changes nothing, and is answered.
+   * Changes thresholds at run time. They apply at once, to the last input. If `gateProblem` finds a
+   * problem, nothing changes and the problem is returned.
    */
   change(settings: GateSettings): string | undefined {
     const problem = gateProblem(settings);

@@ -1,6 +1,6 @@
 import { keysOf } from "../base/key-of.js";
 
-/** What a reading of the host is, and what it means where nothing else is said. */
+/** Description of a host reading, and its default thresholds. */
 interface HostReadingTraits {
   /** One line for documentation. */
   readonly docs: string;
@@ -62,11 +62,11 @@ export const hostReadings = {
 /** The name of a reading of the host. */
 export type HostReadingName = keyof typeof hostReadings;
 
-/** Every one of them. */
+/** Names of all readings. */
 export const hostReadingNames: readonly HostReadingName[] = keysOf(hostReadings);
 
 /** Readings of the host, by name; one that the host does not have, or not yet, is left out. */
 export type HostReadings = { readonly [Name in HostReadingName]?: number | undefined };
 
-/** Readings that are a load of 1 where nobody says otherwise. */
+/** Default readings that are a load of 1. */
 export const defaultHostFull = { cpu: 0.9, memory: 0.95, memoryStall: 0.1 } as const;

@@ -3,35 +3,35 @@ import type { Refusal } from "./exchange-messages.js";
 import { isGrpcRequest, type RefusalCause, type RejectSettings, refusalOf } from "./refusal.js";
 import { type RetryWait, retryAfterSeconds } from "./retry-after.js";
 
-/** Refusals that are kept; with more they are begun anew. */
+/** Maximum number of cached refusals. When it is reached, the cache is cleared. */
 export const keptRefusalsMax = 1_000;
 
 interface RefusalCacheParts {
-  /** As the policy calls it. */
+  /** Name in the policy. */
   readonly service: string;
   readonly settings: RejectSettings;
   /** Uniform in [0, 1). */
   readonly draw: () => number;
 }
 
-/** What has to be known of the request: `content-type` and `:method`. */
+/** Headers that a refusal depends on: `content-type` and `:method`. */
 interface RefusedHeaders {
   /** By lower-case name, pseudo-headers among them. */
   readonly headers: Pick<ReadonlyMap<string, string>, "get">;
 }
 
-/** What is told of a refusal beside its cause. */
+/** Details of a refusal besides its cause. */
 export interface RefusalDetail {
   readonly wait: RetryWait;
-  /** The rule whose limit it is; absent for other causes, and where nobody knows. */
+  /** The rule whose limit is reached; absent for other causes, and if it is not known. */
   readonly reportedRule?: ReportedRule | undefined;
   /** The budget that has no room; absent for other causes. */
   readonly budget?: string | undefined;
 }
 
 /**
- * Refusals of one service. They differ by cause or rule, by kind of request and by the seconds that
- * they name, and in nothing else: so each is made once, since a flood is refused with few of them.
+ * Refusals of one service. They differ only by cause, rule or budget, by kind of request and by the
+ * seconds that they name. Each is built once, because a flood is refused with few of them.
  */
 export class ImmediateResponseCache {
   readonly #parts: RefusalCacheParts;
@@ -41,7 +41,7 @@ export class ImmediateResponseCache {
     this.#parts = parts;
   }
 
-  /** Refusals that are kept now. */
+  /** Number of cached refusals. */
   get size(): number {
     return this.#kept.size;
   }

@@ -1,37 +1,37 @@
 import type { PermitHolder, PermitShare, SharesPermits } from "./permit-share.js";
 
-/** Requests over which what is in use here is averaged. */
+/** Number of requests over which the permits in use are averaged. */
 const meanCount = 16;
 
-/** More than any law's. */
+/** Higher than the limit of any algorithm. */
 const unknownLimit = 1_000_000_000;
 
-/** A law that learns a limit. */
+/** An algorithm that learns a limit. */
 export interface LearningLaw {
   readonly limit: number;
-  /** Goes on from what others have learned. */
+  /** Continues from the limit that others have learned. */
   startFrom(limit: number): void;
 }
 
-/** Whether a law can go on from what others have learned, and so learn with them. */
+/** Reports whether an algorithm can continue from what others learned, and so learn with them. */
 export function startsFromOthers<T extends Partial<LearningLaw>>(law: T): law is T & LearningLaw {
   return law.startFrom !== undefined;
 }
 
 interface LearnedShareParts {
-  /** The pool's among replicas. */
+  /** Name of the pool, the same in all replicas. */
   readonly name: string;
   readonly law: LearningLaw;
   readonly inUseCount: () => number;
-  /** Told when more may be in use here. */
+  /** Called when more permits may be in use here. */
   readonly onGrown: () => void;
   readonly shares: SharesPermits;
 }
 
 /**
- * A replica's part of a limit that the fleet's replicas learn: each by itself, but from what all of
- * them have in use, so that they come to the same, and it is divided among them by need. It bounds
- * no more than a law's limit does: critical requests may pass it.
+ * A replica's part of a limit that the replicas of a fleet learn. Each learns by itself, but from
+ * what all have in use, so they find the same limit, which is divided among them by need. It bounds
+ * no more than an algorithm's limit does: critical requests may exceed it.
  */
 export class LearnedShare implements PermitHolder {
   readonly name: string;
@@ -48,7 +48,7 @@ export class LearnedShare implements PermitHolder {
     this.#share = parts.shares.open(this);
   }
 
-  /** Who has just begun says nothing: what it begins with would hold for all others, too. */
+  /** A new replica reports no limit: its initial limit would apply to all others, too. */
   fleetLimit(): number {
     return this.#isHeard ? this.#parts.law.limit : unknownLimit;
   }
@@ -74,28 +74,28 @@ export class LearnedShare implements PermitHolder {
     this.#parts.onGrown();
   }
 
-  /** A permit was taken. */
+  /** Notes that a permit was taken. */
   noteTaken(): void {
     this.#takenCount += 1;
     this.#meanInUse += (this.inUseCount() - this.#meanInUse) / meanCount;
   }
 
-  /** Somebody was refused who needed one. */
+  /** Notes that a request that needed a permit was refused. */
   noteRefused(): void {
     this.#refusedCount += 1;
   }
 
-  /** Permits that this replica may have in use: never none, or nothing would be learned here. */
+  /** Returns the permits that this replica may use: at least 1, or it would learn nothing. */
   permits(nowMs: number): number {
     return Math.max(1, Math.min(this.#parts.law.limit, this.#share.permits(nowMs)));
   }
 
-  /** Permits that others have in use. */
+  /** Returns the permits that other replicas have in use. */
   othersInUse(nowMs: number): number {
     return this.#share.othersInUse(nowMs);
   }
 
-  /** Gives it up. */
+  /** Gives up the share. */
   close(): void {
     this.#share.close();
   }

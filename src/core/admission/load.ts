@@ -2,27 +2,27 @@ import { DecayedMean } from "../collections/decayed-sum.js";
 import { type HostReadings, hostReadingNames } from "./host-reading.js";
 import type { OrcaReport } from "./orca.js";
 
-/** Which readings make a service's load, and from where they count as full. */
+/** Readings that make up a service's load, and the values that count as full. */
 export interface LoadSettings {
   /** ORCA `cpu_utilization` (or `application_utilization`) that is a load of 1. */
   readonly orcaCpuRatio: number | undefined;
   /** ORCA `mem_utilization` that is a load of 1. */
   readonly orcaMemoryRatio: number | undefined;
-  /** Upstream latency over its baseline that is a load of 1; undefined: not looked at. */
+  /** Ratio of upstream latency to its baseline that is a load of 1; undefined: not used. */
   readonly latencyMultiple: number | undefined;
-  /** Share of failed requests that is a load of 1; undefined: not looked at. */
+  /** Share of failed requests that is a load of 1; undefined: not used. */
   readonly errorRatio: number | undefined;
-  /** Time in the queue that is a load of 1; undefined: not looked at. */
+  /** Time in the queue that is a load of 1; undefined: not used. */
   readonly queueWaitMs: number | undefined;
-  /** Reading of the service's signal that is a load of 1; left out or undefined: not looked at. */
+  /** Reading of the service's signal that is a load of 1; absent or undefined: not used. */
   readonly signalReading?: number | undefined;
-  /** Readings of this replica's host that are a load of 1; left out: not looked at. */
+  /** Readings of this replica's host that are a load of 1; absent: not used. */
   readonly host?: HostReadings | undefined;
-  /** How readings become one load. */
+  /** How readings are combined into one load. */
   readonly combine: "max" | "mean";
 }
 
-/** What a service's load is made of; also a metric's label. */
+/** Signals that make up a service's load; also values of a metric's label. */
 export const loadSignals = [
   "inFlight",
   "latency",
@@ -36,43 +36,43 @@ export const loadSignals = [
 
 type LoadSignal = (typeof loadSignals)[number];
 
-/** Over which time readings are averaged: the time constant, in milliseconds. */
+/** Time constant of the mean of readings, in milliseconds. */
 const signalMemoryMs = 2_000;
 
-/** How long a signal that has gone silent still holds, in milliseconds. */
+/** How long a signal without new readings keeps its value, in milliseconds. */
 export const signalHoldMs = 2_000;
 
-/** In which time it then halves, in milliseconds. */
+/** Half-life of its value after that, in milliseconds. */
 export const signalHalfLifeMs = 1_000;
 
-/** A silent signal that has decayed to this share says nothing any more. */
+/** A silent signal that has decayed to this share is not used any more. */
 const silentShareMin = 0.01;
 
-/** Requests that an error ratio is taken of at least, so that one failure alone is no overload. */
+/** Minimum number of requests in an error ratio, so that one failure alone is no overload. */
 export const errorCountMin = 10;
 
-/** Memory in use counts from so far below where it is full. */
+/** Memory in use counts from this far below its full ratio. */
 const memoryRampRatio = 0.1;
 
-/** The largest load that one signal may make. */
+/** Maximum load of one signal. */
 export const loadRatioMax = 10;
 
 /**
- * Puts what is known of a service on one scale, on which 1 is full, and combines it: by default the
- * fullest counts, since a service is stopped by whatever it runs out of first.
+ * Converts the signals of a service to one scale, on which 1 is full, and combines them: by default
+ * the largest counts, because a service fails at the first resource that runs out.
  *
  * - in-flight: over the limit
  * - latency: `(latency / baseline - 1) / (latencyMultiple - 1)`: 0 at the baseline
  * - errors: their share over `errorRatio`
  * - ORCA's CPU: utilization over `orcaCpuRatio`
- * - ORCA's memory: 0 up to `memoryRampRatio` below `orcaMemoryRatio`, then a straight line to 1.
- *   Memory is held rather than used up: 70 % for weeks says nothing, so it must not shed anybody.
+ * - ORCA's memory: 0 up to `memoryRampRatio` below `orcaMemoryRatio`, then linear to 1. Memory is
+ *   held, not used up: 70 % for weeks says nothing, so it must not cause refusals.
  * - queue wait: over `queueWaitMs`
- * - outside, host: as they were read, already ratios
+ * - outside, host: as read, because they already are ratios
  *
- * Every signal but in-flight is learnt from requests that were let in. One that falls silent is
- * therefore forgotten after a while: or a full service would stay full in our view for ever,
- * since nobody is let in to find out.
+ * A signal without new readings is forgotten after a while. All but in-flight, outside and host are
+ * measured from admitted requests, so a full service would otherwise look full forever: no request
+ * would be admitted to measure it again.
  *
  * Example: 30 of 50 in flight, CPU at 0.68 of 0.85: 0.6 and 0.8, so 0.8 ("max") or 0.7 ("mean").
  */
@@ -90,24 +90,24 @@ export class LoadSignals {
     this.#settings = settings;
   }
 
-  /** A request took so long. @param baselineMs what one takes without load, above 0 */
+  /** Records the latency of a request. @param baselineMs latency without load, above 0 */
   latency(latencyMs: number, baselineMs: number, nowMs: number): void {
     const { latencyMultiple } = this.#settings;
     if (latencyMultiple === undefined || !(latencyMultiple > 1) || !(baselineMs > 0)) return;
     this.#latency.add((latencyMs / baselineMs - 1) / (latencyMultiple - 1), nowMs);
   }
 
-  /** A request went well, as far as the service's health goes. */
+  /** Records a request that the service did not fail. */
   succeeded(nowMs: number): void {
     this.#errors.add(0, nowMs);
   }
 
-  /** The service failed a request. */
+  /** Records a request that the service failed. */
   failed(nowMs: number): void {
     this.#errors.add(1, nowMs);
   }
 
-  /** A response brought a report. The application's own measure goes before the CPU's. */
+  /** Records a response's report. The application's ratio takes precedence over the CPU's. */
   orca(report: OrcaReport, nowMs: number): void {
     const { orcaCpuRatio, orcaMemoryRatio } = this.#settings;
     const usedRatio = report.applicationRatio ?? report.cpuRatio;
@@ -119,30 +119,30 @@ export class LoadSignals {
     }
   }
 
-  /** A request left the queue, or found it empty: then 0. */
+  /** Records the wait of a request that left the queue; 0 if it found the queue empty. */
   queueWait(waitMs: number, nowMs: number): void {
     const { queueWaitMs } = this.#settings;
     if (queueWaitMs !== undefined) this.#queueWait.add(waitMs / queueWaitMs, nowMs);
   }
 
   /**
-   * A reading from elsewhere, as a load. It replaces the one before.
+   * Records a reading from elsewhere, as a load. It replaces the previous one.
    *
-   * @param holdMs how long it holds without a next one: a few times the period of reading
+   * @param holdMs how long it is valid without a new one: a few times the period of reading
    */
   outside(ratio: number, holdMs: number, nowMs: number): void {
     if (Number.isFinite(ratio)) this.#outside = { ratio, silence: { sinceMs: nowMs, holdMs } };
   }
 
-  /** Readings of this replica's host, as a load; see `outside`. */
+  /** Records readings of this replica's host, as a load; see `outside`. */
   host(ratio: number, holdMs: number, nowMs: number): void {
     this.#host = { ratio, silence: { sinceMs: nowMs, holdMs } };
   }
 
   /**
-   * The load: 0 is idle, 1 is full, more is too much.
+   * Returns the load: 0 is idle, 1 is full, more is overload.
    *
-   * @param inFlightRatio permits in use over the limit, before the request that asks
+   * @param inFlightRatio permits in use over the limit, without the request that asks
    */
   ratio(nowMs: number, inFlightRatio: number): number {
     let largest = 0;
@@ -158,7 +158,7 @@ export class LoadSignals {
     return this.#settings.combine === "max" ? largest : sum / count;
   }
 
-  /** One signal on the same scale, up to `loadRatioMax`; undefined where it says nothing. */
+  /** Returns one signal on the same scale, at most `loadRatioMax`; undefined if it has no value. */
   signal(signal: Exclude<LoadSignal, "inFlight">, nowMs: number): number | undefined {
     const ratio = this.#unbounded(signal, nowMs);
     return ratio === undefined ? undefined : Math.min(loadRatioMax, Math.max(0, ratio));
@@ -193,13 +193,13 @@ export class LoadSignals {
 }
 
 /**
- * What readings make as a load, on a scale on which 1 is full: the fullest counts. Memory is held
- * rather than used up, so it counts from `memoryRampRatio` below where it is full.
+ * Converts readings of the host to a load, on a scale on which 1 is full: the largest counts.
+ * Memory is held, not used up, so it counts from `memoryRampRatio` below its full ratio.
  *
  * Example: CPU at 0.45 of a full 0.9 and memory at 0.92 of a full 0.95: 0.5 and 0.7, so 0.7.
  *
- * @param full the readings that are a load of 1, above 0; those left out are not looked at
- * @returns from 0 to `loadRatioMax`; undefined where none of them was read
+ * @param full the readings that are a load of 1, above 0; absent ones are not used
+ * @returns from 0 to `loadRatioMax`; undefined if none of them was read
  */
 export function hostLoadRatio(readings: HostReadings, full: HostReadings): number | undefined {
   let largest: number | undefined;
@@ -212,12 +212,12 @@ export function hostLoadRatio(readings: HostReadings, full: HostReadings): numbe
   return largest;
 }
 
-/** Memory is held rather than used up: most of it says nothing. */
+/** Returns the load of memory. Memory is held, not used up: most of it says nothing. */
 function memoryLoad(memoryRatio: number, fullRatio: number): number {
   return (memoryRatio - (fullRatio - memoryRampRatio)) / memoryRampRatio;
 }
 
-/** Since when a signal is silent, and how long it holds all the same. */
+/** Start of a signal's silence, and how long the signal keeps its value nevertheless. */
 interface Silence {
   readonly sinceMs: number;
   readonly holdMs: number;
@@ -232,7 +232,7 @@ function fadedOf(known: TimedRatio | undefined, nowMs: number): number | undefin
   return known && faded(known.ratio, known.silence, nowMs);
 }
 
-/** What is left of a reading after silence; undefined once it says nothing any more. */
+/** Returns what is left of a reading after silence; undefined once it is not used any more. */
 function faded(ratio: number, { sinceMs, holdMs }: Silence, nowMs: number): number | undefined {
   const overdueMs = nowMs - sinceMs - holdMs;
   if (overdueMs <= 0) return ratio;
@@ -240,7 +240,7 @@ function faded(ratio: number, { sinceMs, holdMs }: Silence, nowMs: number): numb
   return keptShare < silentShareMin ? undefined : ratio * keptShare;
 }
 
-/** The mean of a signal's readings, which fades when there are no new ones. */
+/** Mean of a signal's readings, which decays if there are no new ones. */
 class AveragedSignal {
   readonly #mean = new DecayedMean(signalMemoryMs);
   #lastMs = Number.NEGATIVE_INFINITY;

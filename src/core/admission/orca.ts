@@ -1,34 +1,34 @@
 import { decodeBase64 } from "../base/base64.js";
 import { isLeanJson } from "../base/json-count.js";
 
-/** What a backend says of its own use, each a ratio above 0; undefined where it says nothing. */
+/** Utilization that a backend reports, each a ratio above 0; undefined if it is not reported. */
 export interface OrcaReport {
-  /** Of the CPU it may use; may pass 1. */
+  /** Of the CPU that it may use; may exceed 1. */
   readonly cpuRatio: number | undefined;
-  /** Of the memory it may use. */
+  /** Of the memory that it may use. */
   readonly memoryRatio: number | undefined;
-  /** Of whatever the application holds to be its scarcest; may pass 1. */
+  /** Of the resource that the application considers its scarcest; may exceed 1. */
   readonly applicationRatio: number | undefined;
 }
 
 /** The response header of a report. */
 export const orcaHeader = "endpoint-load-metrics";
 
-/** The longest header that is read, in characters; named metrics may make it long. */
+/** Maximum length of a header that is read, in characters; named metrics may make it long. */
 export const orcaCharactersMax = 8_192;
 
-/** The largest ratio that is believed: no backend uses a hundred times what it has. */
+/** Maximum accepted ratio: no backend uses a hundred times what it has. */
 export const orcaRatioMax = 100;
 
 /**
- * Reads a report in one of its three forms; undefined for what is none, which never throws.
+ * Parses a report in one of its three forms. Returns undefined for any other text; never throws.
  *
  * - `TEXT cpu_utilization=0.7, mem_utilization:0.8, named_metrics.kv=0.3`
  * - `JSON {"cpu_utilization": 0.7}`, names in camelCase too, as protobuf's JSON allows
  * - `BIN <the message xds.data.orca.v3.OrcaLoadReport in Base64>`
  *
- * A header without one of these words in front is taken for text, as older Envoys do. Zero says
- * nothing, because the message cannot tell it from an absent field; nor do negative ratios.
+ * A header without such a prefix is read as text, as by older Envoys. Zero counts as not reported,
+ * because the message does not distinguish it from an absent field. So do negative ratios.
  *
  * Source: xds/data/orca/v3/orca_load_report.proto; Envoy's source/common/orca/orca_parser.cc.
  */
@@ -50,23 +50,23 @@ export function parseOrcaReport(header: string): OrcaReport | undefined {
   }
 }
 
-/** What a service says of itself. */
+/** Figures that a service reports. */
 export interface OrcaFigures {
-  /** Of its scarcest resource, from 0; 1 is full. */
+  /** Utilization of its scarcest resource, from 0; 1 is full. */
   readonly applicationRatio: number;
-  /** Of the CPU it may use; absent: it does not know. */
+  /** Utilization of the CPU that it may use; absent: not known. */
   readonly cpuRatio?: number | undefined;
-  /** Of the memory it may use; absent: it does not know. */
+  /** Utilization of the memory that it may use; absent: not known. */
   readonly memoryRatio?: number | undefined;
-  /** Requests that it took on in a second, from 0. */
+  /** Requests accepted per second, from 0. */
   readonly requestsPerSecond: number;
-  /** Others, by names of letters, digits and `_`. */
+  /** Other metrics, with names of letters, digits and `_`. */
   readonly named: Readonly<Record<string, number>>;
 }
 
 /**
- * A report as text, which `parseOrcaReport` and Envoy's parser read. What is no number from 0 up is
- * left out.
+ * Formats a report as text, which `parseOrcaReport` and Envoy's parser read. A value that is not a
+ * finite number from 0 up is left out.
  *
  * Example: `TEXT application_utilization=0.75, rps_fractional=120.5, named_metrics.in_flight=15`.
  */
@@ -105,14 +105,14 @@ function believable(ratio: number | undefined): number | undefined {
   return ratio !== undefined && ratio > 0 && ratio <= orcaRatioMax ? ratio : undefined;
 }
 
-/** A number as programs print one; no hexadecimal, no infinity, no empty text. */
+/** A number as programs print it: no hexadecimal, no infinity, no empty text. */
 const decimal = /^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$/;
 
 function parseDecimal(text: string): number | undefined {
   return decimal.test(text) ? Number(text) : undefined;
 }
 
-/** Pairs with commas between. One that is none, or comes twice, spoils the report, as in Envoy. */
+/** Parses pairs separated by commas. As in Envoy, a bad or repeated one invalidates the report. */
 function parseText(text: string): OrcaReport | undefined {
   const ratios = new Map<string, number>();
   for (const pair of text.split(",")) {
@@ -136,7 +136,7 @@ function parseJson(text: string): OrcaReport | undefined {
   try {
     value = JSON.parse(text);
   } catch {
-    // The text is a backend's, and the error would quote it.
+    // The text comes from a backend, and the error would quote it.
     return undefined;
   }
   if (!(value instanceof Object) || Array.isArray(value)) return undefined;
@@ -173,7 +173,7 @@ function parseBinary(text: string): OrcaReport | undefined {
     const name = fieldNames.get(Math.floor(tag.value / 8));
     const end = endOfField(bytes, { at: tag.end, wireType });
     if (end === undefined || end > bytes.length) return undefined;
-    // A later value holds, as everywhere in protobuf.
+    // The last value counts, as everywhere in protobuf.
     if (name !== undefined && wireType === wireTypes.fixed64) {
       ratios.set(name, view.getFloat64(tag.end, true));
     }
@@ -182,7 +182,7 @@ function parseBinary(text: string): OrcaReport | undefined {
   return reportOf(ratios);
 }
 
-/** Where a field's value ends, maybe behind the bytes there are; groups are not read. */
+/** Returns where a field's value ends, maybe after the last byte; groups are not read. */
 function endOfField(
   bytes: Uint8Array,
   { at, wireType }: { readonly at: number; readonly wireType: number },
@@ -204,12 +204,12 @@ function endOfField(
 }
 
 interface Varint {
-  /** Inexact above 2^53, where it is too large for anything here. */
+  /** Inexact above 2^53, where it is too large for any use here. */
   readonly value: number;
   readonly end: number;
 }
 
-/** At most ten bytes. Undefined for one that does not end. */
+/** Reads at most ten bytes. Returns undefined for a varint that does not end. */
 function readVarint(bytes: Uint8Array, start: number): Varint | undefined {
   let value = 0;
   for (let i = 0; i < 10; i += 1) {

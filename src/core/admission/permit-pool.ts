@@ -33,7 +33,7 @@ import {
 } from "./request-queue.js";
 import type { RetryWait } from "./retry-after.js";
 
-/** What limits a pool; each part may be missing. */
+/** Limits of a pool. Each part may be missing. */
 export interface PoolSettings {
   /** Permits of the whole fleet. */
   readonly maxInFlight: number | undefined;
@@ -42,25 +42,25 @@ export interface PoolSettings {
 }
 
 interface PoolParts {
-  /** The part of a limit that one peer may have in use, 1 to 100. */
+  /** Part of a limit that one peer may have in use, in percent, 1 to 100. */
   readonly peerPercentMax: number;
-  /** Names the pool among replicas. */
+  /** Name of the pool, the same in all replicas. */
   readonly name: string;
-  /** Names its key in metrics and logs; empty where a limit is not split. */
+  /** Name of its key in metrics and logs; empty if the limit is not split. */
   readonly label: string;
-  /** Told when somebody who waits may go in now. */
+  /** Called when a waiting request may be admitted. */
   readonly onGrown: () => void;
-  /** Absent where this process is alone. */
+  /** Absent if this process is the only replica. */
   readonly shares: SharesPermits | undefined;
 }
 
 /**
- * Permits under one limit, the law that sets it, and the queue in front of it. `T` is what waits.
+ * Permits under one limit, the algorithm that sets it, and the queue of waiting requests (`T`).
  *
- * A limit of the fleet (`maxInFlight`, and what a law says that does not learn) is shared among
- * replicas; a law that learns, or that `isOfReplica`, runs in each replica, within its share. One
- * that can start from what others have learned learns with them, from what all have in use. One
- * that bounds the queue does so where there is one, and bounds permits where there is none.
+ * A fleet limit (`maxInFlight`, or the limit of an algorithm that does not learn) is shared among
+ * replicas. An algorithm that learns, or that `isOfReplica`, runs in each replica, within its
+ * share. If it can start from a limit that others learned, it learns with them, by what all have in
+ * use. An algorithm that bounds the queue bounds permits if there is no queue.
  */
 export class PermitPool<T> implements PermitHolder, Demand {
   readonly name: string;
@@ -68,9 +68,9 @@ export class PermitPool<T> implements PermitHolder, Demand {
   readonly #parts: PoolParts;
   readonly #permits = new Permits();
   readonly #serviceTime = new ServiceTime({ memoryCount: 30 });
-  /** The time from one end of a request to the next, while any is in use: one slot for all. */
+  /** Time between two ends of requests while any permit is in use: one slot for all requests. */
   readonly #gapTime = new ServiceTime({ memoryCount: 30 });
-  /** Permits in use, by peer; nothing where one may have all. */
+  /** Permits in use, by peer; empty if one peer may use all. */
   readonly #inUseByPeer = new Tally<string>();
   /** Exchanges that are open although the leases of their permits have ended, by peer. */
   readonly #overdue = new Tally<string>();
@@ -78,7 +78,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
   #law: ConcurrencyLimit | undefined;
   #requests: RequestQueue<T> | undefined;
   #share: PermitShare | undefined;
-  /** Its part of what the law has learned; undefined where no other replica hears of that. */
+  /** Its part of the learned limit; undefined if it does not learn with other replicas. */
   #learned: LearnedShare | undefined;
 
   constructor(parts: PoolParts, settings: PoolSettings) {
@@ -88,7 +88,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     this.configure(settings);
   }
 
-  /** Changes settings while it runs; the law is made anew only where its own settings differ. */
+  /** Changes settings at run time. Replaces the algorithm only if its own settings differ. */
   configure(settings: PoolSettings): void {
     const { concurrency, queue } = settings;
     if (!isSame(concurrency, this.#settings.concurrency)) {
@@ -102,7 +102,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     else this.#share ??= this.#parts.shares?.open(this);
   }
 
-  /** Gives its share up; who is in it stays in. */
+  /** Gives up its share. Requests in flight keep their permits. */
   close(): void {
     this.#closeShare();
     this.#learned?.close();
@@ -124,7 +124,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     this.#learned = new LearnedShare({ name, law, inUseCount, onGrown, shares });
   }
 
-  /** The law that sets the limit; undefined: none. */
+  /** The algorithm that sets the limit; undefined: none. */
   get law(): ConcurrencyLimit | undefined {
     return this.#law;
   }
@@ -138,7 +138,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#settings.queue !== undefined;
   }
 
-  /** The most that may wait now. */
+  /** Maximum number of requests that may wait now. */
   get waitingMax(): number {
     const { queue } = this.#settings;
     if (queue === undefined) return 0;
@@ -147,7 +147,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
       : queue.sizeMax;
   }
 
-  /** When `expire` has something to do next. */
+  /** Time at which `expire` next has something to do. */
   get nextExpiryMs(): number | undefined {
     return this.#requests?.nextExpiryMs;
   }
@@ -156,13 +156,13 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#permits.inUseCount;
   }
 
-  /** Permits that this replica may have in use; Infinity where nothing limits them. */
+  /** Returns the permits that this replica may have in use; Infinity if nothing limits them. */
   limit(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
     return this.learnsHere ? Math.min(limit, this.#learnedLimit(nowMs)) : limit;
   }
 
-  /** What the law has learned, and of that this replica's part. */
+  /** Returns this replica's part of the learned limit, with a margin (`splitDeviations`). */
   #learnedLimit(nowMs: number): number {
     const own = this.#learned?.permits(nowMs);
     if (own === undefined) return this.#law?.limit ?? Number.POSITIVE_INFINITY;
@@ -170,27 +170,27 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return own + Math.round(chance);
   }
 
-  /** This replica's part of what the fleet has learned, at most 1. */
+  /** Returns this replica's part of the fleet's learned limit as a ratio, at most 1. */
   #partOfFleet(nowMs: number): number {
     const limit = this.#law?.limit ?? 1;
     return Math.min(1, (this.#learned?.permits(nowMs) ?? limit) / limit);
   }
 
-  /** Permits that critical requests alone may have in use; `own` is the learned limit here. */
+  /** Returns the permits that critical requests alone may use; `own` is the learned limit here. */
   #criticalLimit(law: ConcurrencyLimit, own: number, nowMs: number): number {
     const { limit, criticalLimit = Math.floor(withHeadroom(limit)) } = law;
-    // What chance brings at once to a part of the fleet is less by the root of that part.
+    // Random bursts at a part of the fleet are smaller by the square root of that part.
     return own + Math.floor((criticalLimit - limit) * Math.sqrt(this.#partOfFleet(nowMs)));
   }
 
-  /** Permits that nobody may pass: what a policy says, and of that this replica's share. */
+  /** Returns the limit for all classes: the policy's, or this replica's share of it. */
   #hardLimit(nowMs: number): number {
     const limit = this.fleetLimit();
     const own = isOfReplica(this.#settings.concurrency) ? this.#law?.limit : undefined;
     return Math.min(limit, own ?? limit, this.#share?.permits(nowMs) ?? limit);
   }
 
-  /** Permits of the whole fleet; Infinity where nothing limits them there. */
+  /** Returns the permits of the whole fleet; Infinity if nothing limits them there. */
   fleetLimit(): number {
     const { maxInFlight = Number.POSITIVE_INFINITY, concurrency } = this.#settings;
     const isOwn = !concurrency || isLearning(concurrency.law) || isOfReplica(concurrency);
@@ -205,7 +205,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     this.#parts.onGrown();
   }
 
-  /** Someone was refused: demand, where a permit or more time would have helped. */
+  /** Counts a refused request as demand if a permit or more time would have helped. */
   noteRefused(cause: RefusalCause, priority: Priority): void {
     if (forWantOfRoom.has(cause)) {
       this.#permits.noteRefused(priority);
@@ -213,7 +213,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     } else if (cause === "deadline") this.#permits.noteAsked(priority);
   }
 
-  /** How a new request finds it. */
+  /** Returns the state that a new request finds. */
   state(nowMs: number): QueueState {
     return {
       waitingCount: this.waitingCount,
@@ -223,7 +223,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     };
   }
 
-  /** How long a new request must expect to take; undefined where nothing has ended. */
+  /** Returns the expected time of a new request; undefined until a request has ended. */
   expectedMs(priority: Priority, nowMs: number): number | undefined {
     const gapMs = this.#gapTime.serviceMs(nowMs);
     const serviceMs = this.#serviceTime.serviceMs(nowMs);
@@ -240,15 +240,15 @@ export class PermitPool<T> implements PermitHolder, Demand {
     });
   }
 
-  /** When to come back, as far as the queue tells. */
+  /** Returns the wait before a retry, as far as the queue can estimate it. */
   retryWait(nowMs: number): RetryWait {
     const ms = estimatedWaitMs(this.state(nowMs));
     return ms === undefined || ms === 0 ? unknownWait : { kind: "estimated", ms };
   }
 
   /**
-   * How full it is: requests here over what there is room for, permits and places in the queue. So
-   * without a queue it is permits in use over their limit. 0 where nothing limits it.
+   * Returns the occupancy: requests in flight and waiting, over permits and places in the queue.
+   * Without a queue, it is permits in use over their limit. 0 if nothing limits them.
    *
    * Example: 10 permits, 6 in use, no queue: 0.6. All in use, and 20 of 30 places: 0.75.
    */
@@ -257,9 +257,9 @@ export class PermitPool<T> implements PermitHolder, Demand {
   }
 
   /**
-   * How full it is for a class, by the limits that hold for it (`isFree`): of a limit that is
-   * learned, only its own requests and those of the classes above it count, and nothing is full
-   * while fewer are in use than keep the service busy.
+   * Returns the occupancy for a class, by the limits that apply to it (`isFree`). For a learned
+   * limit, only requests of the class and of higher classes count, and none while fewer are in use
+   * than keep the service busy.
    */
   occupancyFor(priority: Priority, nowMs: number): number {
     if (!this.learnsHere || !this.#isByClass) return this.occupancyRatio(nowMs);
@@ -280,13 +280,13 @@ export class PermitPool<T> implements PermitHolder, Demand {
   }
 
   /**
-   * Whether a permit is free for a class.
+   * Reports whether a permit is free for a class.
    *
-   * A limit that is learned says what keeps the service busy, so a class is held by it to what it
-   * and the classes above it have in use: lower ones, who came first, keep nobody out, and are let
-   * in again when there is room for all. Critical requests may go above it by what chance brings
-   * at once (`withHeadroom`), and no measurement takes permits away from them. Nobody passes a
-   * limit of the fleet, and a queue in another order than by class knows no class.
+   * A learned limit is what keeps the service busy, so it applies to what a class and the classes
+   * above it have in use. Lower classes that came first keep no request out. They are admitted
+   * again when there is room for all. Critical requests may exceed it by a margin for random bursts
+   * (`withHeadroom`); the algorithm decides whether a probe lowers their limit. No class exceeds a
+   * fleet limit. If the queue has another order than by class, classes do not matter.
    */
   isFree(priority: Priority, nowMs: number): boolean {
     if (this.#permits.inUseCount >= this.#hardLimit(nowMs)) return false;
@@ -297,12 +297,12 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#permits.inUseFrom(priority) < most;
   }
 
-  /** Whether somebody waits whose turn it may be. */
+  /** Reports whether a waiting request may be admitted in this turn. */
   hasNext(turn: Turn<T>): boolean {
     return this.#requests?.hasNext(turn) === true;
   }
 
-  /** Whether somebody may still begin to wait, where need be in somebody else's place. */
+  /** Reports whether a request may enter the queue, if need be in the place of another one. */
   mayTakePlace(): boolean {
     if (this.waitingCount < this.waitingMax) return true;
     const { queue } = this.#settings;
@@ -312,7 +312,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
   /**
    * Takes a permit for a peer, whatever the limit.
    *
-   * @returns permits in use with it, those of other replicas included where they tell
+   * @returns permits in use, this one included, and those of other replicas if they are known
    */
   take(peer: string, priority: Priority, nowMs: number): number {
     this.#permits.take(priority);
@@ -322,7 +322,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#permits.inUseCount + (this.#learned?.othersInUse(nowMs) ?? 0);
   }
 
-  /** Gives a permit of a peer back. */
+  /** Gives back a permit of a peer. */
   giveBack(peer: string, priority: Priority, nowMs: number): void {
     this.#permits.giveBack(priority);
     this.#serviceTime.complete(nowMs);
@@ -331,29 +331,29 @@ export class PermitPool<T> implements PermitHolder, Demand {
     this.#occupy(nowMs);
   }
 
-  /** The same of one whose caller left: the service has not ended it, which tells no pace. */
+  /** The same if the caller left: the service did not end the request, so no pace is measured. */
   giveBackLeft(peer: string, priority: Priority, nowMs: number): void {
     this.#permits.giveBack(priority, true);
     if (this.#boundsPeers) this.#inUseByPeer.add(peer, -1);
     this.#occupy(nowMs);
   }
 
-  /** The lease of a permit has ended before its exchange: it is free, but see `bears`. */
+  /** Frees a permit whose lease ended before its exchange; see `bears`. */
   endLease(peer: string, priority: Priority, nowMs: number): void {
     this.giveBack(peer, priority, nowMs);
     this.#overdue.add(peer, 1);
   }
 
-  /** An exchange is over whose permit's lease had ended before. */
+  /** Notes the end of an exchange whose permit's lease had ended before. */
   forgetOverdue(peer: string): void {
     assert(this.#overdue.add(peer, -1) >= 0, "an exchange is over once");
   }
 
   /**
-   * Whether the limit bears one more request of a peer, for which permits are still in use that it
-   * has lost with their leases. So a peer that opens exchanges and falls silent has them once, and
-   * not once a lease or a connection; and a fleet of one certificate before a service that is
-   * slower than its leases is held to the limit all the same.
+   * Reports whether a peer may have one more request: within its part of the limit, and within the
+   * limit if its overdue exchanges count as permits in use. So a peer that opens exchanges and
+   * falls silent gets its permits once, not once per lease or connection. The limit also applies to
+   * a fleet with one certificate if the service is slower than the leases.
    */
   bears(peer: string, nowMs: number): boolean {
     if (this.#hasPart(peer, nowMs)) return false;
@@ -362,8 +362,8 @@ export class PermitPool<T> implements PermitHolder, Demand {
   }
 
   /**
-   * Whether a request of a peer may wait: not where only the end of overdue ones could help it, or
-   * of those that fill its peer's part, or one peer could fill the queue.
+   * Reports whether a request of a peer may wait. It may not if only the end of overdue exchanges,
+   * or of those that fill the peer's part, would help it: otherwise one peer could fill the queue.
    */
   mayWait(peer: string, nowMs: number): boolean {
     if (this.#hasPart(peer, nowMs)) return false;
@@ -371,12 +371,12 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return overdueCount === 0 || overdueCount < this.limit(nowMs);
   }
 
-  /** Teaches the law. */
+  /** Passes a sample to the algorithm. */
   learn(sample: ConcurrencySample): void {
     this.#law?.record(sample);
   }
 
-  /** What is asked of it. */
+  /** The demand for permits of this pool. */
   get demand(): Demand {
     return this;
   }
@@ -396,23 +396,23 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#requests.enter(newcomer, nowMs);
   }
 
-  /** Who goes in next, for a permit that is free for these classes, of whose turn it may be. */
+  /** Takes out the next waiting request that `turn` allows, for a permit that is free. */
   next(nowMs: number, turn: Turn<T>): RequestQueueStep<T> {
     return this.#requests?.next(nowMs, this.#positionMax, turn) ?? nobody;
   }
 
-  /** Positions that a law which bounds the queue believes in; Infinity: there is no such law. */
+  /** Maximum position that the algorithm allows; Infinity if it does not bound the queue. */
   get #positionMax(): number {
     const windowLimit = this.#boundsQueue ? this.#law?.limit : undefined;
     return (windowLimit ?? Number.POSITIVE_INFINITY) + windowMargin;
   }
 
-  /** Takes out whose wait is over. */
+  /** Takes out the requests whose wait is over. */
   expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#requests?.expire(nowMs) ?? [];
   }
 
-  /** A request leaves the queue by itself. */
+  /** Removes a request that leaves the queue by itself. */
   leave(place: QueuePlace<T>): void {
     this.#requests?.leave(place);
   }
@@ -426,7 +426,7 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return this.#parts.peerPercentMax < 100;
   }
 
-  /** Whether a peer has all that it may have: its part of the limit, rounded up. */
+  /** Reports whether a peer uses its whole part of the limit, rounded up. */
   #hasPart(peer: string, nowMs: number): boolean {
     const inUseCount = this.#inUseByPeer.get(peer);
     if (inUseCount === 0) return false;
@@ -438,23 +438,23 @@ export class PermitPool<T> implements PermitHolder, Demand {
     return concurrency !== undefined && concurrencyLaws[concurrency.law].bounds === "queue";
   }
 
-  /** Whether the law's limit is one of permits, learned in this replica. */
+  /** Whether the algorithm learns a limit of permits in this replica. */
   get learnsHere(): boolean {
     const { concurrency } = this.#settings;
     if (concurrency === undefined || !isLearning(concurrency.law)) return false;
     return !(this.#boundsQueue && this.hasQueue);
   }
 
-  /** What is in use above the limit waits for a slot somewhere, it has none. */
+  /** Counts busy slots. Requests above the limit occupy none: they wait for one somewhere. */
   #occupy(nowMs: number): void {
     this.#serviceTime.occupy(Math.min(this.#permits.inUseCount, this.#slotCount(nowMs)), nowMs);
     this.#gapTime.occupy(Math.min(this.#permits.inUseCount, 1), nowMs);
   }
 
   /**
-   * Slots in which requests are served, as waits are reckoned. A limit that is lowered for a
-   * measurement takes none away: by the time a slot took before, each wait would look much longer,
-   * and requests would be refused as late that are not.
+   * Returns the slots in which requests are served, for estimates of waits. A limit probe takes
+   * none away: with the service time measured before, each wait would look much longer, and
+   * requests would be refused as late although they are not.
    */
   #slotCount(nowMs: number): number {
     const limit = this.#hardLimit(nowMs);
@@ -470,7 +470,7 @@ const nothing: PoolSettings = {
   queue: undefined,
 };
 
-/** Takes nobody; who waits in it when the policy does without a queue still gets its turn. */
+/** Accepts no request. Requests that wait when a policy removes the queue still get their turn. */
 const closedQueue: QueueSettings = {
   sizeMax: 0,
   waitMsMax: 0,
@@ -479,8 +479,8 @@ const closedQueue: QueueSettings = {
 };
 
 /**
- * Standard deviations of what a replica's own part of a limit needs more, for requests come to one
- * replica or the other by chance: without it one would refuse while another has permits left.
+ * Margin of a replica's part of a limit, in standard deviations, because requests reach the
+ * replicas by chance: without it, one replica would refuse requests while another has free permits.
  */
 const splitDeviations = 2;
 
@@ -488,7 +488,7 @@ const unknownWait: RetryWait = { kind: "unknown" };
 
 const nobody: RequestQueueStep<never> = { place: undefined, dismissed: [] };
 
-/** Settings are plain data, made in one place in one order of fields. */
+/** Compares JSON: settings are plain data, made in one place with one order of fields. */
 function isSame(
   one: ConcurrencySettings | undefined,
   other: ConcurrencySettings | undefined,

@@ -1,35 +1,35 @@
-/** What a replica says of one limit of the fleet, at each heartbeat. */
+/** What a replica reports about one fleet limit, at each heartbeat. */
 export interface PermitHolder {
-  /** Names the limit among replicas, the same in each of them. */
+  /** Name of the limit, the same in each replica. */
   readonly name: string;
-  /** Permits of the whole fleet now: a whole number from 1. */
+  /** Returns the permits of the whole fleet now: a whole number from 1. */
   fleetLimit(): number;
-  /** Permits in use here now. */
+  /** Returns the permits in use here now. */
   inUseCount(): number;
-  /** The most that were in use here at once, or asked for, since this was called last. */
+  /** Returns the maximum of permits in use or asked for here at once, since the last call. */
   takeDemand(): number;
-  /** More may be in use here than a moment ago. */
+  /** Called when more permits may be in use here than before. */
   shareGrew(): void;
   /**
-   * Where each replica learns the limit by itself: hears what holds for all, which is the least
-   * that any has learned. Absent: the limit is the same in each of them.
+   * If each replica learns the limit by itself: called with the limit that applies to all, the
+   * minimum of what any has learned. Absent: the limit is the same in each of them.
    */
   agreed?(limit: number): void;
 }
 
-/** A replica's part of a limit of the fleet. */
+/** A replica's part of a fleet limit. */
 export interface PermitShare {
-  /** Permits that may be in use here now: a whole number. */
+  /** Returns the permits that may be in use here now: a whole number. */
   permits(nowMs: number): number;
-  /** Permits that other replicas have in use, as far as is known. */
+  /** Returns the permits that other replicas have in use, as far as is known. */
   othersInUse(nowMs: number): number;
-  /** Whether others know of them; else the limit is divided by the number of replicas. */
+  /** Whether the others know of them; if not, the limit is divided by the number of replicas. */
   isLeased(nowMs: number): boolean;
-  /** Asks for nothing any more; what was held returns with its lease. */
+  /** Stops asking for permits. Those that are held return when their lease ends. */
   close(): void;
 }
 
-/** Who divides limits among replicas. */
+/** Divides limits among replicas. */
 export interface SharesPermits {
   open(holder: PermitHolder): PermitShare;
 }

@@ -3,22 +3,22 @@ import type { Demand } from "../concurrency/concurrency-limit.js";
 import { ClassCounts } from "./class-counts.js";
 import type { Priority } from "./priority.js";
 
-/** Ended requests for which the demand of critical ones is remembered. */
+/** Number of ended requests over which demand is remembered. */
 const demandMemoryCount = 500;
 
 /**
- * Permits in use by class, and what has been asked for. A limit belongs to who asks, because it
- * changes at any time: a lower one cancels nothing, it only lets nobody in until enough have been
- * given back.
+ * Permits in use by class, and the demand for them. The caller applies the limit, because it may
+ * change at any time: a lower limit cancels no request, it only admits none until enough permits
+ * have been given back.
  *
- * Each taken permit is given back exactly once; `Admission` sees to that, and a count below zero
+ * Each taken permit is given back exactly once; `Admission` ensures that, and a count below zero
  * fails an assert.
  */
 export class Permits implements Demand {
   readonly #byClass = new ClassCounts();
   #peakCount = 0;
   #refusedCount = 0;
-  /** Requests that asked, critical ones among them, and that ended; older ones count less. */
+  /** Requests that asked, critical ones of them, and requests that ended; older ones count less. */
   #askedCount = 0;
   #criticalAskedCount = 0;
   #endedCount = 0;
@@ -28,14 +28,14 @@ export class Permits implements Demand {
     return this.#byClass.from("low");
   }
 
-  /** The same of a class and of those above it. */
+  /** Permits in use by a class and the classes above it. */
   inUseFrom(priority: Priority): number {
     return this.#byClass.from(priority);
   }
 
   /**
-   * Critical requests that asked lately, over all that ended: what they need of a service that is
-   * full. Infinity before anything has ended.
+   * Critical requests that asked recently, over all that ended: the part of a full service that
+   * they need. Infinity before a request has ended.
    */
   get criticalRatio(): number {
     return this.#endedCount === 0
@@ -43,7 +43,7 @@ export class Permits implements Demand {
       : this.#criticalAskedCount / this.#endedCount;
   }
 
-  /** Requests that asked lately, over those that ended: the load, as a multiple of what is done. */
+  /** Requests that asked recently, over those that ended: load as a multiple of throughput. */
   get loadRatio(): number | undefined {
     return this.#endedCount === 0 ? undefined : this.#askedCount / this.#endedCount;
   }
@@ -55,7 +55,7 @@ export class Permits implements Demand {
     this.#peakCount = Math.max(this.#peakCount, this.inUseCount);
   }
 
-  /** Gives one back; one whose caller has left unanswered is none that the service has ended. */
+  /** Gives one back. If its caller left without a response, the service has not ended it. */
   giveBack(priority: Priority, isLeft = false): void {
     assert(this.#byClass.of(priority) > 0, "a permit is given back once");
     this.#byClass.add(priority, -1);
@@ -65,19 +65,19 @@ export class Permits implements Demand {
     this.#endedCount = this.#endedCount * kept + (isLeft ? 0 : 1);
   }
 
-  /** Somebody was turned away for want of a permit, or before: counts as demand. */
+  /** Counts as demand a request that was refused for lack of a permit, or before that. */
   noteRefused(priority: Priority): void {
     this.noteAsked(priority);
     this.#refusedCount += 1;
   }
 
-  /** Somebody asked, whatever came of it. */
+  /** Counts a request, whatever its result. */
   noteAsked(priority: Priority): void {
     this.#askedCount += 1;
     if (priority === "critical") this.#criticalAskedCount += 1;
   }
 
-  /** The most in use since this was called last, and how many were turned away. */
+  /** Returns the maximum in use since the last call, plus the number of refused requests. */
   takeDemand(): number {
     const demand = this.#peakCount + this.#refusedCount;
     this.#peakCount = this.inUseCount;
@@ -88,7 +88,7 @@ export class Permits implements Demand {
 
 /** One key's permits in use. */
 export interface KeyCount {
-  /** Where they go back to. */
+  /** Where the permits are given back. */
   readonly owner: PermitsByKey;
   /** Undefined for the count that many keys share. */
   readonly key: string | undefined;
@@ -98,25 +98,25 @@ export interface KeyCount {
 interface KeyedPermitsOptions {
   /** Permits of one key, from 1. */
   readonly max: number;
-  /** Keys with permits in use that are told apart; new ones above share one count. */
+  /** Maximum number of keys with a count of their own; new ones above it share one count. */
   readonly keysMax: number;
 }
 
 /**
  * Permits in use by key, each key with the same limit. A key is forgotten with its last permit, so
- * that memory is bounded by what is in flight and by `keysMax`.
+ * memory is bounded by the requests in flight and by `keysMax`.
  */
 export class PermitsByKey {
   readonly #options: KeyedPermitsOptions;
   readonly #counts = new Map<string, KeyCount>();
-  /** For all keys that found no room: together they have one key's permits. */
+  /** For all keys above `keysMax`: together they have one key's permits. */
   readonly #others: KeyCount = { owner: this, key: undefined, inUseCount: 0 };
 
   constructor(options: KeyedPermitsOptions) {
     this.#options = options;
   }
 
-  /** Keys told apart now. */
+  /** Number of keys with a count of their own. */
   get keyCount(): number {
     return this.#counts.size;
   }
@@ -128,7 +128,7 @@ export class PermitsByKey {
     return !this.#isFull || this.#others.inUseCount < this.#options.max;
   }
 
-  /** Takes one, whatever is in use; it goes back to what this returns. */
+  /** Takes one, whatever is in use. It is given back to the count that this returns. */
   take(key: string): KeyCount {
     const count = this.#counts.get(key) ?? (this.#isFull ? this.#others : this.#begin(key));
     count.inUseCount += 1;

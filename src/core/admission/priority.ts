@@ -1,13 +1,13 @@
 /** A request's class. */
 export type Priority = (typeof priorities)[number];
 
-/** Who goes first, in that order. */
+/** All classes, the highest first. */
 export const priorities = ["critical", "high", "normal", "low"] as const;
 
 /** The request header that states a class, in lower case. */
 export const defaultPriorityHeader = "x-request-priority";
 
-/** Paths that are neither counted nor refused: probes. Their form is that of `matchesPath`. */
+/** Paths that are neither counted nor refused: probes. They have the format of `matchesPath`. */
 export const defaultBypassPaths: readonly string[] = [
   "/healthz",
   "/livez",
@@ -19,7 +19,7 @@ export const defaultBypassPaths: readonly string[] = [
 /** Paths whose requests are critical unless something else classifies them. */
 export const defaultAuthPaths: readonly string[] = ["/login/*", "/auth/*", "/oauth/*", "/oauth2/*"];
 
-/** From which load a class is refused. */
+/** Load from which a class is refused. */
 export interface ShedThreshold {
   /** Load ratio from which some callers of the class are refused, the same ones each time. */
   readonly softRatio: number;
@@ -27,14 +27,14 @@ export interface ShedThreshold {
   readonly hardRatio: number;
 }
 
-/** Thresholds by class, falling with it. */
+/** Thresholds by class, not higher for lower classes. */
 export type ShedThresholds = Readonly<Record<Priority, ShedThreshold>>;
 
-/** How far below the hard edge of a class some of its callers are refused already. */
+/** Distance below the hard threshold of a class from which some of its callers are refused. */
 const softEdgeRatio = 0.02;
 
 /**
- * A threshold whose soft edge lies `softEdgeRatio` below the hard one.
+ * Returns a threshold whose soft ratio is `softEdgeRatio` below the hard one.
  *
  * @param hardRatio load from which all of the class are refused, above 0
  */
@@ -43,8 +43,8 @@ export function shedThreshold(hardRatio: number): ShedThreshold {
 }
 
 /**
- * Where a policy says nothing. Critical requests have no soft edge: while there is room, not one of
- * them is refused.
+ * Thresholds if a policy sets none. Critical requests have no soft range: while there is room, none
+ * of them is refused.
  */
 export const defaultShedThresholds: ShedThresholds = {
   critical: { softRatio: 1, hardRatio: 1 },
@@ -53,13 +53,13 @@ export const defaultShedThresholds: ShedThresholds = {
   low: shedThreshold(0.75),
 };
 
-/** A preset that keeps half of the service free of what can be done later. */
+/** A preset that keeps half of the service free of requests that can be served later. */
 export const earlyShedThresholds: ShedThresholds = {
   ...defaultShedThresholds,
   low: shedThreshold(0.5),
 };
 
-/** Everybody is refused at a load of 1, and nobody below. */
+/** All requests are refused from a load of 1 on, and none below. */
 const fullThreshold: ShedThreshold = { softRatio: 1, hardRatio: 1 };
 
 /** The same for all classes: none is refused before another one. */
@@ -70,10 +70,10 @@ export const fullThresholds: ShedThresholds = {
   low: fullThreshold,
 };
 
-/** The longest text that may state a class, in characters. */
+/** Maximum length of a text that states a class, in characters. */
 const priorityCharactersMax = 64;
 
-/** A class as a header or a policy states it, in any case; undefined for any other text. */
+/** Parses a class from a header or a policy, in any case; undefined for any other text. */
 export function parsePriority(text: string): Priority | undefined {
   if (text.length > priorityCharactersMax) return undefined;
   const name = text.trim().toLowerCase();
@@ -81,8 +81,8 @@ export function parsePriority(text: string): Priority | undefined {
 }
 
 /**
- * Which share of a class is refused at a load: 0 up to the soft edge, 1 from the hard one on, and a
- * straight line between.
+ * Returns the share of a class to refuse at a load: 0 up to the soft ratio, 1 from the hard one on,
+ * and linear between.
  *
  * Example: soft 0.88, hard 0.90: at a load of 0.885 it is a quarter.
  */
@@ -92,20 +92,20 @@ export function shedRatio({ softRatio, hardRatio }: ShedThreshold, loadRatio: nu
   return (loadRatio - softRatio) / (hardRatio - softRatio);
 }
 
-/** Who asks, and how loaded the service is without it. */
+/** A request, and the load of the service without it. */
 interface ShedQuestion {
   readonly priority: Priority;
-  /** In-flight over limit, or what else makes the load; 1 is full. */
+  /** Requests in flight over the limit, or the combined load; 1 is full. */
   readonly loadRatio: number;
   /**
-   * A hash of the caller, uniform in [0, 1) and the same each time. So it is always the same
-   * callers who are refused first, and the others see no error, instead of everybody seeing some.
+   * A hash of the caller, uniform in [0, 1) and the same each time. So the same callers are always
+   * refused first and the others see no errors, instead of all callers seeing some.
    */
   readonly callerHashRatio: number;
 }
 
 /**
- * Whether a request is refused for its class at this load.
+ * Reports whether a request is refused at this load because of its class.
  *
  * Example: by the defaults, at a load of 0.92, low and normal are refused, high and critical pass.
  */
@@ -117,10 +117,10 @@ export function sheds(
 }
 
 /**
- * A number in [0, 1) that is always the same for a caller, in every replica, and as good as random
- * between callers: near a threshold the same callers keep service.
+ * Returns a number in [0, 1) that is always the same for a caller, in each replica, and as good as
+ * random between callers: near a threshold, the same callers keep service.
  *
- * Source: the hash FNV-1a of 32 bits over UTF-16 units, its bits mixed as MurmurHash3 ends.
+ * Source: the 32-bit hash FNV-1a over UTF-16 units, with the final mix of MurmurHash3.
  */
 export function callerHashRatio(caller: string): number {
   let hash = 0x811c9dc5;

@@ -21,19 +21,19 @@ import {
   type ScalarValue,
 } from "./exchange-messages.js";
 
-/** How refusals look. */
+/** Settings of refusals. */
 export interface RejectSettings {
-  /** The least `retry-after`, in whole seconds from 1. */
+  /** Minimum `retry-after`, in whole seconds from 1. */
   readonly retryAfterSecondsMin: number;
-  /** Added at most, as a share of it; upwards only. */
+  /** Maximum jitter, as a share of `retry-after`; it is only added. */
   readonly retryAfterJitterRatio: number;
-  /** HTTP status instead of the cause's own, by cause. */
+  /** HTTP status by cause, instead of the cause's default. */
   readonly statusByCause: Readonly<Partial<Record<RefusalCause, number>>>;
-  /** Where they name the service and the cause. Absent: `defaultDisclosure`. */
+  /** Where refusals name the service and the cause. Absent: `defaultDisclosure`. */
   readonly disclosure?: RuleDisclosure;
 }
 
-/** Why a request is refused; also a metric's label. */
+/** Causes of refusals; also values of a metric's label. */
 export const refusalCauses = [
   "rateLimit",
   "budget",
@@ -53,13 +53,13 @@ export const refusalCauses = [
 /** One of `refusalCauses`. */
 export type RefusalCause = (typeof refusalCauses)[number];
 
-/** What a cause looks like from outside. */
+/** What callers see of a cause. */
 interface RefusalRow {
   /** HTTP status. */
   readonly status: number;
   /** gRPC status. */
   readonly grpcStatus: number;
-  /** For a person: printable ASCII without anything of the request. */
+  /** Text for a person: printable ASCII without data of the request. */
   readonly reason: string;
 }
 
@@ -78,8 +78,8 @@ const tooLate = {
 } as const;
 
 /**
- * Every cause. 429 says that this caller or its class has had its part, and 503 that the service
- * has no room for anybody.
+ * All causes. 429 means that this caller or its class has used up its part, and 503 that the
+ * service has no room for any request.
  */
 export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
   rateLimit: { ...tooMany, reason: "The rate limit is reached." },
@@ -109,7 +109,7 @@ export const refusalRows: Readonly<Record<RefusalCause, RefusalRow>> = {
   ownOverload: { ...unavailable, reason: "The admission service itself is overloaded." },
 };
 
-/** Causes that more permits would have spared. */
+/** Causes that more permits could have prevented. */
 export const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
   "priority",
   "queueFull",
@@ -120,36 +120,36 @@ export const forWantOfRoom: ReadonlySet<RefusalCause> = new Set([
   "gate",
 ]);
 
-/** Says in words why a request was refused. */
+/** Response header with the reason of a refusal in words. */
 export const reasonHeader = "x-headgate-reason";
 
-/** When a gRPC client may retry, in milliseconds. Source: gRPC proposal A6, "Pushback". */
+/** Milliseconds until a gRPC client may retry. Source: gRPC proposal A6, "Pushback". */
 const pushbackHeader = "grpc-retry-pushback-ms";
 
-/** What a refusal must know of its request. */
+/** Data of a request that its refusal depends on. */
 export interface RefusedRequest {
-  /** Of `:method`. */
+  /** Value of `:method`. */
   readonly method: string | undefined;
-  /** Of `content-type`. */
+  /** Value of `content-type`. */
   readonly contentType: string | undefined;
 }
 
 interface RefusalQuestion {
-  /** The service, as the policy calls it. */
+  /** Name of the service in the policy. */
   readonly service: string;
   readonly cause: RefusalCause;
-  /** The rule whose limit it is; undefined for other causes, and where nobody knows. */
+  /** The rule whose limit is reached; undefined for other causes, and if it is not known. */
   readonly reportedRule?: ReportedRule | undefined;
   /** The budget that has no room; absent for other causes. */
   readonly budget?: string | undefined;
   readonly request: RefusedRequest;
-  /** What `retryAfterSeconds` says. */
+  /** Result of `retryAfterSeconds`. */
   readonly retrySeconds: number;
 }
 
 /**
- * Whether a request is gRPC: `application/grpc`, alone or with a suffix (`+proto`) or parameters.
- * gRPC-Web is another type, and answered as HTTP unless Envoy has made gRPC of it before.
+ * Reports whether a request is gRPC: `application/grpc`, alone or with a suffix (`+proto`) or
+ * parameters. gRPC-Web is another type, answered as HTTP unless Envoy has made gRPC of it before.
  *
  * Source: gRPC over HTTP2, "Content-Type".
  */
@@ -158,14 +158,14 @@ export function isGrpcRequest(contentType: string | undefined): boolean {
 }
 
 /**
- * The answer to a refused request, by its cause. Nothing in it comes from the request.
+ * Returns the response to a refused request, by its cause. It contains no data of the request.
  *
- * Where the policy allows, the service and the cause, or the rule of a rate limit, are named in
- * dynamic metadata and in a header.
+ * If the policy allows it, dynamic metadata and a header name the service and the cause, or the
+ * rule of a rate limit.
  *
- * HTTP has the status, `retry-after`, the reason in a header, and a body as RFC 9457 has it, but
- * for HEAD. gRPC has its status with the reason as message, and when to come back as `RetryInfo`
- * and as pushback; the headers stay, for whoever looks at them on the way.
+ * An HTTP response has the status, `retry-after`, the reason in a header, and a body by RFC 9457,
+ * except for HEAD. A gRPC response has the gRPC status with the reason as message, and the time
+ * until a retry as `RetryInfo` and as pushback. It keeps the headers for proxies on the way.
  */
 export function refusalOf(
   settings: Pick<RejectSettings, "statusByCause" | "disclosure">,
@@ -189,13 +189,13 @@ export function refusalOf(
     );
     const detail: HeaderField = { name: "grpc-status-details-bin", value };
     const pushback: HeaderField = { name: pushbackHeader, value: String(retrySeconds * 1_000) };
-    // Envoy makes the body of an answer to a gRPC request its grpc-message.
+    // Envoy uses the body of a response to a gRPC request as its grpc-message.
     return { status, grpcStatus, headers: [...headers, detail, pushback], body: reason, ...named };
   }
   const contentType: HeaderField = { name: "content-type", value: problemJsonType };
   const isHead = request.method === "HEAD";
   const detail = row.reason;
-  // To whoever asks it is told where a header tells it, too.
+  // The body names the budget only if a header may name it, too.
   const isNamed = (settings.disclosure ?? defaultDisclosure).header;
   const naming = isNamed && budget !== undefined ? { budget } : {};
   const body = isHead ? "" : problemJson({ status, detail, cause, retrySeconds, ...naming });

@@ -3,68 +3,68 @@ import { LinkedList, type ListNode } from "../collections/linked-list.js";
 import { Codel, type CodelSettings } from "./codel.js";
 import { type Priority, priorities } from "./priority.js";
 
-/** In which order waiting requests are let in. */
+/** Order in which waiting requests are admitted. */
 export type QueueOrder = "priority" | "fifo" | "newestFirstUnderOverload";
 
 /** A bounded queue in front of the permits. */
 export interface QueueSettings {
-  /** The most that wait. */
+  /** Maximum number of waiting requests. */
   readonly sizeMax: number;
-  /** The longest that one waits. */
+  /** Maximum wait of a request, in milliseconds. */
   readonly waitMsMax: number;
-  /** Who goes first. */
+  /** Order in which requests are admitted. */
   readonly order: QueueOrder;
-  /** CoDel's test on how long heads have waited; undefined switches it off. */
+  /** CoDel's test on the wait at the head of the queue; undefined switches it off. */
   readonly codel: CodelSettings | undefined;
 }
 
-/** The share of its places from which a queue counts as overloaded. */
+/** Ratio of taken places from which a queue counts as overloaded. */
 const overloadedShare = 0.5;
 
 /** A request that asks for a place. */
 export interface QueueCandidate<T> {
-  /** What the queue hands back with its decision. */
+  /** Value that the queue returns with its decision. */
   readonly payload: T;
   readonly priority: Priority;
-  /** How long its caller still waits, in milliseconds; undefined: for as long as we like. */
+  /** Remaining time of its caller, in milliseconds; undefined: no deadline. */
   readonly remainingMs: number | undefined;
 }
 
-/** A request's place in the queue, for as long as it waits. */
+/** Place of a request in the queue, as long as it waits. */
 export interface QueuePlace<T> {
   readonly payload: T;
   readonly priority: Priority;
   /**
-   * From 1: how many were before it when it came, itself included; by priority only those of its
-   * class and of the ones above count.
+   * Position at arrival, from 1: requests ahead of it, plus itself. With the order `priority`, only
+   * requests of its class and of higher classes count.
    */
   readonly position: number;
   readonly enteredMs: number;
-  /** From then on it is not let in any more. */
+  /** Time from which the request is not admitted any more. */
   readonly expiresMs: number;
-  /** What ends it then: the queue's patience, or its caller's. */
+  /** What ends the wait then: the maximum wait of the queue, or the caller's deadline. */
   readonly expiryCause: "queueTimeout" | "deadline";
 }
 
-/** A request that leaves without having been let in, and the cause that it is told. */
+/** A request that leaves without being admitted, and the cause of its refusal. */
 export interface QueueRefusal<T> {
   readonly place: QueuePlace<T>;
   readonly cause: "queueFull" | "queueTimeout" | "deadline";
 }
 
-/** What came of a step. */
+/** Result of a step. */
 export interface RequestQueueStep<T> {
-  /** The place that was given or whose request is let in; undefined: none. */
+  /** The place that was given, or of the request to admit; undefined: none. */
   readonly place: QueuePlace<T> | undefined;
-  /** Requests that have to be refused now, none of them in the queue any more. */
+  /** Requests to refuse now. They are not in the queue any more. */
   readonly dismissed: readonly QueueRefusal<T>[];
 }
 
-/** Whose turn it may be. */
+/** The waiting requests that may be admitted next. */
 export interface Turn<T> {
-  /** The lowest class whose turn it may be, by priority; other orders know no class. */
+  /** The lowest class that may be admitted; only the order `priority` uses it. */
   readonly lowest: Priority;
-  /** Whether it may be, by the payload. */
+  /** Reports whether the request with this payload may be admitted. */
   readonly mayGo: MayGo<T>;
 }
 
@@ -77,23 +77,23 @@ interface Seat<T> extends Expiring {
 }
 
 /**
- * Where requests wait for a permit: a bounded number, each for a bounded time. It starts no timer
- * and calls nobody; what has to be let in or refused it answers, once it is done with its own
- * bookkeeping. Entering, leaving and being let in take O(log n).
+ * A bounded queue of requests that wait for a permit, each for a bounded time. It starts no timer,
+ * and returns the requests to admit or refuse after it has updated its own state. Entering, leaving
+ * and being admitted take O(log n), plus the requests that a `Turn` skips.
  *
  * Orders:
- * - `priority`: the highest class first, within it the oldest, until the class loses a request: one
- *   finds no place, gives its place up, or times out. From then on until nobody of the class waits,
- *   its newest goes first. More of the class ask than can be served, so the oldest first would let
- *   all of them wait for as long as they may, and serve no more. A full queue dismisses one of the
- *   lowest class below the newcomer's: the one that would go last.
- * - `fifo`: the oldest first. A full queue takes nobody.
- * - `newestFirstUnderOverload`: the oldest first, as is fair, until the queue is overloaded: half
- *   full, or somebody in it timed out. From then on until it is empty the newest first, because the
- *   newest has the most time left and the oldest will mostly be served for nobody; the oldest goes
- *   when it is full, and everything older than one that times out goes with it.
+ * - `priority`: the highest class first, and its oldest request, until the class loses a request:
+ *   one finds no place, loses its place, or times out. From then on, its newest request goes first
+ *   until none of the class waits. The class has more requests than can be served, so with the
+ *   oldest first all of them would wait as long as they may, and no more would be served. A full
+ *   queue dismisses a request of the lowest class below the newcomer's: the one that would go last.
+ * - `fifo`: the oldest first. A full queue accepts no request.
+ * - `newestFirstUnderOverload`: the oldest first, which is fair, until the queue is overloaded:
+ *   half full, or a request timed out. From then on, the newest goes first until the queue is
+ *   empty: it has the most time left, and the oldest would mostly be served after their callers
+ *   left. A full queue dismisses the oldest, and a timeout dismisses all older requests, too.
  *
- * CoDel's test is made on who would be let in, but for critical requests.
+ * CoDel tests the requests that would be admitted, except critical ones.
  *
  * Source: RFC 8289 for CoDel; the OpenZiti text, "Future Possibilities", for the newest first.
  */
@@ -109,27 +109,27 @@ export class RequestQueue<T> {
     normal: new LinkedList(),
     low: new LinkedList(),
   };
-  /** Classes of which one could not wait, or waited in vain, since they last had nobody waiting. */
+  /** Classes that lost a request (see `priority`) since they last had no waiting request. */
   readonly #losing = new Set<Priority>();
   #isOverloaded = false;
 
-  /** @param settings `sizeMax` a whole number; 0 takes nobody in */
+  /** @param settings `sizeMax` a whole number; 0 accepts no request */
   constructor(settings: QueueSettings) {
     this.#settings = settings;
     this.#codel = settings.codel && new Codel(settings.codel);
   }
 
-  /** How many wait. */
+  /** Number of waiting requests. */
   get waitingCount(): number {
     return this.#seats.size;
   }
 
-  /** How many of a class wait. */
+  /** Returns the number of waiting requests of a class. */
   countOf(priority: Priority): number {
     return this.#classes[priority].count;
   }
 
-  /** How many of a class and of those above it wait. */
+  /** Returns the number of waiting requests of a class and the classes above it. */
   countFrom(lowest: Priority): number {
     let count = 0;
     for (const priority of priorities) {
@@ -140,7 +140,7 @@ export class RequestQueue<T> {
   }
 
   /**
-   * How many a newcomer of a class would have to wait for, those of classes above it included.
+   * Returns how many requests a newcomer of a class would wait for, higher classes included.
    *
    * @param positionMax as for `next`
    */
@@ -153,12 +153,12 @@ export class RequestQueue<T> {
     return isPassing ? count - this.#classes[priority].count : count;
   }
 
-  /** When `expire` has something to do next; undefined while nobody waits. */
+  /** Time at which `expire` next has something to do; undefined while no request waits. */
   get nextExpiryMs(): number | undefined {
     return this.#expiries.first?.place.expiresMs;
   }
 
-  /** Changes settings while it runs. Who waits keeps place and time, also in a smaller queue. */
+  /** Changes settings at run time. Waiting requests keep place and time if the queue shrinks. */
   configure(settings: QueueSettings): void {
     const { codel } = settings;
     const isSameCodel =
@@ -168,7 +168,7 @@ export class RequestQueue<T> {
     if (!isSameCodel) this.#codel = codel && new Codel(codel);
   }
 
-  /** Takes a request in. A full queue has no place for it: then its cause is `queueFull`. */
+  /** Adds a request. If a full queue has no place for it, its refusal cause is `queueFull`. */
   enter(newcomer: QueueCandidate<T>, nowMs: number): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
     if (this.#seats.size >= this.#settings.sizeMax) {
@@ -188,11 +188,11 @@ export class RequestQueue<T> {
   }
 
   /**
-   * Takes out who is let in next, for a permit that is free.
+   * Takes out the request to admit next, for a permit that is free.
    *
-   * @param positionMax whoever came at a later position is dismissed: what a law that bounds the
-   *   queue still believes in. Infinity for none
-   * @param turn whose turn it may be; others keep their places. Default anybody's
+   * @param positionMax requests at later positions are dismissed: the maximum of an algorithm that
+   *   bounds the queue. Infinity: none
+   * @param turn the requests that may be admitted; others keep their places. Default: any request
    */
   next(nowMs: number, positionMax: number, turn: Turn<T> = anybodysTurn): RequestQueueStep<T> {
     const dismissed = this.#expired(nowMs);
@@ -206,17 +206,17 @@ export class RequestQueue<T> {
     }
   }
 
-  /** Whether anybody waits whose turn it may be. */
+  /** Reports whether a waiting request may be admitted in this turn. */
   hasNext(turn: Turn<T>): boolean {
     return this.#first(turn, Number.POSITIVE_INFINITY) !== undefined;
   }
 
-  /** Takes out everybody whose time is over. To be called at `nextExpiryMs`; it may be later. */
+  /** Takes out all requests whose time is over. Call it at `nextExpiryMs` or later. */
   expire(nowMs: number): readonly QueueRefusal<T>[] {
     return this.#expired(nowMs);
   }
 
-  /** A request leaves by itself. @returns whether it was still here */
+  /** Removes a request that leaves by itself. @returns whether it was still here */
   leave(place: QueuePlace<T>): boolean {
     return this.#remove(place);
   }
@@ -333,12 +333,12 @@ export class RequestQueue<T> {
     return true;
   }
 
-  /** A law that bounds positions learns from those who waited in the order in which they came. */
+  /** An algorithm that bounds positions learns from requests that wait in order of arrival. */
   #isNewestOfClassFirst(priority: Priority, positionMax: number): boolean {
     return positionMax === Number.POSITIVE_INFINITY && this.#losing.has(priority);
   }
 
-  /** A request of a class was not served for want of room or time. */
+  /** Notes that a request of a class was not served for lack of a place or of time. */
   #noteLoss(priority: Priority): void {
     if (this.#classes[priority].count > 0) this.#losing.add(priority);
   }

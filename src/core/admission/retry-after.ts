@@ -1,25 +1,25 @@
 import type { RejectSettings } from "./refusal.js";
 
-/** The longest that an estimate asks a caller to stay away: estimates are coarse. In seconds. */
+/** Maximum wait that an estimate asks for, in seconds: estimates are coarse. */
 export const estimatedSecondsMax = 60;
 
-/** The longest that anything asks a caller to stay away, in seconds: what 32 bits hold. */
+/** Maximum `retry-after`, in seconds: the maximum of a signed 32-bit number. */
 export const retryAfterSecondsMax = 2_147_483_647;
 
-/** How long it takes until the same request may be let in. */
+/** Wait until the same request may be admitted. */
 export type RetryWait =
   | { readonly kind: "unknown" }
   /** By the state of a queue, which may have changed by then. */
   | { readonly kind: "estimated"; readonly ms: number }
-  /** As a rate limit knows it. */
+  /** As a rate limit or a budget computes it. */
   | { readonly kind: "known"; readonly ms: number };
 
 /**
- * What `retry-after` says: the wait in whole seconds, rounded up, at least `retryAfterSecondsMin`
- * and at least 1; and up to `retryAfterJitterRatio` of it more, rounded up, so that callers who
- * were refused together do not return together. Never less: who comes back early is refused again.
+ * Returns the `retry-after` value: the wait in whole seconds, rounded up, at least 1 and at least
+ * `retryAfterSecondsMin`. It adds up to `retryAfterJitterRatio` of it, rounded up, so that callers
+ * refused together return apart, and never subtracts: an early return is refused again.
  *
- * Example: a wait of 9.2 s, jitter 0.5: 10 to 15, each as likely. Unknown, minimum 1: 1 or 2.
+ * Example: a wait of 9.2 s, jitter 0.5: 10 to 15, equally likely. Unknown, minimum 1: 1 or 2.
  *
  * @param draw uniform in [0, 1)
  *

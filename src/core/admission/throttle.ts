@@ -1,28 +1,28 @@
 import { DecayedSum } from "../collections/decayed-sum.js";
 
-/** Throttling as a client would do it. Source: Google SRE book, "Handling Overload". */
+/** Settings of client-side throttling. Source: Google SRE book, "Handling Overload". */
 export interface ThrottleSettings {
-  /** How many requests an accept stands for, at least 1. */
+  /** Requests allowed for each accepted one, at least 1. */
   readonly k: number;
-  /** How fast both counts forget: the time constant. */
+  /** Time constant with which both counts decay. */
   readonly memoryMs: number;
 }
 
 /**
- * Refuses here what a service, or a caller's share of it, would refuse anyway: a service that is
- * busy with refusing has less time to serve. Refused is at random the ratio
+ * Refuses requests that a service, or a caller's share of it, would refuse anyway: a service that
+ * is busy with refusals has less time to serve. The ratio of requests that it refuses at random is
  *
  *     max(0, (requests - k x accepts) / (requests + 1))
  *
- * Both counts forget with the time constant `memoryMs`. What is refused here counts as a request:
- * so more is held back while the service does not recover, and since the ratio stays below 1,
- * something always goes through to find out.
+ * Both counts decay with the time constant `memoryMs`. A request refused here counts as a request,
+ * so more are refused while the service does not recover. The ratio stays below 1, so some requests
+ * always pass and show whether it has recovered.
  *
- * After an outage that outlasts the memory, accepts have to grow back from nothing: e-fold each
+ * After an outage longer than the memory, accepts grow from nothing again, by a factor of e each
  * `memoryMs / (k - 1)`. At 100 requests a second, k 2 and a memory of 30 s, all pass again after
  * some 4.5 minutes; with one of 5 s, after 45 s.
  *
- * Example: k 2; of many requests all, half and a tenth were accepted: 0, 0 and 0.8 are refused.
+ * Example: k 2; if all, half or a tenth of many requests are accepted, it refuses 0, 0 or 0.8.
  *
  * Source: Google, "Site Reliability Engineering", chapter 21, "Client-Side Throttling".
  */
@@ -38,7 +38,7 @@ export class Throttle {
     this.#accepts = new DecayedSum(memoryMs);
   }
 
-  /** The share to refuse now, from 0 to below 1. */
+  /** Returns the share to refuse now, from 0 to below 1. */
   rejectRatio(nowMs: number): number {
     const requests = this.#requests.at(nowMs);
     const accepts = this.#accepts.at(nowMs);
@@ -50,13 +50,13 @@ export class Throttle {
     return draw < this.rejectRatio(nowMs);
   }
 
-  /** The service took a request and did its work, whatever came of it. */
+  /** Counts a request that the service accepted, whatever its result. */
   accepted(nowMs: number): void {
     this.#requests.add(1, nowMs);
     this.#accepts.add(1, nowMs);
   }
 
-  /** The service refused a request, or it was refused here. */
+  /** Counts a request that was refused by the service or here. */
   refused(nowMs: number): void {
     this.#requests.add(1, nowMs);
   }

@@ -1,32 +1,32 @@
-/** What one attempt showed of the service that it called. */
+/** What one attempt shows about the service that it called. */
 export type OutcomeKind =
   /** The service did its work, whatever it answered: also "not found" and "not allowed". */
   | "served"
-  /** The service failed, but not for want of capacity: an internal error, a lost connection. */
+  /** The service failed, but not for lack of capacity: an internal error, a lost connection. */
   | "failed"
-  /** The service did not take it, or not in time: 429, 503, RESOURCE_EXHAUSTED, a timeout. */
+  /** The service did not accept it, or not in time: 429, 503, RESOURCE_EXHAUSTED, a timeout. */
   | "overloaded"
-  /** The caller gave it up: it says nothing of the service. */
+  /** The caller gave up, which says nothing about the service. */
   | "cancelled";
 
 /** Whether the same request may be sent again. */
 export type Retriability =
   /** The service did not begin it. */
   | "always"
-  /** It may have been done, in part or as a whole: retry only what may be done twice. */
+  /** It may have been done, partly or completely: retry only what may be done twice. */
   | "ifIdempotent"
-  /** It would not help, or the service asked for no retry. */
+  /** A retry would not help, or the service asked for none. */
   | "never";
 
-/** What one attempt came to. */
+/** Outcome of one attempt. */
 export interface AttemptOutcome {
   readonly kind: OutcomeKind;
   readonly retriable: Retriability;
   /**
-   * Which of the two laws of waits holds: `quota` for 429 and RESOURCE_EXHAUSTED, `overload` for
-   * all others. Default `overload`
+   * Which of the two backoff formulas applies: `quota` for 429 and RESOURCE_EXHAUSTED, `overload`
+   * for all others. Default `overload`
    */
   readonly waitLaw?: "quota" | "overload";
-  /** The least wait that the service asked for, in milliseconds from 0. Default: it said nothing */
+  /** Minimum wait that the service asked for, in milliseconds from 0. Default: it asked for none */
   readonly retryAfterMs?: number;
 }

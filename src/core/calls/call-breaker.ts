@@ -2,11 +2,11 @@ import type { OutcomeKind } from "./attempt-outcome.js";
 
 /** When a `CallBreaker` opens and closes. */
 export interface CallBreakerSettings {
-  /** The share of calls that failed or met an overload from which it opens, above 0 to 1. */
+  /** Share of failed or overloaded calls from which it opens, above 0 to 1. */
   readonly failureRatio: number;
-  /** Calls within `windowMs` below which it does not open, from 1. */
+  /** Minimum number of calls within `windowMs` for it to open, from 1. */
   readonly callsMin: number;
-  /** The calls that count, in milliseconds: those of the last 90 to 100 % of it. */
+  /** Length of the window, in milliseconds: calls of the last 90 to 100 % of it count. */
   readonly windowMs: number;
   /** How long it stays open before it lets probes through, in milliseconds. */
   readonly openMs: number;
@@ -14,27 +14,27 @@ export interface CallBreakerSettings {
   readonly probesCount: number;
 }
 
-/** `closed`: calls pass. `open`: none does. `halfOpen`: some pass to find out. */
+/** `closed`: calls pass. `open`: no call passes. `halfOpen`: probes pass, to test the service. */
 export type CallBreakerState = "closed" | "open" | "halfOpen";
 
-/** Says of which time a call is; a number that the breaker hands out. */
+/** Number that the breaker gives to a call. It shows in which state the call began. */
 export type BreakerTicket = number;
 
-/** Parts of the window, of which the oldest is forgotten as a whole. */
+/** Parts of the window. The oldest part is forgotten as a whole. */
 const bucketCount = 10;
 
 /**
  * A circuit breaker for the calls to one service. Closed, it opens when at least `callsMin` calls
  * ended within the window and at least `failureRatio` of them failed or met an overload. Open, it
- * refuses all for `openMs`. Half-open, it lets `probesCount` through at once: the first of them
- * that fails opens it again, and as many successes close it, with an empty window.
+ * refuses all for `openMs`. Half-open, it lets `probesCount` through at once: the first failure
+ * opens it again, and as many successes as probes close it, with an empty window.
  *
- * A call that began before the state changed says nothing of the new one. A probe that was given up
- * frees its place, and so does one that has not come back within `openMs`, so that lost probes do
- * not block it; its result still counts.
+ * A call that began before the state changed does not count in the new one. A cancelled probe frees
+ * its place, and so does one that has not ended within `openMs`, so that lost probes do not block
+ * the breaker; the result of such a probe still counts.
  *
- * It differs from the store's `Breaker`, which looks at failures in a row over a time shorter than
- * this one's windows, and sends one probe at a time, after waits that grow.
+ * It differs from the store's `Breaker`, which counts consecutive failures over a time shorter than
+ * this one's windows, and sends one probe at a time, after increasing waits.
  *
  * Example: ratio 0.5, at least 20 calls: it opens with the tenth failure of 20 calls. After 5 s
  * three probes pass, and if all are served it closes.
@@ -48,7 +48,7 @@ export class CallBreaker {
   #state: CallBreakerState = "closed";
   /** The last ticket; later states have larger ones. */
   #lastTicket: BreakerTicket = 0;
-  /** The first ticket of the present state. All calls of one closed time have the same. */
+  /** The first ticket of the present state. All calls of one closed period have the same. */
   #firstTicket: BreakerTicket = 0;
   #openUntilMs = 0;
   /** When each probe in flight began, the oldest first. */
@@ -60,17 +60,17 @@ export class CallBreaker {
     this.#window = new CallWindow(settings.windowMs);
   }
 
-  /** The state at this time. */
+  /** Returns the state at this time. */
   state(nowMs: number): CallBreakerState {
     return this.#state === "open" && nowMs >= this.#openUntilMs ? "halfOpen" : this.#state;
   }
 
-  /** How long until it lets probes through, in milliseconds; 0 where it is not open. */
+  /** Returns the time until it lets probes through, in milliseconds; 0 if it is not open. */
   openMs(nowMs: number): number {
     return this.#state === "open" ? Math.max(0, this.#openUntilMs - nowMs) : 0;
   }
 
-  /** Begins a call. @returns what `end` is to be given; undefined: do not make the call */
+  /** Begins a call. @returns the ticket for `end`; undefined: do not make the call */
   admit(nowMs: number): BreakerTicket | undefined {
     if (this.#state === "closed") return this.#firstTicket;
     if (this.#state === "open") {
@@ -81,7 +81,7 @@ export class CallBreaker {
     return this.#admitProbe(nowMs);
   }
 
-  /** Ends a call, once. What was cancelled counts as if it had not been made. */
+  /** Ends a call, once. A cancelled call counts as if it had not been made. */
   end(ticket: BreakerTicket, kind: OutcomeKind, nowMs: number): void {
     this.#probes.delete(ticket);
     if (ticket < this.#firstTicket || kind === "cancelled") return;
@@ -132,12 +132,12 @@ export class CallBreaker {
   }
 }
 
-/** Calls and failures of the last time, in ten buckets. */
+/** Recent calls and failures, in ten buckets. */
 class CallWindow {
   readonly #bucketMs: number;
   readonly #calls = new Float64Array(bucketCount);
   readonly #failures = new Float64Array(bucketCount);
-  /** The newest bucket, counted from the start of time. */
+  /** Number of the newest bucket, counted from time 0. */
   #bucket = 0;
   callCount = 0;
   failureCount = 0;

@@ -1,22 +1,22 @@
 import { budgetMs, grpcTimeoutHeader } from "../admission/deadline.js";
 import { formatGrpcTimeout } from "../base/grpc-timeout.js";
 
-/** Times of a caller's attempts. */
+/** Time limits of a caller's attempts. */
 export interface CallDeadlineSettings {
-  /** An attempt is not begun with less left, in milliseconds. */
+  /** Minimum time left for an attempt to begin, in milliseconds. */
   readonly remainingMsMin: number;
-  /** Kept back of what the service is told, in milliseconds. */
+  /** Subtracted from the time that the service is told, in milliseconds. */
   readonly marginMs: number;
-  /** A header that states the time left, in milliseconds, beside `grpc-timeout`; lower case. */
+  /** A header that states the time left, in milliseconds, besides `grpc-timeout`; lower case. */
   readonly header?: string | undefined;
 }
 
-/** The longest time that the header states, in milliseconds: nine digits, which are 11 days. */
+/** Maximum time that the header states, in milliseconds: nine digits, which are 11 days. */
 const statedMsMax = 999_999_999;
 
 /**
- * When a call ends: after the least of the times that bound it, from now on. Infinity where none
- * does. What is no number bounds nothing; what is not above 0 is over already.
+ * Returns when a call must end: after the shortest of its timeouts, from now on. Infinity if there
+ * is none. A timeout that is not a number is ignored; one that is not above 0 is over already.
  *
  * @param timeoutsMs such as the call's own, the default, and what is left of the caller's request
  */
@@ -27,24 +27,24 @@ export function callEndMs(nowMs: number, timeoutsMs: readonly (number | undefine
 }
 
 /**
- * Whether an attempt may begin with that much left: it would not be answered in time with less than
- * `remainingMsMin`. Before a wait, ask with what is left after it: then the call fails at once
- * instead of later.
+ * Reports whether an attempt may begin with this time left: with less than `remainingMsMin`, it
+ * would not be answered in time. Before a wait, pass the time left after it: then the call fails at
+ * once instead of later.
  *
- * @param remainingMs Infinity where the call has no end
+ * @param remainingMs Infinity if the call has no deadline
  */
 export function mayBegin(
   { remainingMsMin }: Pick<CallDeadlineSettings, "remainingMsMin">,
   remainingMs: number,
 ): boolean {
-  // The last moment is too late even where no time is asked for.
+  // With no time left it is too late, even if `remainingMsMin` is 0.
   return remainingMs > 0 && remainingMs >= remainingMsMin;
 }
 
 /**
- * Headers that tell the service how much time is left, less the margin: `grpc-timeout`, which this
- * library and Headgate read for HTTP, too, and the one of the settings. None where the call has no
- * end.
+ * Returns headers that tell the service the time left, less the margin: `grpc-timeout`, which this
+ * library and Headgate read for HTTP, too, and the one of the settings. None if the call has no
+ * deadline.
  *
  * Example: 800.7 ms left, margin 10 ms, header `x-timeout-ms`: `grpc-timeout: 790m` and
  * `x-timeout-ms: 790`.

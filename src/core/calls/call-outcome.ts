@@ -4,7 +4,7 @@ import { decodeRetryDelayMs } from "../base/rpc-status.js";
 import type { AttemptOutcome, OutcomeKind, Retriability } from "./attempt-outcome.js";
 import { hintMsMax, parsePushback, parseRetryAfter } from "./retry-hint.js";
 
-/** The value of a response header or trailer by lower-case name; undefined where it is absent. */
+/** Returns a response header or trailer by its lower-case name; undefined if it is absent. */
 export type HeaderLookup = (name: string) => string | undefined;
 
 /** A response to an HTTP request. */
@@ -17,7 +17,7 @@ interface HttpAnswer {
 interface GrpcAnswer {
   /** The status, 0 to 16. */
   readonly code: number;
-  /** Of headers and trailers. */
+  /** Looks up headers and trailers. */
   readonly header: HeaderLookup;
   /** The bytes of `grpc-status-details-bin`. */
   readonly statusDetails?: Uint8Array | undefined;
@@ -28,24 +28,24 @@ const retryAfterHeader = "retry-after";
 /** Source: gRFC A6. */
 const pushbackHeader = "grpc-retry-pushback-ms";
 
-/** Marks of responses that Envoy made itself, before the service. Source: Envoy, "Router". */
+/** Marks of responses by Envoy itself, before the service. Source: Envoy, "Router". */
 const envoyMarks = ["x-envoy-overloaded", "x-envoy-ratelimited"] as const;
 
 /**
- * What a response to an HTTP request says of the service.
+ * Returns what a response to an HTTP request says about the service.
  *
  * | status | kind | retriable |
  * |---|---|---|
  * | 429 | overloaded, law `quota` | always |
  * | 503 with `retry-after` or Envoy's mark of a refusal | overloaded | always |
- * | 503 without | overloaded | if idempotent: Envoy also says so of a lost connection |
+ * | other 503 | overloaded | if idempotent: Envoy also sends it for a lost connection |
  * | 408, 504 | overloaded | if idempotent |
  * | 501 | failed | never |
  * | all other 5xx | failed | if idempotent |
  * | all below 500 | served | never |
  *
- * Envoy's marks count with 429 and 503 only: it also puts `x-envoy-ratelimited` on what it passes
- * on, while a limit is not enforced. The wait that the service asks for is that of `retry-after`.
+ * Envoy's marks count with 429 and 503 only: it also adds `x-envoy-ratelimited` to responses that
+ * it forwards while a limit is not enforced. `retry-after` is the wait that the service asks for.
  *
  * @param epochMs the wall time now, in milliseconds since 1970, for dates
  *
@@ -65,24 +65,24 @@ export function httpOutcome({ status, header }: HttpAnswer, epochMs: number): At
 }
 
 /**
- * What the end of a gRPC call says of the service.
+ * Returns what the end of a gRPC call says about the service.
  *
  * | status | kind | retriable |
  * |---|---|---|
- * | RESOURCE_EXHAUSTED | overloaded, law `quota` | always where marked, else if idempotent |
+ * | RESOURCE_EXHAUSTED | overloaded, law `quota` | always if marked, otherwise if idempotent |
  * | UNAVAILABLE | overloaded | the same |
  * | DEADLINE_EXCEEDED | overloaded | if idempotent |
- * | INTERNAL, UNKNOWN, DATA_LOSS | failed | if idempotent, but for DATA_LOSS |
+ * | INTERNAL, UNKNOWN, DATA_LOSS | failed | if idempotent, but DATA_LOSS never |
  * | ABORTED | served | if idempotent |
  * | CANCELLED | cancelled | never |
  * | all others, OK included | served | never |
  *
  * A refusal is marked by a pushback, a `RetryInfo`, `retry-after` or one of Envoy's headers.
- * Without, UNAVAILABLE may be a connection that was lost, and RESOURCE_EXHAUSTED a response that
- * was too large, after the service has done its work. A pushback wins over the other waits, of
- * which the longest counts. One that is negative, or no number, forbids any retry.
+ * Without a mark, UNAVAILABLE may be a lost connection, and RESOURCE_EXHAUSTED a response that was
+ * too large, after the service has done its work. A pushback takes precedence over the other waits,
+ * of which the longest counts. A pushback that is negative, or not a number, forbids any retry.
  *
- * @param epochMs as of `httpOutcome`
+ * @param epochMs as for `httpOutcome`
  *
  * Source: gRPC core, "Status codes and their use in gRPC"; gRFC A6, "Pushback".
  */
@@ -104,7 +104,7 @@ export function grpcOutcome(answer: GrpcAnswer, epochMs: number): AttemptOutcome
   return outcome(kind, { retriable: isRefused ? "always" : "ifIdempotent", isQuota, retryAfterMs });
 }
 
-/** What a gRPC status says of the service, as the table of `grpcOutcome`. */
+/** Returns what a gRPC status says about the service, as in the table of `grpcOutcome`. */
 export function grpcOutcomeKind(code: number): OutcomeKind {
   switch (code) {
     case grpcStatuses.deadlineExceeded:
@@ -136,12 +136,12 @@ function httpKind(status: number): OutcomeKind {
   }
 }
 
-/** Whether somebody refused a request, rather than lost it: then it was not begun. */
+/** Reports whether a request was refused and not lost: a refused request was not begun. */
 function isRefusal(header: HeaderLookup, retryAfterMs: number | undefined): boolean {
   return retryAfterMs !== undefined || envoyMarks.some((name) => header(name) === "true");
 }
 
-/** The longest wait that `RetryInfo` and `retry-after` ask for. */
+/** Returns the longest wait that `RetryInfo` and `retry-after` ask for. */
 function longestHintMs({ header, statusDetails }: GrpcAnswer, epochMs: number): number | undefined {
   const delayMs = statusDetails && decodeRetryDelayMs(statusDetails);
   const retryAfterMs = parseRetryAfter(header(retryAfterHeader) ?? "", epochMs);

@@ -1,30 +1,30 @@
 import { TimeHistogram } from "../collections/time-histogram.js";
 
-/** When the second attempt of a call begins beside the first. */
+/** When the second attempt of a call begins, while the first still runs. */
 export interface HedgeDelaySettings {
-  /** The share of latencies that it waits for, above 0 to below 1. */
+  /** Quantile of the latencies to wait for, above 0 to below 1. */
   readonly quantile: number;
-  /** The least wait, in milliseconds. */
+  /** Minimum wait, in milliseconds. */
   readonly afterMsMin: number;
 }
 
-/** Latencies below which nothing is said of their quantile. */
+/** Minimum number of latencies for a quantile. */
 export const hedgeSampleCountMin = 100;
 
-/** Latencies of that time count, and of up to twice it, in milliseconds. */
+/** Length of a period, in milliseconds: latencies of the last one to two periods count. */
 export const hedgeMemoryMs = 30_000;
 
-/** So many new latencies leave the quantile as it is: it costs as much as 100 of them. */
+/** New latencies until the quantile is computed again: it costs as much as 100 of them. */
 const quantileSampleCount = 64;
 
 /**
- * How long a call waits for its first attempt before another one begins: as long as `quantile` of
+ * Computes how long a call waits for its first attempt before another one begins: the `quantile` of
  * the latencies of the last 30 to 60 s, within half a percent, and at least `afterMsMin`. So with
  * 0.95 a twentieth of all calls is hedged, and the tail above the 95th percentile is shortened.
  *
  * Record each attempt that was served, and each that was cancelled because the other one won, with
- * the time that it took so far. Without those, slow latencies would vanish, and hedges begin
- * earlier and earlier.
+ * the time that it took so far. Without the latter, slow latencies would vanish, and hedges would
+ * begin earlier and earlier.
  *
  * Takes 20 kB, whatever is recorded.
  *
@@ -34,7 +34,7 @@ const quantileSampleCount = 64;
  */
 export class HedgeDelay {
   readonly #settings: HedgeDelaySettings;
-  /** The latencies of the present period, and those with the ones of the period before. */
+  /** The latencies of the present period, and those of the present and the previous one. */
   #newer = new TimeHistogram();
   #all = new TimeHistogram();
   #periodEndMs = Number.NEGATIVE_INFINITY;
@@ -45,7 +45,7 @@ export class HedgeDelay {
     this.#settings = settings;
   }
 
-  /** Adds a latency, in milliseconds; passes over what is no time. */
+  /** Adds a latency, in milliseconds. Ignores a value that is not a time. */
   record(latencyMs: number, nowMs: number): void {
     if (!(latencyMs >= 0)) return;
     this.#forget(nowMs);
@@ -53,7 +53,7 @@ export class HedgeDelay {
     this.#all.add(latencyMs);
   }
 
-  /** The wait before a hedge, in milliseconds; undefined while fewer than 100 latencies count. */
+  /** Returns the wait before a hedge, in milliseconds; undefined with fewer than 100 latencies. */
   delayMs(nowMs: number): number | undefined {
     this.#forget(nowMs);
     const { count } = this.#all;

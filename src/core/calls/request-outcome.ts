@@ -3,49 +3,49 @@ import { httpStatuses } from "../base/http-status.js";
 import type { SampleOutcome } from "../concurrency/concurrency-limit.js";
 import { grpcOutcomeKind } from "./call-outcome.js";
 
-/** HTTP statuses by which a service, or a proxy before it, says that it cannot now. */
+/** HTTP statuses with which a service, or a proxy before it, reports overload. */
 const overloadStatuses: ReadonlySet<number> = new Set([
   httpStatuses.tooManyRequests,
   httpStatuses.serviceUnavailable,
   httpStatuses.gatewayTimeout,
 ]);
 
-/** What the service said when it answered a request. */
+/** Status of a response. */
 export interface ResponseStatus {
-  /** HTTP status; undefined where it was no number. */
+  /** HTTP status; undefined if it was not a number. */
   readonly status: number | undefined;
-  /** Of `grpc-status` among headers or trailers, where there was one. */
+  /** Value of `grpc-status` in headers or trailers, if there was one. */
   readonly grpcStatus: number | undefined;
-  /** Whether there was `x-envoy-overloaded`: a proxy on the way had no room. */
+  /** Whether the response had `x-envoy-overloaded`: a proxy on the way had no room. */
   readonly isOverloaded: boolean;
 }
 
 /**
- * How the exchange of a request ended: "completed" the response went through, "left" the caller
- * gave up before a response, "broken" it ended in a way that says nothing.
+ * How the exchange of a request ended. "completed": the response went through; "left": the caller
+ * gave up before a response; "broken": the end says nothing.
  */
 export type RequestEnding = "completed" | "left" | "broken";
 
-/** What has to be known of a request that held a permit. */
+/** A request that held a permit. */
 export interface EndedRequest {
   readonly arrivedMs: number;
-  /** Undefined where it stated none. */
+  /** Undefined if the request stated none. */
   readonly deadline: Deadline | undefined;
-  /** Undefined where nothing was answered, or nobody looked. */
+  /** Undefined if there was no response, or if it was not observed. */
   readonly response: ResponseStatus | undefined;
-  /** What is left of its caller's time; undefined where nobody said. */
+  /** Returns the remaining time of its caller; undefined if it is not known. */
   remainingMs(nowMs: number): number | undefined;
 }
 
-/** What is learnt from a request that held a permit. */
+/** What a request that held a permit shows. */
 export interface RequestOutcome {
-  /** For the concurrency law. */
+  /** For the concurrency algorithm. */
   readonly outcome: SampleOutcome;
-  /** Whether its caller left before the service answered: it takes longer than that. */
+  /** Whether its caller left before a response: the request takes longer than that. */
   readonly isLeft: boolean;
-  /** Whether the service took it on, for the throttle; undefined: nobody can say. */
+  /** Whether the service accepted it, for the throttle; undefined: not known. */
   readonly isAccepted: boolean | undefined;
-  /** Whether the service failed it, for the error ratio; undefined: nobody can say. */
+  /** Whether the service failed it, for the error ratio; undefined: not known. */
   readonly isFailed: boolean | undefined;
 }
 
@@ -53,23 +53,23 @@ export interface RequestOutcome {
 interface AdmittedRequestEnd {
   readonly end: RequestEnding;
   readonly nowMs: number;
-  /** From then on it is late whatever its deadline says; undefined: only the deadline counts. */
+  /** Latency from which it is late, whatever its deadline; undefined: only the deadline counts. */
   readonly lateAfterMs: number | undefined;
 }
 
 /**
- * What a request taught that held a permit.
+ * Returns what a request that held a permit shows.
  *
  * | it ended | outcome |
  * |---|---|
  * | with 429, 503, 504, `x-envoy-overloaded`, gRPC 4, 8 or 14 | dropped |
- * | after its deadline, or `lateAfterMs`, but it was answered | dropped |
- * | because its caller left then, unanswered | dropped, and left |
- * | because its caller left earlier | ignore: callers have reasons of their own |
- * | the same, unanswered and without a deadline | ignore, and left: it takes longer than that |
+ * | after its deadline, or `lateAfterMs`, with a response | dropped |
+ * | after one of them, because its caller left without a response | dropped, and left |
+ * | because its caller left earlier | ignore: callers have other reasons, too |
+ * | the same, with neither response nor deadline | ignore, and left: it takes longer than that |
  * | by a fault of the exchange | ignore |
  * | with another 5xx, gRPC 2, 13 or 15 | ignore: failing is often faster than serving |
- * | with any other status, or one that nobody looked at | success |
+ * | with any other status, or one that was not observed | success |
  */
 export function requestOutcome(
   visit: EndedRequest,
@@ -90,8 +90,8 @@ export function requestOutcome(
 }
 
 /**
- * Whether a caller without a deadline left: no end that the demand of a service counts, as a
- * deadline that passed is one.
+ * Reports whether a caller without a deadline left. The demand for a service does not count this as
+ * an end, but counts a deadline that passed as one.
  */
 export function leftEarly({ outcome, isLeft }: RequestOutcome): boolean {
   return isLeft && outcome === "ignore";

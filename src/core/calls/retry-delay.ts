@@ -1,34 +1,34 @@
 /** How waits before retries grow, and which part of them is random. */
 export interface RetryDelaySettings {
-  /** One of `law`, `full`, `equal`, `decorrelated` and `none`, as `retryDelayMs` says. */
+  /** One of `law`, `full`, `equal`, `decorrelated` and `none`; see `retryDelayMs`. */
   readonly jitter: "law" | "full" | "equal" | "decorrelated" | "none";
   /** The first wait, in milliseconds above 0; `law` has its own. */
   readonly baseMs: number;
-  /** The longest wait, in milliseconds; it wins over `baseMs`. `law` has its own. */
+  /** Maximum wait, in milliseconds, even if `baseMs` is longer. `law` has its own. */
   readonly maxMs: number;
 }
 
-/** What a retry follows. */
+/** Circumstances of a retry. */
 export interface RetryReason {
   /** Retries before this one, from 0. */
   readonly retryIndex: number;
-  /** Of `law`: `quota` after 429 and RESOURCE_EXHAUSTED, else `overload`. Default `overload` */
+  /** For `law`: `quota` after 429 and RESOURCE_EXHAUSTED, else `overload`. Default `overload` */
   readonly waitLaw?: "quota" | "overload" | undefined;
-  /** The least wait that the service asked for, in milliseconds from 0. Default 0 */
+  /** Minimum wait that the service asked for, in milliseconds from 0. Default 0 */
   readonly retryAfterMs?: number | undefined;
   /** The wait before the last retry, in milliseconds, for `decorrelated`. Default `baseMs` */
   readonly lastDelayMs?: number | undefined;
 }
 
-/** Of `law`: seconds by which the wait after a refusal for a quota is spread, and the longest. */
+/** For `law` after a refusal for a quota: first wait, random spread and maximum, in seconds. */
 const quotaLaw = { firstSeconds: 1, spreadSeconds: 1, secondsMax: 30 } as const;
 
-/** The same after all others: an overloaded service needs more time than a quota. */
+/** The same after all other outcomes: an overloaded service needs more time than a quota. */
 const overloadLaw = { firstSeconds: 2, spreadSeconds: 2, secondsMax: 60 } as const;
 
 /**
- * The wait before retry n, from 0, in milliseconds with fractions. Never less than the service
- * asked for, which also wins over the longest wait: check it before.
+ * Returns the wait before retry n, from 0, in milliseconds with fractions. It is never less than
+ * the service asked for, even if that exceeds the maximum wait: check it before.
  *
  * | jitter | wait |
  * |---|---|

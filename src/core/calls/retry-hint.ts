@@ -1,18 +1,18 @@
 import { retryAfterSecondsMax } from "../admission/retry-after.js";
 import { parseTimestampUs } from "../base/timestamp.js";
 
-/** The longest wait that a service's hint asks for, in milliseconds: as Headgate's own. */
+/** Maximum wait of a service's hint, in milliseconds: the same as Headgate's own. */
 export const hintMsMax = retryAfterSecondsMax * 1_000;
 
-/** Characters of a hint above which it is not read: dates have 33 at most. */
+/** Maximum length of a hint that is read, in characters: dates have 33 at most. */
 const hintCharsMax = 64;
 
 const wholeSeconds = /^[0-9]+$/;
 
 /**
- * What `Retry-After` says, in milliseconds from now: seconds, or a date of any of the three forms,
- * of which one that is past is 0. At most 2^31 - 1 seconds. Undefined for all else: negative,
- * fractional, several values, or a day that there is not.
+ * Parses `Retry-After` to milliseconds from now: seconds, or a date in any of the three forms,
+ * where a past date is 0. At most 2^31 - 1 seconds. Undefined for all else: negative or fractional
+ * numbers, several values, or a day that does not exist.
  *
  * Example: `120` is 120,000; `Fri, 27 Nov 2026 08:00:10 GMT` is 10,000 at 08:00.
  *
@@ -29,17 +29,17 @@ export function parseRetryAfter(text: string, epochMs: number): number | undefin
   return Math.min(Math.max(0, dateMs - epochMs), hintMsMax);
 }
 
-/** What a service says to a gRPC call about a retry: after so long, or `never`. */
+/** A service's answer about retries of a gRPC call: a wait in milliseconds, or `never`. */
 export type Pushback = number | "never";
 
 const pushback = /^(?:0|[1-9][0-9]{0,9})$/;
 
-/** The largest signed number of 32 bits. */
+/** Maximum signed 32-bit number. */
 const pushbackMsMax = 2_147_483_647;
 
 /**
- * What `grpc-retry-pushback-ms` says: a wait in milliseconds from 0. A negative number, and what is
- * no number of 32 bits, several values included, ask for no retry at all.
+ * Parses `grpc-retry-pushback-ms`: a wait in milliseconds from 0. A negative number, and any text
+ * that is not a 32-bit number, several values included, ask for no retry at all.
  *
  * Source: gRFC A6, "Pushback".
  */
@@ -50,7 +50,7 @@ export function parsePushback(text: string): Pushback {
 
 const months = "JanFebMarAprMayJunJulAugSepOctNovDec";
 
-/** `Sun, 06 Nov 1994 08:49:37 GMT`, which is the one to send. */
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, the form to send. */
 const imfDate = /^[A-Z][a-z]{2}, (\d\d) ([A-Z][a-z]{2}) (\d{4}) (\d\d:\d\d:\d\d) GMT$/;
 
 /** `Sunday, 06-Nov-94 08:49:37 GMT`, of RFC 850. */
@@ -59,7 +59,7 @@ const rfc850Date = /^[A-Z][a-z]{5,8}, (\d\d)-([A-Z][a-z]{2})-(\d\d) (\d\d:\d\d:\
 /** `Sun Nov  6 08:49:37 1994`, of C's asctime(). */
 const asctimeDate = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d) (\d{4})$/;
 
-/** An HTTP-date in milliseconds since 1970; the weekday is not checked. */
+/** Parses an HTTP-date to milliseconds since 1970. The weekday is not checked. */
 function parseHttpDate(text: string, epochMs: number): number | undefined {
   const imf = imfDate.exec(text);
   if (imf !== null) {
@@ -90,7 +90,7 @@ function epochMsOf({ year, month, day, time }: DateParts): number | undefined {
   return us === undefined ? undefined : us / 1_000;
 }
 
-/** A date with two digits of its year: it is of the year within 50 years from now. */
+/** Completes a date with a two-digit year by the year within 50 years from now. */
 function nearestCentury(parts: DateParts, epochMs: number): number | undefined {
   const nowYear = 1970 + Math.floor(epochMs / yearMs);
   const aheadYears = (((Number(parts.year) - nowYear) % 100) + 100) % 100;
@@ -98,5 +98,5 @@ function nearestCentury(parts: DateParts, epochMs: number): number | undefined {
   return epochMsOf({ ...parts, year: String(year) });
 }
 
-/** The mean year of the Gregorian calendar. */
+/** Mean length of a Gregorian year, in milliseconds. */
 const yearMs = 365.2425 * 86_400_000;
