@@ -6,9 +6,9 @@ import type { Windows } from "../core/limits/window.js";
 import { batchChargesMax, requestChargesMax, type StoreRequest } from "./limit-store.js";
 
 /**
- * Throws when a batch breaks the contract of `LimitStore.take`, before any of it is decided:
- * numbers out of range would be rounded on their way into the store, and the two executions of the
- * law would part. Callers check what users say; what arrives here wrong is a bug.
+ * Asserts that a batch meets the contract of `LimitStore.take`, before any of it is decided.
+ * Numbers out of range would be rounded on their way into the store, and the two implementations of
+ * the algorithm would diverge. Callers validate user input; an invalid batch here is a bug.
  */
 export function assertBatch(batch: readonly StoreRequest[]): void {
   let chargeCount = 0;

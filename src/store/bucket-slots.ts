@@ -5,67 +5,67 @@ import { readShortKey, shortKey } from "../core/limits/key.js";
 import type { LimitKey } from "../core/limits/limit.js";
 import { batchChargesMax, type StoreRequest } from "./limit-store.js";
 
-/** Where one bucket lies, until the next `add`, `delete` or `sweep`. */
+/** The position of one bucket, valid until the next `add`, `delete` or `sweep`. */
 export type Slot = TableSlot;
 
-/** A word of an entry: how long after `tUs` the bucket counts as empty, by `encodeSpan`. */
+/** Word of an entry: how long after `tUs` the bucket counts as empty, as by `encodeSpan`. */
 const spanWord = 0;
 
-/** Doubles of an entry: the bucket. */
+/** Doubles of an entry, which contain the bucket. */
 const fields = { level: 0, tUs: 1 } as const;
 
-/** Spans up to 2^31 us (36 min) are exact, longer ones are rounded up to these units: 1.05 s. */
+/** Spans below 2^31 us (36 min) are exact. Longer ones are rounded up to this unit, 1.05 s. */
 const longSpanUnitUs = 1_048_576;
 
 /**
- * Places to be passed for one bucket that is looked at: few are empty, but where a store of few
- * keys has many parts, or once held many more.
+ * Maximum number of table places to pass per bucket looked at. Few places are empty, unless a store
+ * with few keys has many parts, or once held many more keys.
  */
 const placesPerLook = 8;
 
-/** Fewer buckets (0.4 MB) lie in the processor's own cache, and are read as fast one by one. */
+/** Fewer buckets (0.4 MB) fit into the processor's cache, where reading ahead is not faster. */
 const readAheadSizeMin = 8_192;
 
 /**
- * Buckets by key, each until it has drained, for a million keys and more.
+ * Buckets by key, each kept until it has drained, for a million keys and more.
  *
- * Of a key nothing is kept but its digest. With the keys themselves, in Maps, a million of 44
- * characters took 175 MB and the look-up of one a fifth of a decision; these take 38 to 43 MB.
+ * Only the digest of each key is kept. With full keys in Maps, a million keys of 44 characters took
+ * 175 MB, and one look-up took a fifth of a decision. This table takes 38 to 43 MB.
  */
 export class BucketSlots {
   readonly #table = new DigestTable();
   readonly #hash: KeyedHash;
   readonly #short: Digest = { a: 0, b: 0, c: 0, d: 0 };
   readonly #homes = new Int32Array(batchChargesMax);
-  /** The keys that were read ahead last, in their order, and their digests. */
+  /** The keys of the last read-ahead, in order, and their digests. */
   readonly #aheadKeys: LimitKey[] = [];
   readonly #aheadDigests = new Int32Array(4 * batchChargesMax);
   #aheadCount = 0;
   #nextAhead = 0;
 
-  /** @param secret makes where keys lie unforeseeable, and who meets whom */
+  /** @param secret makes the positions of keys, and their collisions, unpredictable */
   constructor(secret: Readonly<Digest>) {
     this.#hash = new KeyedHash(secret);
   }
 
-  /** Buckets held, drained ones that no sweep has met yet included. */
+  /** Number of buckets, including drained ones that no sweep has reached yet. */
   get size(): number {
     return this.#table.size;
   }
 
-  /** Bytes of memory in use, with the room that is kept for more keys. */
+  /** Memory in use, in bytes, including the room that is kept for more keys. */
   get bytes(): number {
     return this.#table.bytes;
   }
 
-  /** A name of nine units for the key's bucket, which every method takes in place of the key. */
+  /** Returns a name of nine UTF-16 units that every method accepts in place of the key. */
   shorten(key: LimitKey): LimitKey {
     return shortKey(this.#digest(key));
   }
 
   /**
-   * Brings the buckets that these requests ask for into the processor's cache, all at a time.
-   * Where the keys are spelled out nothing is done: their digests would be made twice.
+   * Loads the buckets that these requests need into the processor's cache, all at the same time.
+   * Ignores keys that are not shortened: their digests would be computed twice.
    *
    * @param batch at most `batchChargesMax` charges
    */
@@ -93,12 +93,12 @@ export class BucketSlots {
     this.#table.readAhead(homes, count);
   }
 
-  /** Where the key's bucket lies, drained or not; undefined when it has none. */
+  /** Returns the slot of the key's bucket, drained or not; undefined if the key has none. */
   find(key: LimitKey): Slot | undefined {
     return this.#table.find(this.#digest(key));
   }
 
-  /** Whether the bucket is as good as absent. */
+  /** Reports whether the bucket has drained, so that it counts as absent. */
   isDrained(slot: Slot, nowUs: number): boolean {
     const spanUs = decodeSpan(this.#table.word(slot, spanWord));
     return this.#table.double(slot, fields.tUs) + spanUs <= nowUs;
@@ -110,8 +110,8 @@ export class BucketSlots {
   }
 
   /**
-   * Replaces the bucket in a slot; from `drainedUs` on it is empty, or up to 1.05 s later if that
-   * is more than 35 minutes after `tUs`.
+   * Replaces the bucket in a slot. It counts as empty from `drainedUs` on, or up to 1.05 s later if
+   * `drainedUs` is more than 35 minutes after `tUs`.
    */
   write(slot: Slot, { level, tUs }: Bucket, drainedUs: number): void {
     this.#table.setDouble(slot, fields.level, level);
@@ -119,18 +119,18 @@ export class BucketSlots {
     this.#table.setWord(slot, spanWord, encodeSpan(drainedUs - tUs));
   }
 
-  /** Holds the bucket of a key that has none. */
+  /** Adds the bucket of a key that has none. */
   add(key: LimitKey, bucket: Bucket, drainedUs: number): void {
     this.write(this.#table.add(this.#digest(key)), bucket, drainedUs);
   }
 
-  /** Forgets the key's bucket, if it has one. */
+  /** Deletes the key's bucket, if it has one. */
   delete(key: LimitKey): void {
     const slot = this.find(key);
     if (slot !== undefined) this.#table.delete(slot);
   }
 
-  /** Looks at the next few buckets in a circle, and forgets what has drained. */
+  /** Checks the next buckets, in a circle, and deletes those that have drained. */
   sweep(lookedAtMax: number, nowUs: number): void {
     const table = this.#table;
     for (let lookedAt = 0; lookedAt < lookedAtMax; lookedAt += 1) {
@@ -146,8 +146,8 @@ export class BucketSlots {
   #digest(key: LimitKey): Readonly<Digest> {
     const short = this.#short;
     const ahead = this.#nextAhead;
-    // Keys are mostly found in the order in which they were read ahead: to read one again takes
-    // 60 ns, as much as the look-up.
+    // Keys are mostly looked up in the order in which they were read ahead. Parsing a short key
+    // again would take 60 ns, as much as the look-up.
     if (ahead < this.#aheadCount && this.#aheadKeys[ahead] === key) {
       this.#nextAhead += 1;
       const digests = this.#aheadDigests;
@@ -162,8 +162,8 @@ export class BucketSlots {
 }
 
 /**
- * Fits a span of 0 to 2^51 us into a word. Rounded up, a bucket is only kept longer: it holds no
- * hits then, as its limit says by itself.
+ * Encodes a span of 0 to 2^51 us as a word. Rounding up only keeps a bucket longer: it holds no
+ * hits by then, because draining is computed from its limit.
  */
 function encodeSpan(spanUs: number): number {
   return spanUs <= 0x7fff_ffff ? spanUs : -Math.ceil(spanUs / longSpanUnitUs);

@@ -8,54 +8,54 @@ import { assertBatch } from "./batch.js";
 import { BucketSlots, type Slot } from "./bucket-slots.js";
 import type { LimitStore, StoredBucket, StoreOutcome, StoreRequest } from "./limit-store.js";
 
-/** The default of `keysMax`: 38 to 43 MB when every key is in use, however long they are. */
+/** Default of `keysMax`: 38 to 43 MB if every key is in use, whatever their length. */
 export const defaultKeysMax = 1_000_000;
 
-/** Slots looked at for each request that is decided. */
+/** Slots checked per decided request. */
 const sweptPerRequest = 1;
 
 /**
- * Slots looked at for each new key as well. More than one, so that expired keys leave faster than
- * new ones can arrive: at most about a quarter of the room is ever held by the expired.
+ * Additional slots checked per new key. More than one, so that expired keys are removed faster than
+ * new ones can arrive: expired keys never take more than about a quarter of the room.
  */
 const sweptPerNewKey = 4;
 
 /**
- * How long a drained key keeps its place in a store that is less than half full: most keys in use
- * are found drained and are charged again a while later, and among a million keys it costs a third
- * of a decision to take one out and in.
+ * How long a drained key is kept while the store is at most half full. Most keys in use are found
+ * drained and are charged again some time later, and among a million keys, removing one and adding
+ * it again costs a third of a decision.
  */
 const drainedKeptUs = 60_000_000;
 
-/** Slots looked at when there is no room, before a new key is refused. */
+/** Slots checked if there is no room, before a new key is refused. */
 const sweptWhenFull = 64;
 
 interface MemoryLimitStoreOptions {
   readonly clock: Clock;
   /**
-   * Makes the secret under which keys have digests, so that no caller can make two meet. Default: a
-   * secret that everybody knows, for tests.
+   * Creates the secret for the digests of keys, so that no caller can make two keys collide.
+   * Default: a fixed, public secret, for tests.
    */
   readonly random?: Random | undefined;
   /**
-   * The most keys kept at a time, from 1. Default 1,000,000. A new key beyond them is refused, and
-   * its limits answer by their own failure mode; `local` asks a second store of this kind, and
-   * where that is full as well, decides as if the key had never been seen.
+   * Maximum number of keys, at least 1. Default: 1,000,000. A new key beyond it is refused, and its
+   * limits answer by their own failure mode. `local` asks a second store of this kind; if that is
+   * full as well, it decides as if the key had never been seen.
    */
   readonly keysMax?: number;
 }
 
 /**
- * A `LimitStore` in this process: state dies with it and nobody else sees it.
+ * A `LimitStore` in this process. Its state is private to the process and ends with it.
  *
- * Its time is the wall clock's of its start and goes on monotonically from there, so later steps of
- * the wall clock change nothing. It never waits, so deadlines
- * are ignored. Drained buckets leave as others are charged: no timer, and constant work a request.
- * The room of the most keys ever held is kept for the next ones.
+ * Its time starts at the wall clock and continues monotonically, so later steps of the wall clock
+ * change nothing. It never waits, so deadlines are ignored. Drained buckets are removed while
+ * others are charged, without a timer and with constant work per request. Memory for the highest
+ * number of keys ever held is kept for new ones.
  */
 export class MemoryLimitStore implements LimitStore {
   readonly #clock: Clock;
-  /** What is added to monotonic time. */
+  /** Offset of the store's time from monotonic time. */
   readonly #offsetUs: number;
   readonly #keysMax: number;
   readonly #slots: BucketSlots;
@@ -72,21 +72,21 @@ export class MemoryLimitStore implements LimitStore {
     this.#writes = new PendingWrites(this.#slots);
   }
 
-  /** Keys held now, drained ones that no sweep has met yet included. */
+  /** Number of keys, including drained ones that no sweep has reached yet. */
   get keyCount(): number {
     return this.#slots.size;
   }
 
   /**
-   * What this store keeps of a key: its digest. A bucket is the same under either.
+   * Returns the digest of a key, which is all this store keeps of it. Both name the same bucket.
    */
   shorten(key: LimitKey): LimitKey {
     return this.#slots.shorten(key);
   }
 
   /**
-   * Decides at once. A request that would add a key where none fits fails with `STORE_FULL` and
-   * charges nothing; its neighbours in the batch are not touched. Rejects with `STORE_CLOSED`.
+   * Decides at once. A request that would add a key without room fails with `STORE_FULL` and
+   * charges nothing; its neighbours in the batch are not affected. Rejects with `STORE_CLOSED`.
    */
   async take(batch: readonly StoreRequest[]): Promise<readonly StoreOutcome[]> {
     this.#assertOpen();
@@ -158,7 +158,7 @@ export class MemoryLimitStore implements LimitStore {
     const writes = this.#writes;
     if (writes.newCount === 0 || this.#slots.size + writes.newCount <= this.#keysMax) return true;
     this.#slots.sweep(sweptWhenFull, nowUs);
-    // The sweep may have met a drained bucket of this very request.
+    // The sweep may have removed a drained bucket of this same request.
     writes.findAgain();
     return this.#slots.size + writes.newCount <= this.#keysMax;
   }
@@ -166,10 +166,10 @@ export class MemoryLimitStore implements LimitStore {
 
 const testSecret: Readonly<Digest> = { a: 1, b: 2, c: 3, d: 4 };
 
-/** A key that the request in hand asks for, and what becomes of its bucket. */
+/** A key of the current request, and what happens to its bucket. */
 interface Asked {
   key: LimitKey;
-  /** Where its bucket lies, drained or not. */
+  /** Slot of its bucket, drained or not. */
   slot: Slot | undefined;
   outcome: "kept" | "stored" | "deleted";
   bucket: Bucket;
@@ -177,15 +177,16 @@ interface Asked {
 }
 
 /**
- * What one request wants to write, held back until it is known to fit. Each key is looked up once:
- * that is the dearest part of a decision. One object serves all requests in turn, and makes none.
+ * The writes of one request, held back until they are known to fit. Each key is looked up once,
+ * since that is the most expensive part of a decision. One object serves all requests in turn, so
+ * that none is allocated per request.
  */
 class PendingWrites implements BucketTable {
   readonly #slots: BucketSlots;
-  /** Of the request in hand the first `#askedCount`, the others of ones before. */
+  /** The first `#askedCount` belong to the current request, the others to earlier ones. */
   readonly #asked: Asked[] = [];
   #askedCount = 0;
-  /** Where the key that is written next is looked for first. */
+  /** Index at which the search for the next key to write starts. */
   #nextWrite = 0;
   #newCount = 0;
   #nowUs = 0;
@@ -194,7 +195,7 @@ class PendingWrites implements BucketTable {
     this.#slots = slots;
   }
 
-  /** Forgets the request before. */
+  /** Starts a request and forgets the previous one. */
   begin(nowUs: number): void {
     this.#nowUs = nowUs;
     this.#askedCount = 0;
@@ -202,7 +203,7 @@ class PendingWrites implements BucketTable {
     this.#newCount = 0;
   }
 
-  /** Keys to be stored that are not held yet. */
+  /** Number of keys to store that have no slot yet. */
   get newCount(): number {
     return this.#newCount;
   }
@@ -234,7 +235,7 @@ class PendingWrites implements BucketTable {
     this.#askedFor(key).outcome = "deleted";
   }
 
-  /** Looks the keys up again, after others may have been deleted. */
+  /** Looks the keys up again, because a sweep may have deleted buckets. */
   findAgain(): void {
     this.#newCount = 0;
     for (let i = 0; i < this.#askedCount; i += 1) {
@@ -245,7 +246,7 @@ class PendingWrites implements BucketTable {
     }
   }
 
-  /** First what stays where it is: a bucket that comes or leaves moves others. */
+  /** Writes existing buckets first, since adding or deleting a bucket moves others. */
   commit(): void {
     let isMoving = false;
     for (let i = 0; i < this.#askedCount; i += 1) {
@@ -268,7 +269,7 @@ class PendingWrites implements BucketTable {
     }
   }
 
-  /** Keys are mostly written in the order in which they were read. */
+  /** Finds the entry of a key. Keys are mostly written in the order in which they were read. */
   #askedFor(key: LimitKey): Asked {
     for (let i = 0; i < this.#askedCount; i += 1) {
       const next = this.#nextWrite < this.#askedCount ? this.#nextWrite : 0;

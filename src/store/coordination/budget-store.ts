@@ -24,18 +24,18 @@ export type BudgetOperation =
     }
   | ({ readonly kind: "settle" } & Settlement);
 
-/** What came of one operation, in the order of the batch. */
+/** The result of one operation, in the order of the batch. */
 export type BudgetOutcome =
   | { readonly kind: "reserved"; readonly result: ReserveResult }
   | { readonly kind: "settled"; readonly result: SettleResult }
-  /** Nothing of this operation happened: `STORE_FULL` for a new account beyond `accountsMax`. */
+  /** The operation had no effect. `STORE_FULL`: it needs a new account beyond `accountsMax`. */
   | { readonly kind: "failed"; readonly code: "STORE_FULL" };
 
 /** One call to the store by a replica. */
 export interface BudgetBatch {
-  /** The replica whose lease the new reservations are under: what an id begins with. */
+  /** The replica whose lease covers the new reservations. Their ids begin with it. */
   readonly holder: string;
-  /** How long the holder's reservations stay without another batch or `renew`. */
+  /** How long the holder's reservations are kept without another batch or `renew`. */
   readonly leaseMs: number;
   /** At most `budgetOperationsMax`. */
   readonly operations: readonly BudgetOperation[];
@@ -44,30 +44,30 @@ export interface BudgetBatch {
 /** An account as operators see it. */
 export interface AccountRow extends AccountState {
   readonly account: AccountKey;
-  /** Spent in the window before. */
+  /** Amount spent in the previous window. */
   readonly spentBefore: number;
-  /** Estimates that lost holders left, and that were released, in the current window. */
+  /** Estimates of lost holders that were released in the current window. */
   readonly lost: number;
 }
 
-/** One row of a usage report: sums of a day, for an account and a model. */
+/** One row of a usage report: a day's sums for a service, an account and a model. */
 export interface UsageRow {
   readonly service: string;
-  /** An account's key; empty: no budget counted the calls. */
+  /** Key of the account. Empty: no budget counted the calls. */
   readonly account: string;
   readonly model: string;
   readonly callCount: number;
   readonly counts: Readonly<Partial<Record<UsageCount, number>>>;
-  /** Fractions of the currency. */
+  /** In fractions of the currency. */
   readonly cost: number;
 }
 
 /** What a holder adds to the usage report of a day. */
 export interface UsageReport {
   readonly holder: string;
-  /** Grows with each report of a holder, over all days. */
+  /** Increases with each report of a holder, across all days. */
   readonly number: number;
-  /** Such as 2026-11-27, in UTC. */
+  /** Day in UTC, such as 2026-11-27. */
   readonly day: string;
   /** At most `reportRowsMax`. */
   readonly rows: readonly UsageRow[];
@@ -75,96 +75,96 @@ export interface UsageReport {
 
 /** An operator's refund. */
 export interface Refund {
-  /** 1 to 64 characters of `[0-9A-Za-z._-]`; known for `refundKeptMs`. */
+  /** 1 to 64 characters of `[0-9A-Za-z._-]`. Remembered for `refundKeptMs`. */
   readonly id: string;
   readonly account: AccountKey;
   readonly law: AccountLaw;
   readonly amount: number;
 }
 
-/** The most operations of one batch. */
+/** Maximum number of operations in one batch. */
 export const budgetOperationsMax = 128;
 
-/** The most accounts of one budget. A new one beyond them fails as STORE_FULL. */
+/** Maximum number of accounts of one budget. A new one beyond it fails with STORE_FULL. */
 export const accountsMax = 100_000;
 
-/** How long a settlement may come after its holder's lease has expired, in milliseconds. */
+/** How late a settlement may arrive after its holder's lease has expired, in milliseconds. */
 export const lateSettlementMsMax = 3_600_000;
 
-/** The most reservations of one lost holder that late settlements are still charged for. */
+/** Maximum number of reservations of one lost holder for which late settlements are charged. */
 export const lateRecordsMax = 10_000;
 
-/** Reservations of lost holders that one call expires at most. */
+/** Maximum number of reservations of lost holders that one call expires. */
 export const expiredMax = 64;
 
-/** The longest lease, in milliseconds. */
+/** Maximum duration of a lease, in milliseconds. */
 export const leaseMsMax = 600_000;
 
-/** How long the id of a refund is known, in milliseconds: a day. */
+/** How long the id of a refund is remembered, in milliseconds: a day. */
 export const refundKeptMs = 86_400_000;
 
-/** The most rows of one report of usage. */
+/** Maximum number of rows in one usage report. */
 export const reportRowsMax = 512;
 
-/** The rows of one page of a list or of a usage report, at most. */
+/** Maximum number of rows in one page of a list or of a usage report. */
 export const pageRowsMax = 256;
 
 /** How long a day's usage report is kept, in milliseconds: 400 days. */
 export const usageKeptMs = 400 * 86_400_000;
 
-/** The most rows of a day's usage report; the rest is summed in a row without an account. */
+/** Maximum rows of a day's usage report. The rest is summed in rows without account and model. */
 export const usageRowsMax = 50_000;
 
 /**
  * The exact ledger of budgets. Methods throw ServiceError with STORE_ codes.
  *
- * What holds, whatever order batches of replicas arrive in:
- * - a reservation is made at all of its accounts or at none, and refused if an enforced one would
- *   exceed its capacity;
- * - each id is reserved at most once and settled at most once: all operations may be repeated, for
- *   two hours at least. A reservation that arrives after its settlement is not made; one that was
- *   refused is decided anew;
- * - what a holder has reserved is released (or charged) when its lease has expired; a settlement
- *   within `lateSettlementMsMax` after it is charged once, as the correction of that;
- * - so the cost of calls admitted in a window exceeds the capacity by at most the sum of what calls
+ * Guarantees, in whatever order the batches of replicas arrive:
+ * - A reservation is made at all of its accounts or at none. It is refused if it would exceed the
+ *   capacity of an enforced account.
+ * - Each id is reserved at most once and settled at most once, so all operations may be repeated
+ *   for at least two hours. A reservation that arrives after its settlement is not made. A repeated
+ *   reservation that was refused is decided again.
+ * - A holder's reservations are released (or charged) once its lease has expired. A settlement at
+ *   most `lateSettlementMsMax` after that is charged once and corrects it.
+ * - So the cost of calls admitted in a window exceeds the capacity by at most the sum of what calls
  *   cost beyond their estimates.
  */
 export interface BudgetStore {
   /** Applies operations in order. May be repeated with the same ids. */
   apply(batch: BudgetBatch, deadlineMs: number): Promise<readonly BudgetOutcome[]>;
-  /** Renews a holder's lease, and expires a bounded number of reservations of dead holders. */
+  /** Renews a holder's lease and expires a bounded number of reservations of lost holders. */
   renew(
     holder: string,
     leaseMs: number,
     deadlineMs: number,
   ): Promise<{ readonly expiredCount: number }>;
-  /** The holder has settled everything that it will; its lease ends at once. */
+  /** Ends a holder's lease at once. The holder will not settle anything more. */
   leave(holder: string, deadlineMs: number): Promise<void>;
-  /** Reads accounts as they are; undefined where there is none. */
+  /** Reads accounts without changing them; undefined for each that does not exist. */
   read(
     accounts: readonly { readonly account: AccountKey; readonly law: AccountLaw }[],
     deadlineMs: number,
   ): Promise<readonly (AccountRow | undefined)[]>;
   /**
-   * A page of a budget's accounts in no order.
+   * Reads a page of a budget's accounts, in no particular order.
    *
-   * @param cursor empty for the first page; the answer's is empty at the end
+   * @param cursor empty for the first page; the returned one is empty at the end
    */
   list(
     query: { readonly budget: string; readonly law: AccountLaw; readonly cursor: string },
     deadlineMs: number,
   ): Promise<{ readonly rows: readonly AccountRow[]; readonly cursor: string }>;
   /**
-   * Gives back what was spent, at most what is. Answers what was given back. Repeats of one id give
-   * back once, and answer the same.
+   * Refunds an amount, at most what the account has spent. Returns the amount refunded. Repeated
+   * calls with one id refund once and return the same amount.
    */
   refund(refund: Refund, deadlineMs: number): Promise<number>;
   /**
-   * Adds to a day's usage report, once for each `number` of a holder. A report is repeated with its
-   * number until it is answered, and before the next one.
+   * Adds to a day's usage report, once for each `number` of a holder. The holder repeats a report
+   * with the same number until it is answered, and only then sends the next one.
    */
   addUsage(report: UsageReport, deadlineMs: number): Promise<void>;
-  /** A page of a day's usage report. @param cursor as in `list` */
+  /** Reads a page of a day's usage report. @param cursor as in `list` */
   usage(
     query: { readonly day: string; readonly cursor: string },
     deadlineMs: number,
@@ -172,8 +172,8 @@ export interface BudgetStore {
 }
 
 /**
- * Fails for a batch that no ledger may send. The texts of ids and keys are not looked at again: who
- * makes or reads one does that.
+ * Asserts that a batch is within the bounds. Does not check the texts of ids and keys again: the
+ * code that creates or reads them does.
  */
 export function assertBudgetBatch({ holder, leaseMs, operations }: BudgetBatch): void {
   assertLease(holder, leaseMs);
@@ -190,19 +190,19 @@ export function assertBudgetBatch({ holder, leaseMs, operations }: BudgetBatch):
   }
 }
 
-/** Fails for a lease that no ledger may have. */
+/** Asserts that a lease is within the bounds. */
 export function assertLease(holder: string, leaseMs: number): void {
   assert(isHolder(holder), "a holder's name can be part of an id");
   assert(leaseMs > 0 && leaseMs <= leaseMsMax, "a lease is bounded");
 }
 
-/** Fails for a refund that nobody may make. */
+/** Asserts that a refund is within the bounds. */
 export function assertRefund({ id, account, amount }: Refund): void {
   assert(/^[0-9A-Za-z._-]{1,64}$/.test(id), "a refund has an id");
   assert(isAccountKey(account) && isAmount(amount), "a refund is in range");
 }
 
-/** Fails for a report that no ledger may send. */
+/** Asserts that a usage report is within the bounds. */
 export function assertUsage({ holder, number, day, rows }: UsageReport): void {
   assertLease(holder, leaseMsMax);
   assert(/^\d{4}-\d\d-\d\d$/.test(day) && rows.length <= reportRowsMax, "a report is bounded");
@@ -237,5 +237,5 @@ function isCount(count: number): boolean {
   return Number.isSafeInteger(count) && count >= 0;
 }
 
-/** The longest names of a row of usage together, in UTF-16 units. */
+/** Maximum total length of the names in a usage row, in UTF-16 code units. */
 const usageNamesMax = 4_096;

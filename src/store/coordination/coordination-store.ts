@@ -11,8 +11,8 @@ import type { RoomStore } from "./room-store.js";
 import type { SignalStore } from "./signal-store.js";
 
 /**
- * What replicas know and decide together, kept where all of them find it. What differs between
- * stores is asked of it: `isShared`, `numbers`, and the records' `recovery`.
+ * State and decisions that replicas share. Callers query how stores differ: `isShared`, `numbers`,
+ * and the records' `recovery`.
  */
 export type CoordinationStore = OwnCoordination | SharedCoordination;
 
@@ -21,32 +21,32 @@ export interface OwnCoordination extends CommonCoordination {
   readonly isShared: false;
 }
 
-/** Coordination that other processes may use too: only between them is something divided. */
+/** Coordination that other processes may use too. Only these need to divide permits. */
 export interface SharedCoordination extends CommonCoordination {
   readonly isShared: true;
-  /** Limits of permits, divided. */
+  /** Divides concurrency limits. */
   readonly permits: PermitStore;
-  /** What replicas ask each other. */
+  /** Questions that replicas ask each other. */
   readonly questions: QuestionStore;
-  /** Readings that one of them polls for all. */
+  /** Readings that one replica polls for all. */
   readonly signals: SignalStore;
 }
 
 interface CommonCoordination {
-  /** What operators have said. */
+  /** Records that users create, and the audit log. */
   readonly records: RecordStore;
-  /** Who leads, and the snapshot that the leader makes of what all report. */
+  /** Leader election, replicas' reports, and the snapshot that the leader creates from them. */
   readonly loop: LoopStore;
-  /** How many replicas live. */
+  /** Counts the live replicas. */
   readonly members: MemberStore;
-  /** Pools of quotas, divided. */
+  /** Divides pools of quotas. */
   readonly quotas: QuotaStore;
-  /** What a shadow policy counts in all replicas. */
+  /** Sums of what a shadow policy counts in all replicas. */
   readonly ledger: LedgerStore;
   /** The lines of waiting rooms. */
   readonly rooms: RoomStore;
-  /** What calls have spent, and may spend. */
+  /** Accounts of budgets: what calls have spent and reserved. */
   readonly budgets: BudgetStore;
-  /** What others write there; absent: nobody else can. */
+  /** Numbers that other systems write into the store. Absent: no other system can write there. */
   readonly numbers?: NumberStore;
 }

@@ -1,41 +1,41 @@
-/** Counts by name, each a whole number from 0. */
+/** Counts by name, each an integer of at least 0. */
 export type LedgerSums = ReadonlyMap<string, number>;
 
-/** What a replica has to say about a run. */
+/** One replica's entry for a run. */
 export interface LedgerEntry {
-  /** Which run: letters and digits. */
+  /** Name of the run: letters and digits. */
   readonly run: string;
-  /** What is added to the sums. */
+  /** Counts to add to the sums. */
   readonly counts: LedgerSums;
-  /** Whether the run begins with this, where it is not known. */
+  /** Whether this entry starts the run if the run is not known. */
   readonly begins: boolean;
-  /** Whether somebody has looked at the sums since the last entry. */
+  /** Whether the sums have been read since the last entry. */
   readonly isLookedAt: boolean;
 }
 
-/** Who adds an entry, and which of its entries it is. */
+/** The replica that adds an entry, and the number of the entry. */
 export interface LedgerAuthor {
   readonly replicaId: string;
-  /** Grows with each entry; the same entry again has the same one. */
+  /** Increases with each entry. A repeated entry has the same number. */
   readonly number: number;
 }
 
-/** How long the sums of a run are kept that nobody looks at: an hour. */
+/** How long the sums of a run are kept without being read: an hour. */
 export const ledgerKeptSeconds = 3_600;
 
-/** The most names of one run; what comes under further ones is left out. */
+/** Maximum number of names of one run. Counts for further names are dropped. */
 export const ledgerNamesMax = 4_096;
 
 /**
- * The sums of something that runs in all replicas for a while. A run ends when nobody has looked
- * for `ledgerKeptSeconds`.
+ * Sums of counts from all replicas for a run of limited time. A run ends when its sums have not
+ * been read for `ledgerKeptSeconds`.
  */
 export interface LedgerStore {
   /**
-   * Adds counts, once whatever the network does. Answers the sums of all replicas; undefined: the
-   * run is over.
+   * Adds counts, exactly once even if the call is repeated. Returns the sums of all replicas;
+   * undefined: the run is over.
    *
-   * @throws ServiceError STORE_ codes; the same entry is to be added again then, before any other
+   * @throws ServiceError STORE_ codes; the caller must then add the same entry again before others
    */
   add(entry: LedgerEntry, author: LedgerAuthor): Promise<LedgerSums | undefined>;
 }

@@ -1,119 +1,118 @@
 import type { SnapshotVersion } from "./snapshot-version.js";
 
-/** One heartbeat of a replica that leads, or would. */
+/** One heartbeat of a replica that leads or is ready to lead. */
 export interface LeaseBeat {
   /** Lower-case hexadecimal. */
   readonly replicaId: string;
-  /** Grows with each heartbeat of a replica. */
+  /** Increases with each heartbeat of a replica. */
   readonly number: number;
-  /** The term that is to be renewed; 0: none. */
+  /** The term to renew; 0: none. */
   readonly term: number;
   readonly leaseMs: number;
   /** The highest version of a snapshot that the replica has seen. */
   readonly seen: SnapshotVersion;
 }
 
-/** What a store answers to a heartbeat. */
+/** The store's answer to a heartbeat. */
 export interface LeaseAnswer {
   /** 0: this replica does not lead. */
   readonly term: number;
-  /** The version of the newest snapshot; undefined: there is none. */
+  /** Version of the newest snapshot; undefined: there is none. */
   readonly newest: SnapshotVersion | undefined;
 }
 
-/** What one replica tells the leader. */
+/** One replica's report to the leader. */
 export interface ReportRecord {
   readonly replicaId: string;
-  /** Grows with each report of a replica. */
+  /** Increases with each report of a replica. */
   readonly number: number;
-  /** The full report of the same replica that it differs from; undefined: it is a full one. */
+  /** Number of the replica's full report that this is a delta of. Undefined: it is full itself. */
   readonly baseNumber: number | undefined;
   readonly bytes: Buffer;
 }
 
-/** The newest report of a replica that a reader has, and the full one that it differs from. */
+/** The newest report of a replica that the reader has, and the full report it is a delta of. */
 export interface KnownReport {
   readonly number: number;
-  /** 0: none is at hand. */
+  /** Number of the full report; 0: the reader has none. */
   readonly baseNumber: number;
 }
 
-/** One replica's newest report, as the leader finds it. */
+/** One replica's newest report, as the leader reads it. */
 export interface FoundReport {
   readonly replicaId: string;
   readonly number: number;
-  /** When it was written, on the clock of who reads it. */
+  /** Time of writing, on the reader's clock. */
   readonly atMs: number;
-  /** Empty where there was no room, or where the reader has it. */
+  /** Empty if there was no room, or if the reader has the report. */
   readonly bytes: Buffer;
-  /** The full report that it differs from, unless the reader has that, or nobody does. */
+  /** The full report that this is a delta of, unless the reader has it or it is lost. */
   readonly base: { readonly number: number; readonly bytes: Buffer } | undefined;
 }
 
-/** Where each report says which one it differs from: little-endian, 0 in a full one. */
+/** Byte offset of the base number in a report: little-endian, 0 in a full report. */
 export const baseNumberAtByte = 2;
 
-/** A snapshot as the store has it. */
+/** A snapshot, as read from the store. */
 export interface FoundSnapshot {
   readonly rank: SnapshotVersion;
-  /** When it was written, on the clock of who reads it. */
+  /** Time of writing, on the reader's clock. */
   readonly atMs: number;
   readonly bytes: Buffer;
 }
 
-/** How long the store remembers the last term when nobody leads, in milliseconds: a week. */
+/** How long the store remembers the last term without a leader, in milliseconds: a week. */
 export const termKeptMs = 604_800_000;
 
 /**
- * How long a snapshot is kept that nobody renews, in milliseconds: a day. It holds for seconds, but
- * who leads after an outage, or after all have stopped, begins with its limits.
+ * How long a snapshot is kept without a newer one, in milliseconds: a day. It applies for seconds,
+ * but the first leader after an outage, or after all replicas stopped, starts from its limits.
  */
 export const snapshotKeptMs = 86_400_000;
 
-/** How long a report counts whose replica says nothing more, in milliseconds. */
+/** How long a report counts if its replica sends no further one, in milliseconds. */
 export const reportKeptMs = 3_000;
 
-/** The most bytes of reports that a leader reads at a time. */
+/** Maximum number of bytes of reports that a leader reads at a time. */
 export const gatherBytesMax = 16_777_216;
 
-/** The most replicas whose reports a leader takes. */
+/** Maximum number of replicas whose reports a leader accepts. */
 export const gatheredMax = 1_000;
 
 /**
- * Who leads a fleet, what its replicas tell the leader, and the snapshot that it makes of that.
- * Methods throw ServiceError with STORE_ codes; each call may be repeated.
+ * Leader election of a fleet, the replicas' reports to the leader, and the snapshot that the leader
+ * creates from them. Methods throw ServiceError with STORE_ codes; each call may be repeated.
  */
 export interface LoopStore {
   /**
-   * Renews the replica's lease, or takes the one that nobody has. A term is given once and grows;
-   * it goes on above all that anybody has seen, should the store have lost what it was told. A
-   * leader that is below what somebody has seen leads no more. A heartbeat that arrives after a
-   * later one of its replica changes nothing.
+   * Renews the replica's lease, or takes the lease if it is free. Each term is given once, and
+   * terms increase. If the store has lost data, they continue above every term that a replica has
+   * seen. A leader that ranks below what a replica has seen loses the lease. A heartbeat that
+   * arrives after a later one of its replica changes nothing.
    *
-   * @param deadlineMs when nobody waits for the answer any more
+   * @param deadlineMs time after which the caller no longer waits for the answer
    */
   beat(beat: LeaseBeat, deadlineMs: number): Promise<LeaseAnswer>;
-  /** Nobody leads from now on if this replica did. */
+  /** Gives up the lead, if this replica has it. */
   resign(replicaId: string, deadlineMs: number): Promise<void>;
   /**
-   * Puts a replica's report in the place of the one before. A full one is kept beside those that
-   * differ from it. False, and nothing is written, where the full one is not there.
+   * Replaces a replica's report. Full reports are kept in addition to their deltas. Returns false
+   * and writes nothing if the full report of a delta is missing.
    */
   tell(report: ReportRecord): Promise<boolean>;
   /**
-   * The newest reports of all replicas that count. Those that the reader has, and those for which
-   * there is no room in `gatherBytesMax`, have no bytes.
+   * Returns the newest reports of all replicas that are not too old. Reports that the reader has,
+   * and those that do not fit into `gatherBytesMax`, have no bytes.
    *
-   * @param known by replica, what the reader has
+   * @param known by replica, the reports that the reader has
    */
   gather(known: ReadonlyMap<string, KnownReport>): Promise<readonly FoundReport[]>;
-  /** This replica goes: its report counts no more. */
+  /** Removes the report of a replica that shuts down. */
   withdraw(replicaId: string): Promise<void>;
-  /** The newest snapshot there is. */
+  /** Returns the newest snapshot, if there is one. */
   fetch(): Promise<FoundSnapshot | undefined>;
   /**
-   * Puts a snapshot in the place of the one before. False where the store knows another leader, or
-   * a newer snapshot.
+   * Replaces the snapshot. Returns false if the store knows another leader or a newer snapshot.
    *
    * @param untilMs end of the term: nothing is sent after it
    */

@@ -1,14 +1,14 @@
-/** The replicas that live. Methods throw ServiceError with STORE_ codes; calls may be repeated. */
+/** The live replicas. Methods throw ServiceError with STORE_ codes; calls may be repeated. */
 export interface MemberStore {
   /**
-   * One heartbeat. Answers how many replicas are live, this one included.
+   * Sends a heartbeat. Returns how many replicas are live, including this one.
    *
-   * @param deadlineMs when nobody waits for the answer any more
+   * @param deadlineMs time after which the caller no longer waits for the answer
    */
   join(
     member: { readonly replicaId: string; readonly leaseMs: number },
     deadlineMs: number,
   ): Promise<number>;
-  /** This replica goes. */
+  /** Removes this replica. */
   leave(replicaId: string, deadlineMs: number): Promise<void>;
 }

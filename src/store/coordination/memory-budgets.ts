@@ -50,7 +50,7 @@ import { MemoryUsage } from "./memory-usage.js";
 export class MemoryBudgets implements BudgetStore {
   readonly #clock: Pick<Clock, "epochUs">;
   readonly #accounts = new Accounts();
-  /** Never forgotten: a process has one, a test a few. */
+  /** Never removed: a process has one holder, a test a few. */
   readonly #holders = new Map<string, Holder>();
   readonly #refunds = new Map<string, { readonly amount: number; readonly untilMs: number }>();
   readonly #usage: MemoryUsage;
@@ -75,7 +75,7 @@ export class MemoryBudgets implements BudgetStore {
     assertLease(holder, leaseMs);
     const nowUs = this.#clock.epochUs();
     const lastMs = msOf(nowUs) + leaseMsMax;
-    // Ends beyond the longest lease are what a clock that stepped back has left.
+    // If the clock has stepped back, leases may end later than the maximum duration from now.
     for (const one of this.#holders.values()) one.untilMs = Math.min(one.untilMs, lastMs);
     this.#holderOf(holder).untilMs = msOf(nowUs) + leaseMs;
     return { expiredCount: this.#expire(nowUs) };
@@ -169,7 +169,7 @@ export class MemoryBudgets implements BudgetStore {
     return { kind: "reserved", result: { isReserved, entries: results, nowUs } };
   }
 
-  /** A reservation that is repeated, or that comes after its settlement. */
+  /** Answers a repeated reservation, or one that arrives after its settlement. */
   #again(
     entries: readonly ReservedEntry[],
     record: Reservation | undefined,
@@ -203,7 +203,7 @@ export class MemoryBudgets implements BudgetStore {
     return record.untilMs === 0 ? settled : late;
   }
 
-  /** Settles what is reserved, or what was when its holder was lost. */
+  /** Settles the holds of an open reservation, or of one whose holder was lost. */
   #settleHolds({ costs }: Settlement, { holds, untilMs }: Reservation, nowUs: number): void {
     holds.forEach((hold, i) => {
       const stored = this.#accounts.get(hold.key, nowUs);
@@ -218,7 +218,7 @@ export class MemoryBudgets implements BudgetStore {
     });
   }
 
-  /** Charges a call that was let in without a reservation. */
+  /** Charges a call that was admitted without a reservation. */
   #charge({ id, costs, unreserved: entries }: Required<Settlement>, nowUs: number): BudgetOutcome {
     if (!this.#accounts.haveRoom(entries, nowUs)) return full;
     entries.forEach((entry, i) => {
@@ -245,7 +245,7 @@ export class MemoryBudgets implements BudgetStore {
     return holder;
   }
 
-  /** Expires some reservations of lost holders, those first whose leases ended first. */
+  /** Expires some reservations of lost holders, starting with the leases that ended first. */
   #expire(nowUs: number): number {
     const nowMs = msOf(nowUs);
     const ended = [...this.#holders].filter(([, { untilMs }]) => untilMs <= nowMs);
@@ -295,34 +295,34 @@ function rowOf(account: AccountKey, { spent, reserved, spentBefore, lost }: Acco
   return { account, spent, reserved, spentBefore, lost };
 }
 
-/** What a reservation holds in an account, as it is kept. */
+/** The part of an account that a reservation holds, as stored. */
 interface RecordedHold extends Hold {
   readonly key: AccountKey;
-  /** Whether it is charged when its holder is lost. */
+  /** Whether the hold is charged when its holder is lost. */
   readonly isCharged: boolean;
   readonly isOver: boolean;
 }
 
 interface Reservation {
   readonly holds: readonly RecordedHold[];
-  /** Until when a late settlement counts; 0 while it is open. */
+  /** Time until which a late settlement counts; 0 while the reservation is open. */
   readonly untilMs: number;
 }
 
-/** A replica, and what it has reserved, by the numbers of its reservations. */
+/** A replica and its reservations, by their numbers. */
 class Holder {
-  /** The end of its lease. */
+  /** End of its lease. */
   untilMs = 0;
   readonly open = new Map<number, Reservation>();
   readonly late = new Map<number, Reservation>();
 
   /**
-   * Numbers whose costs are charged, or will be by their record: one without a record is charged
-   * where it is not among them.
+   * Numbers of reservations that are settled or expired. A settlement without a record is charged
+   * only if its number is not among them.
    */
   readonly marks = new Marks();
 
-  /** What is open, or lost and may still be settled. */
+  /** Returns a reservation that is open, or that is lost and may still be settled. */
   find(number: number, nowMs: number): Reservation | undefined {
     const open = this.open.get(number);
     if (open !== undefined) return open;
@@ -342,13 +342,13 @@ class Holder {
   }
 }
 
-/** Numbers of a block of marks; it takes 8 KiB. */
+/** Numbers per block of marks. A block takes 8 KiB. */
 const blockSize = 65_536;
 
-/** The most blocks of a holder; the oldest go. 8,388,608 numbers. */
+/** Maximum number of blocks per holder: 8,388,608 numbers. The oldest are removed. */
 const blocksMax = 128;
 
-/** A set of numbers that grow: a bit each. */
+/** A set of increasing numbers, with one bit for each. */
 class Marks {
   readonly #blocks = new Map<number, Uint32Array>();
 
@@ -377,7 +377,7 @@ class Marks {
 
 interface StoredAccount extends Expiring {
   readonly key: AccountKey;
-  /** Counts accounts, for pages. */
+  /** Sequence number of the account, for paging. */
   readonly number: number;
   account: Account;
   expiresMs: number;
@@ -386,7 +386,7 @@ interface StoredAccount extends Expiring {
 /** Accounts, until they expire. */
 class Accounts {
   readonly #byKey = new Map<AccountKey, StoredAccount>();
-  /** The same by budget. */
+  /** The same accounts, by budget. */
   readonly #budgets = new Map<string, Set<StoredAccount>>();
   readonly #heap = new ExpiryHeap<StoredAccount>();
   #count = 0;
@@ -425,7 +425,7 @@ class Accounts {
     return own;
   }
 
-  /** Whether accounts of a call that do not exist yet can be made. */
+  /** Reports whether there is room for the accounts of a call that do not exist yet. */
   haveRoom(entries: readonly ReservedEntry[], nowUs: number): boolean {
     const missing = entries.filter(({ account }) => this.get(account, nowUs) === undefined);
     if (missing.length === 0) return true;

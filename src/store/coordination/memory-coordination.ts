@@ -28,7 +28,7 @@ import { type LeaseRecords, takeClaim } from "./quota-lease-law.js";
 import type { QuotaClaims, QuotaStore } from "./quota-store.js";
 import { compareRanks, type SnapshotVersion } from "./snapshot-version.js";
 
-/** Coordination within one process: its one replica, or those of a test. */
+/** Creates coordination within one process: for its one replica, or for those of a test. */
 export function createMemoryCoordination(clock: Clock): OwnCoordination {
   return {
     isShared: false,
@@ -45,7 +45,7 @@ export function createMemoryCoordination(clock: Clock): OwnCoordination {
 /** The replicas of one process. */
 class MemoryMembers implements MemberStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
-  /** When they end, by name. */
+  /** Ends of their leases, by replica id. */
   readonly #untilMs = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "monotonicMs">) {
@@ -64,7 +64,7 @@ class MemoryMembers implements MemberStore {
   }
 }
 
-/** Pools that are looked at for each claim, whether they are over. A look at all takes too long. */
+/** Pools checked for expiry per claim. Checking all of them takes too long. */
 const looksPerClaim = 2;
 
 /** Divides pools among the replicas of one process. */
@@ -105,15 +105,15 @@ export class MemoryQuotas implements QuotaStore {
 
 interface Run {
   readonly sums: Map<string, number>;
-  /** Of the last entry of each replica. */
+  /** Number of the last entry of each replica. */
   readonly numbers: Map<string, number>;
   endsMs: number;
 }
 
-/** Runs at a time; the oldest one leaves. */
+/** Maximum number of runs at a time. The oldest one is removed. */
 const runsMax = 16;
 
-/** The sums of the replicas of one process. */
+/** Keeps the sums of the replicas of one process. */
 export class MemoryLedger implements LedgerStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #runs = new Map<string, Run>();
@@ -155,7 +155,7 @@ export class MemoryLedger implements LedgerStore {
 interface Lease {
   readonly term: number;
   readonly replicaId: string;
-  /** The heartbeat by which it was last renewed. */
+  /** Number of the heartbeat that last renewed the lease. */
   readonly number: number;
   readonly untilMs: number;
 }
@@ -166,7 +166,7 @@ interface KeptReport extends FoundReport {
 
 const nothingKnown: KnownReport = { number: 0, baseNumber: 0 };
 
-/** The loop of the replicas of one process. */
+/** Leases, reports and the snapshot of the replicas of one process. */
 class MemoryLoop implements LoopStore {
   readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #reports = new Map<string, KeptReport>();
@@ -250,7 +250,7 @@ class MemoryLoop implements LoopStore {
   }
 }
 
-/** Whether nobody who has seen the other one would take the snapshots of this leader. */
+/** Reports whether a replica that has seen this version would reject the leader's snapshots. */
 function isBelow({ term, replicaId }: Lease, seen: SnapshotVersion): boolean {
   return compareRanks({ term, leaderId: replicaId, version: 0 }, { ...seen, version: 0 }) < 0;
 }

@@ -7,7 +7,7 @@ interface PermitRecord {
   readonly heldCount: number;
   readonly neededCount: number;
   readonly untilMs: number;
-  /** Infinity where it is not learned: all say the same then. */
+  /** Infinity if the limit is not learned, since all replicas then report the same limit. */
   readonly learnedLimit: number;
 }
 
@@ -31,7 +31,7 @@ export class MemoryPermits implements PermitStore {
     for (const name of names) this.#limits.get(name)?.delete(replicaId);
   }
 
-  /** What one claim of a heartbeat is answered. */
+  /** Answers one claim of a heartbeat. */
   answer(
     { replicaId, number, leaseMs }: Omit<PermitBeat, "claims">,
     claim: PermitClaim,
@@ -69,7 +69,7 @@ function sumOf(
   return records.reduce((sum, record) => sum + countOf(record), 0);
 }
 
-/** Max-min fair by need, of one at least, those who need most first; the rest evenly. */
+/** Max-min fair share by need (at least one), those who need most first; the rest evenly. */
 function targetOf(records: LimitRecords, replicaId: string, limit: number): number {
   const byNeed = [...records].toSorted(([id, one], [otherId, other]) => {
     return other.neededCount - one.neededCount || (id > otherId ? -1 : 1);

@@ -19,19 +19,19 @@ import {
 } from "./record-store.js";
 import { recordOf } from "./record-text.js";
 
-/** Records of one kind; both maps in the order of versions. */
+/** Records of one kind. Both maps are in the order of versions. */
 interface KindRecords {
   version: number;
   floor: number;
   readonly kept: Map<string, SharedRecord>;
-  /** The versions at which others were taken away. */
+  /** Versions at which other records were removed. */
   readonly gone: Map<string, number>;
 }
 
-/** What this process keeps is lost only together with all that know it. */
+/** Never changes: this process loses its records only together with everything that knows them. */
 const state = "1";
 
-/** Records of one process: they end with it. */
+/** Records of one process. They are lost when it ends. */
 export class MemoryRecords implements RecordStore {
   readonly #clock: Pick<Clock, "epochUs">;
   readonly #kinds: Readonly<Record<RecordKind, KindRecords>> = {
@@ -41,7 +41,7 @@ export class MemoryRecords implements RecordStore {
     session: noRecords(),
     topUp: noRecords(),
   };
-  /** The newest last. */
+  /** Newest last. */
   readonly #audit: AuditText[] = [];
   #auditNumber = 0;
 
@@ -104,7 +104,7 @@ export class MemoryRecords implements RecordStore {
     return newest(this.#audit.slice(-count), following.bytesMax);
   }
 
-  /** Stands last among the kept or the gone ones from now on. Answers its version. */
+  /** Moves a record to the end of the kept or the removed ones. Returns its version. */
   #store({ kind, id, value }: RecordChange): number {
     const records = this.#kinds[kind];
     const { kept, gone } = records;
@@ -137,7 +137,7 @@ function noRecords(): KindRecords {
   return { version: 0, floor: 0, kept: new Map(), gone: new Map() };
 }
 
-/** As many of the newest as there is room for, one at least; the newest first. */
+/** Returns as many of the newest entries as fit, but at least one; newest first. */
 function newest(entries: readonly AuditText[], bytesMax: number): readonly AuditText[] {
   let bytes = 0;
   const found: AuditText[] = [];

@@ -19,7 +19,7 @@ import {
   silenceSecondsMax,
 } from "./room-store.js";
 
-/** Lines of waiting rooms in this process. Nothing is forgotten but by `forget`. */
+/** Lines of waiting rooms in this process. Rooms are only removed by `forget`. */
 export class MemoryRooms implements RoomStore {
   readonly #clock: Pick<Clock, "epochUs">;
   readonly #rooms = new Map<string, MemoryRoom>();
@@ -80,13 +80,13 @@ export class MemoryRooms implements RoomStore {
   }
 }
 
-/** Why a call to a room fails that no replica has beaten for. */
+/** Error message for a call to a room that has not had a beat yet. */
 export const noLineYet = "The waiting room has no line yet.";
 
-/** Words of one piece of memory. */
+/** Words of one memory page. */
 const pageSize = 4_096;
 
-/** Words by index; those that were never set are 0. */
+/** Words by index. Words that were never set are 0. */
 class Words {
   readonly #pages = new Map<number, Uint32Array>();
 
@@ -113,7 +113,7 @@ class Words {
     return words;
   }
 
-  /** Removes chunks of a line all of whose numbers are below. */
+  /** Removes the chunks of a line that contain only numbers below this one. */
   forgetBelow(number: number): void {
     const end = Math.floor(number / lineChunkSize) * lineChunkSize;
     for (const at of this.#pages.keys()) if (at * pageSize < end) this.#pages.delete(at);
@@ -127,13 +127,13 @@ class MemoryRoom {
   readonly #lineId: number;
   readonly #secret: Buffer;
   #beganMs: number;
-  /** Of the line, at the last beat. */
+  /** Time of the last beat, in milliseconds of the line. */
   #lastMs = 0;
   #nextNumber = 0;
   #calledPlace = 0;
   #term = 0;
   #leaderId = "";
-  /** Of the line. */
+  /** End of the leader's lease, in milliseconds of the line. */
   #leaseUntilMs = 0;
   #spare: readonly number[] = [];
   #extra: readonly number[] = [];
@@ -257,7 +257,7 @@ class MemoryRoom {
     return entry;
   }
 
-  /** Of a number that does not wait: its session, or nothing, which it has from now on. */
+  /** Returns the session of a number that does not wait. Removes the number if it has none. */
   #lookAt(number: number): LineEntry {
     const word = this.line.get(number);
     const session = word - calledBit;
@@ -315,7 +315,7 @@ class MemoryRoom {
     return { firstNumber, joinedCount, enteredSessions: spare.taken };
   }
 
-  /** The first sessions of a list that are free, and the list behind them. */
+  /** Returns the first free sessions of a list, and the rest of the list. */
   #takeFree(
     list: readonly number[],
     count: number,
@@ -349,8 +349,8 @@ class MemoryRoom {
   }
 
   /**
-   * Milliseconds of the line. What the clock of the store has lost since the last beat, or gained
-   * beyond a silence, moves the beginning of the line.
+   * Returns the time in milliseconds of the line. If the store's clock has stepped back since the
+   * last beat, or has advanced by more than the maximum silence, moves the start of the line.
    */
   #lineMs(nowMs: number): number {
     const passedMs = nowMs - this.#beganMs - this.#lastMs;
@@ -364,7 +364,7 @@ class MemoryRoom {
   }
 }
 
-/** How a word of the line says when a visitor was present. */
+/** Returns the word of the line for a visitor who is present at this time. */
 function wordOf(lineMs: number): number {
   return Math.floor(lineMs / 1_000) + 1;
 }

@@ -8,7 +8,7 @@ import {
   usageRowsMax,
 } from "./budget-store.js";
 
-/** Sums of a row, which grow with each report. */
+/** The sums of a row. Each report adds to them. */
 interface Sums extends UsageRow {
   callCount: number;
   readonly counts: Partial<Record<UsageCount, number>>;
@@ -18,7 +18,7 @@ interface Sums extends UsageRow {
 interface Day {
   /** By the JSON of their names. */
   readonly rows: Map<string, Sums>;
-  /** The last report of each holder. */
+  /** Number of the last report of each holder. */
   readonly numbers: Map<string, number>;
   untilMs: number;
 }
@@ -66,7 +66,7 @@ export class MemoryUsage {
   }
 }
 
-/** What rows with the same names have in common, as stores keep it. */
+/** Returns the key under which stores keep rows with the same names. */
 export function usageRowKey({ service, account, model }: UsageRow): string {
   return JSON.stringify([service, account, model]);
 }
@@ -80,10 +80,10 @@ function addTo(sums: Sums, { callCount, counts, cost }: UsageRow): void {
   sums.cost = added(sums.cost, cost);
 }
 
-/** Sums of a day end at 2^52, so that all are exact. */
+/** Adds two numbers, at most up to 2^52, so that all sums are exact. */
 function added(one: number, other: number): number {
   return Math.min(one + other, usageSumMax);
 }
 
-/** The largest sum of a usage report. */
+/** Maximum sum in a usage report. */
 export const usageSumMax = 2 ** 52;

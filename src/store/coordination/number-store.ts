@@ -1,36 +1,36 @@
-/** What a key holds that others write. */
+/** The value of a key that another system writes. */
 export type FoundNumbers =
-  /** There is no such key. */
+  /** The key does not exist. */
   | { readonly kind: "missing" }
-  /** It holds neither a number, nor a list, nor what was asked for. */
+  /** The value is neither a number, nor a list, nor what was asked for. */
   | { readonly kind: "other" }
-  /** It has more fields than were asked for. */
+  /** The value has more fields than were asked for. */
   | { readonly kind: "tooMany" }
-  /** A number as its text, or the length of a list. */
+  /** A number as text, or the length of a list. */
   | { readonly kind: "number"; readonly text: string }
-  /** Numbers by field, as texts. */
+  /** Numbers by field, as text. */
   | {
       readonly kind: "fields";
       readonly texts: readonly (readonly [field: string, text: string])[];
     };
 
-/** What is asked of a key. */
+/** A query for the numbers of one key. */
 export interface NumberQuestion {
   readonly key: string;
-  /** The most fields, at most `numberFieldsMax`; 0: only one number is of use. */
+  /** Maximum number of fields, at most `numberFieldsMax`. 0: a single number is expected. */
   readonly fieldsMax: number;
 }
 
-/** Bytes of a number. */
+/** Maximum length of a number, in bytes. */
 export const numberBytesMax = 64;
 
-/** Bytes of a field; longer ones are left aside. */
+/** Maximum length of a field name, in bytes. Longer ones are skipped. */
 export const fieldBytesMax = 256;
 
-/** Fields that are read at once: neither the store nor we do anything else meanwhile. */
+/** Maximum number of fields read at once. It blocks both the store and this process meanwhile. */
 export const numberFieldsMax = 3_000;
 
-/** Reads what others write into the store, and never more of it than is of use. */
+/** Reads numbers that other systems write into the store, and no more data than needed. */
 export interface NumberStore {
   /** @throws ServiceError STORE_ codes */
   read(question: NumberQuestion, deadlineMs: number): Promise<FoundNumbers>;

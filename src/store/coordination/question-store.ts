@@ -1,4 +1,4 @@
-/** A question that holds. */
+/** An open question. */
 export interface WaitingQuestion {
   /** Lower-case hexadecimal, up to 64 digits. */
   readonly id: string;
@@ -11,40 +11,40 @@ export interface ReplicaAnswer {
   readonly body: Uint8Array;
 }
 
-/** How long a question holds that nobody takes answers to, in milliseconds. */
+/** How long a question stays open unless it is asked again, in milliseconds. */
 export const questionMs = 3_000;
 
-/** Questions of all replicas at a time. */
+/** Maximum number of open questions of all replicas. */
 export const questionsMax = 16;
 
-/** Answers to one question that wait; the newest stay. */
+/** Maximum number of waiting answers to one question. The newest are kept. */
 export const answersMax = 64;
 
-/** The longest question, in bytes. */
+/** Maximum size of a question, in bytes. */
 export const questionBytesMax = 65_536;
 
-/** The longest answer, in bytes. */
+/** Maximum size of an answer, in bytes. */
 export const answerBytesMax = 1_048_576;
 
-/** The most bytes of answers to one question that wait; beyond that the oldest are lost. */
+/** Maximum number of bytes of waiting answers to one question. Beyond it, the oldest are lost. */
 export const answersBytesMax = 4_194_304;
 
-/** The longest name of a replica that answers, in bytes. */
+/** Maximum length of the name of a replica that answers, in bytes. */
 export const replicaNameBytesMax = 256;
 
 /**
- * What replicas ask each other, and what they answer. Methods throw ServiceError with STORE_
+ * Questions that replicas ask each other, and their answers. Methods throw ServiceError with STORE_
  * codes.
  */
 export interface QuestionStore {
-  /** Puts a question, or keeps one that was put. @throws ServiceError STORE_FULL too */
+  /** Asks a question, or keeps it open. @throws ServiceError STORE_FULL too */
   ask(question: WaitingQuestion): Promise<void>;
-  /** The questions that hold. */
+  /** Returns the open questions. */
   waiting(): Promise<readonly WaitingQuestion[]>;
-  /** Answers a question; nobody may be waiting any more. */
+  /** Answers a question. Its asker may no longer be waiting. */
   answer(id: string, answer: ReplicaAnswer): Promise<void>;
-  /** What was answered since the last time, the oldest first. */
+  /** Takes the answers that have arrived since the last call, oldest first. */
   take(id: string): Promise<readonly ReplicaAnswer[]>;
-  /** Nobody wants answers any more. */
+  /** Closes a question and drops its answers. */
   end(id: string): Promise<void>;
 }

@@ -1,22 +1,22 @@
 import type { QuotaClaim, QuotaCrowd, QuotaLease } from "../../core/quota/quota.js";
 
-/** What is known of one replica's part of a pool. Rates in micro-hits a second. */
+/** The record of one replica's part of a pool. Rates in micro-hits per second. */
 interface LeaseRecord {
-  /** Grows with each claim of the replica. */
+  /** Increases with each claim of the replica. */
   readonly beat: number;
-  /** The most that its Envoys may have in force: it falls only when the replica says so. */
+  /** Maximum rate that its Envoys may have in force. Only the replica itself lowers it. */
   readonly heldMicroHz: number;
   readonly metMicroHz: number;
   readonly metWeight: number;
   readonly hungryMicroHz: number;
   readonly hungryWeight: number;
   readonly crowds: readonly QuotaCrowd[];
-  /** Time for which it was claimed, and the end of that by the clock of the table. */
+  /** Claimed duration, and its end on the clock of the table. */
   readonly leaseMs: number;
   readonly untilMs: number;
 }
 
-/** What one replica claims of a pool. */
+/** One replica's claim on a pool. */
 interface LeaseClaim {
   readonly replica: string;
   readonly beat: number;
@@ -28,18 +28,17 @@ interface LeaseClaim {
 export type LeaseRecords = Map<string, LeaseRecord>;
 
 /**
- * Takes a claim down and answers what the replica may hand out from now on; undefined for a claim
- * that was overtaken by a later one. A store that others share does this once more, where
- * its data is.
+ * Records a claim and returns what the replica may assign from now on; undefined for a claim that
+ * was overtaken by a later one. Shared stores implement the same algorithm where their data is.
  *
- * What keeps the sum within the ceiling: a grant is recorded before it is answered; a record falls
- * only by what its replica says, so who is asked to give back keeps what its Envoys may still use;
- * what is granted on top is at most what the others' records leave of the ceiling.
+ * What keeps the sum within the ceiling: A grant is recorded before it is answered. Only the
+ * replica itself lowers its record, so a replica that is asked to give back keeps what its Envoys
+ * may still use. An additional grant is at most what the others' records leave of the ceiling.
  *
- * Of each identity that is claimed for it tells what the others have of it.
+ * For each claimed identity, also returns how many Envoys of it the other replicas have.
  *
- * A time further ahead than its lease is what a clock that stepped back has left: it becomes a
- * lease from now.
+ * A lease that ends later than its duration from now results from a clock that stepped back. It is
+ * shortened to its duration from now.
  */
 export function takeClaim(
   records: LeaseRecords,
@@ -74,7 +73,7 @@ export function takeClaim(
   return { rateMicroHz: granted, elsewhere };
 }
 
-/** How many Envoys of an identity these replicas have. */
+/** Returns how many Envoys of an identity these replicas have. */
 function countOf(
   wanted: string,
   records: readonly (readonly [replica: string, record: LeaseRecord])[],
@@ -101,10 +100,10 @@ interface Part {
 }
 
 /**
- * A replica's fair part of the ceiling: max-min fair by weight over what the satisfied and what the
- * hungry holders of each replica want; what nobody wants is spread by the weight of all.
+ * Returns a replica's fair part of the ceiling: max-min fair by weight over the demands of the
+ * satisfied and of the hungry holders of each replica. What is left is divided by total weight.
  *
- * Example: 100 between one that wants 20 and one that wants 200, of equal weight: 20 and 80.
+ * Example: a ceiling of 100 and demands of 20 and 200 with equal weight result in 20 and 80.
  */
 function targetMicroHz(records: LeaseRecords, replica: string, ceilingMicroHz: number): number {
   const mine = records.get(replica);
@@ -133,7 +132,7 @@ function partsOf(replica: string, record: LeaseRecord): readonly Part[] {
   return parts.filter(({ demand, weight }) => demand > 0 && weight > 0);
 }
 
-/** Who is satisfied first as the water rises; among equals by name, so that all see one order. */
+/** Orders parts by demand per weight, equal ones by replica, so that all see the same order. */
 function bySatisfaction(a: Part, b: Part): number {
   const difference = a.demand / a.weight - b.demand / b.weight;
   if (difference !== 0) return difference;

@@ -1,18 +1,18 @@
 import type { QuotaLeaseAnswer, QuotaLeaseAsk } from "../../core/quota/quota.js";
 
-/** What one replica claims of pools, all at once. */
+/** One replica's claims on several pools. */
 export interface QuotaClaims {
   readonly replicaId: string;
-  /** Grows with each call of a replica. */
+  /** Increases with each call of a replica. */
   readonly number: number;
   readonly asks: readonly QuotaLeaseAsk[];
 }
 
 /**
- * Divides pools of quotas among replicas. A lease counts by the caller's monotonic clock from
- * before it was asked for, which is before the store gives it to others.
+ * Divides pools of quotas among replicas. A lease starts, on the caller's monotonic clock, before
+ * the request is sent, so that it ends before the store gives it to other replicas.
  */
 export interface QuotaStore {
-  /** One answer an ask, in order: some may fail and others not. Never rejects. */
+  /** Returns one answer for each ask, in order. Each may fail on its own. Never rejects. */
   exchange(claims: QuotaClaims): Promise<readonly QuotaLeaseAnswer[]>;
 }

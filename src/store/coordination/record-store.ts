@@ -1,12 +1,12 @@
 import type { JsonObject } from "../../core/base/json.js";
 
-/** What replicas know together because a user said so, by kind; sessions are those that ended. */
+/** Kinds of records that users create and all replicas share. `session`: sessions that ended. */
 export const recordKinds = ["override", "gate", "policy", "session", "topUp"] as const;
 
-/** One of them. */
+/** One of `recordKinds`. */
 export type RecordKind = (typeof recordKinds)[number];
 
-/** The most records of each kind. */
+/** Maximum number of records of each kind. */
 export const recordsMax: Readonly<Record<RecordKind, number>> = {
   override: 100_000,
   gate: 1_000,
@@ -15,147 +15,147 @@ export const recordsMax: Readonly<Record<RecordKind, number>> = {
   topUp: 2_000,
 };
 
-/** The longest record of each kind, as JSON in bytes of UTF-8. */
+/** Maximum size of a record of each kind, as JSON in bytes of UTF-8. */
 export const recordBytesMax: Readonly<Record<RecordKind, number>> = {
   override: 16_384,
   gate: 4_096,
-  // A policy with all its texts: more of them would take the event loop for too long.
+  // A policy with all its files: a larger one would block the event loop for too long.
   policy: 1_572_864,
   session: 256,
   topUp: 16_384,
 };
 
-/** Entries of the audit log; the oldest ones leave. */
+/** Maximum number of entries of the audit log. The oldest ones are removed. */
 export const auditEntriesMax = 100_000;
 
-/** The longest entry of the audit log, as JSON in bytes of UTF-8. */
+/** Maximum size of an entry of the audit log, as JSON in bytes of UTF-8. */
 export const auditBytesMax = 65_536;
 
-/** What the name of a record may be. */
+/** Pattern of valid record ids. */
 export const recordIdPattern = /^[a-z0-9][a-z0-9._:-]{0,127}$/;
 
-/** Removed records that a store remembers: a replica that has missed more reads all anew. */
+/** Maximum number of removals a store remembers. A replica that missed more reads all again. */
 export const goneRecordsMax = 5_000;
 
-/** The most records that one page brings. */
+/** Maximum number of records in one page. */
 export const pageRecordsMax = 1_000;
 
-/** The most bytes of records, or of audit entries, that one page brings. */
+/** Maximum number of bytes of records, or of audit entries, in one page. */
 export const pageBytesMax = 1_048_576;
 
-/** A record as it is now. */
+/** The current state of a record. */
 export interface SharedRecord {
   readonly id: string;
   /**
-   * Grows with each change of any record of the kind: from 1, or from the time in milliseconds
-   * since 1970 at which the store was begun, so that it grows beyond what a lost store had.
+   * Increases with each change of any record of the kind. Starts at 1, or at the time when the
+   * store was sealed, in milliseconds since 1970, so that it exceeds the versions of a lost store.
    */
   readonly version: number;
   readonly value: JsonObject;
 }
 
-/** A change that somebody asks for. */
+/** A requested change of a record. */
 export interface RecordChange {
   readonly kind: RecordKind;
   readonly id: string;
-  /** Undefined: it is taken away. */
+  /** Undefined: the record is removed. */
   readonly value: JsonObject | undefined;
-  /** The version that is replaced; 0: there must be none. */
+  /** The version to replace. 0: the record must not exist. */
   readonly expectedVersion: number;
-  /** What the audit log says of it; undefined: nothing, as where time alone has ended something. */
+  /** The audit entry. Undefined: none, for example if the record has expired. */
   readonly audit: JsonObject | undefined;
 }
 
-/** What came of a change. */
+/** The result of a change. */
 export type ChangeOutcome =
-  /** @property version of the record, or of its taking away */
+  /** @property version of the record, or of its removal */
   | { readonly kind: "changed"; readonly version: number }
-  /** @property version that there is; 0: none. Nothing was changed. */
+  /** @property version of the stored record; 0: there is none. Nothing was changed. */
   | { readonly kind: "conflict"; readonly version: number }
-  /** There are as many as there may be. Nothing was changed. */
+  /** The maximum number of records is reached. Nothing was changed. */
   | { readonly kind: "full" };
 
 /** Which records a replica has seen. */
 export interface SeenRecords {
-  /** The state of the store that it knows. */
+  /** The state of the store that the replica knows. */
   readonly state: string;
-  /** Of one kind: all changes up to this one are known. */
+  /** All changes of one kind up to this version are known. */
   readonly version: number;
 }
 
-/** A change with what its author knows. */
+/** A change, and the records that its author has seen. */
 export interface StoreChange extends RecordChange {
-  /** Hexadecimal. Where calls may be repeated, the same change again, by its name, is one. */
+  /** Hexadecimal. If calls may be repeated, a change with the same name is applied once. */
   readonly name: string;
   readonly seen: SeenRecords;
 }
 
-/** What has changed in one kind, up to a bound. */
+/** Changes of one kind, up to a bound. */
 export type RecordsPage =
   | {
       readonly kind: "page";
-      /** All changes up to this one are in it, or were in those before. */
+      /** All changes up to this version are in this page or in earlier ones. */
       readonly version: number;
-      /** Whether all that was known before is to be forgotten. */
+      /** Whether the reader must first forget everything that it knew. */
       readonly isAnew: boolean;
-      /** Up to this version, what was taken away is not remembered. */
+      /** The store does not remember all removals up to this version. */
       readonly floor: number;
       readonly records: readonly SharedRecord[];
-      /** What was taken away, and at which versions. */
+      /** Removed records, and the versions of their removal. */
       readonly gone: readonly (readonly [id: string, version: number])[];
     }
-  /** The store is not the one that was asked about, or it knows less. */
+  /** The store is in another state than the caller knows, or knows less than the caller. */
   | { readonly kind: "other"; readonly state: string };
 
 /** An entry of the audit log as it is stored. */
 export interface AuditText {
-  /** Counts all entries there ever were, from 1. */
+  /** Counts all entries ever written, from 1. */
   readonly number: number;
-  /** By the store's clock, in milliseconds since 1970. */
+  /** Time of the entry on the store's clock, in milliseconds since 1970. */
   readonly epochMs: number;
   /** A JSON object. */
   readonly text: string;
 }
 
-/** Which entries of the audit log follow those that are known. */
+/** A query for the entries of the audit log that follow those the caller knows. */
 export interface AuditFollowing {
-  /** Entries with a larger number only. */
+  /** Only entries with a larger number. */
   readonly since: number;
-  /** The state of the store that is known: nothing is answered by another one. */
+  /** The state of the store that the caller knows. In another state, it returns nothing. */
   readonly state: string;
   readonly countMax: number;
   readonly bytesMax: number;
 }
 
 /**
- * Records with versions, changed by compare and swap, and a log of what was changed. The store has
- * a state: a name that is another one once it may have lost something. Methods throw ServiceError
- * with STORE_ codes; what was asked may be done then.
+ * Records with versions, changed by compare and swap, and an audit log of the changes. The store
+ * has a state: a name that differs once the store may have lost data. Methods throw ServiceError
+ * with STORE_ codes; the requested change may have been made nevertheless.
  */
 export interface RecordStore {
-  /** Absent: while a replica lives that knows what was stored, the store loses nothing of it. */
+  /** Absent: the store loses no data while a replica lives that knows it. */
   readonly recovery?: RecordRecovery;
-  /** The state of the store; see `isWhole`. */
+  /** Returns the state of the store; see `isWhole`. */
   state(): Promise<string>;
   /**
-   * What is new in a kind: at most `pageRecordsMax`, and `pageBytesMax` where it is far away;
-   * undefined: nothing.
+   * Returns the changes of a kind: at most `pageRecordsMax`, and at most `pageBytesMax` if the
+   * store is remote. Undefined: there are none.
    */
   read(kind: RecordKind, seen: SeenRecords): Promise<RecordsPage | undefined>;
   /**
-   * Changes a record and writes its audit entry, both or neither. Undefined: the store is not the
-   * one that was seen, and nothing was changed.
+   * Changes a record and writes its audit entry, both or neither. Undefined: the store is not in
+   * the state that the caller has seen, or knows less, and nothing was changed.
    */
   change(request: StoreChange): Promise<ChangeOutcome | undefined>;
-  /** Writes an audit entry alone. */
+  /** Writes an audit entry without a change. */
   note(audit: JsonObject): Promise<void>;
   /**
-   * The audit log, the newest first, at most `pageBytesMax`.
+   * Reads the audit log, newest first, at most `pageBytesMax`.
    *
-   * @param before entries with a smaller number only; Infinity: from the newest
+   * @param before only entries with a smaller number; Infinity: from the newest
    */
   audit(before: number, countMax: number): Promise<readonly AuditText[]>;
-  /** The newest entries that are not known yet, the newest first. */
+  /** Reads the newest entries that the caller does not know yet, newest first. */
   followAudit(following: AuditFollowing): Promise<readonly AuditText[]>;
 }
 
@@ -163,43 +163,43 @@ export interface RecordStore {
 export interface MissingRecord {
   readonly id: string;
   readonly version: number;
-  /** Undefined: it was taken away. */
+  /** Undefined: the record was removed. */
   readonly record: SharedRecord | undefined;
 }
 
-/** Records that somebody puts back. */
+/** Records that a replica puts back into the store. */
 export interface Restoration {
-  /** By version, so that nothing stands in the store before what it names. */
+  /** In order of versions, so that no record is stored before another one that it names. */
   readonly missing: readonly MissingRecord[];
-  /** Up to this version, the caller has forgotten what was taken away. */
+  /** The caller does not remember all removals up to this version. */
   readonly floor: number;
 }
 
 /** How a store that may lose records gets them back from replicas that know them. */
 export interface RecordRecovery {
   /**
-   * Puts back what the store has not, or only in an older version. The store is not whole from now
-   * on, until it is sealed.
+   * Puts back records that the store lacks or has only in an older version. From then on, the store
+   * is not whole until it is sealed.
    */
   restore(
     kind: RecordKind,
     restoration: Restoration,
   ): Promise<{ readonly state: string; readonly restored: readonly SharedRecord[] }>;
   /**
-   * Puts back entries of the audit log, the oldest first; all are numbered anew then. Answers how
+   * Puts back entries of the audit log, given oldest first, and renumbers the entries. Returns how
    * many were missing.
    *
-   * @param newestCount of the store's entries, how many may be among those that are put back
+   * @param newestCount how many of the store's newest entries may be among those put back
    */
   restoreAudit(entries: readonly AuditText[], newestCount: number): Promise<number>;
   /**
-   * Says that the store has all that the caller knows. Answers its next state; undefined: it is not
-   * in the one that the caller knows. Versions go on above those of any store that was lost.
+   * Declares that the store has everything that the caller knows. Returns the store's next state;
+   * undefined: it is not in the state given. Versions continue above those of any lost store.
    */
   seal(state: string): Promise<string | undefined>;
 }
 
-/** Whether the store has all that its replicas know: one with another state is empty or filled. */
+/** Reports whether the store has all its replicas know. Otherwise it is empty or being filled. */
 export function isWhole(state: string): boolean {
   return state !== "" && !state.startsWith("~");
 }

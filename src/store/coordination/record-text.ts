@@ -4,7 +4,8 @@ import { isLeanJson, type JsonBounds } from "../../core/base/json-count.js";
 import type { RecordKind, SharedRecord } from "./record-store.js";
 
 /**
- * A record as its text says it: an object where there are few and large ones, else the text.
+ * Creates a record from its text. Kinds with few, large records are parsed at once; overrides keep
+ * the text.
  *
  * @param text a JSON object
  * @throws ServiceError STORE_PROTOCOL
@@ -19,7 +20,7 @@ export function recordOf(
     : { id, version, value: parseObject(text) };
 }
 
-/** A record that is read anew each time that somebody asks: half of the memory of an object. */
+/** A record that parses its text on each read. Needs half of the memory of an object. */
 class TextRecord implements SharedRecord {
   readonly id: string;
   readonly version: number;
@@ -36,11 +37,11 @@ class TextRecord implements SharedRecord {
   }
 }
 
-/** What a record may have: many times what one has, of which a policy's files are the most. */
+/** Bounds of a record's JSON, many times what the largest records, policies with files, have. */
 const recordMax: JsonBounds = { containersMax: 8_192, valuesMax: 16_384 };
 
 /**
- * A JSON object from a text.
+ * Parses a JSON object.
  *
  * @throws ServiceError STORE_PROTOCOL for anything else
  */
@@ -50,7 +51,7 @@ export function parseObject(text: string): JsonObject {
   try {
     value = JSON.parse(text);
   } catch {
-    // What it says are callers' values.
+    // The parser's message would contain callers' values.
     throw new ServiceError("STORE_PROTOCOL");
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {

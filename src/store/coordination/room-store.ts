@@ -2,55 +2,55 @@ import { assert } from "../../core/base/errors.js";
 import type { LineEntry, RoomOverride } from "../../core/waiting-room/room-line.js";
 
 /**
- * The lines of waiting rooms, as replicas share them. Three parts a room:
+ * Lines of waiting rooms, shared by all replicas. Each room has three parts:
  *
- * - The head: the id of the line, when it began, the next number, the called place, who leads, what
- *   the leader published, what an operator set.
- * - The line: a 32-bit word a number, in chunks of `lineChunkSize` words. 0: nobody (never given
- *   out, left, or forgotten). Below 2^31: when the visitor was present last, as seconds of the line
- *   plus one. Otherwise, without its highest bit: the session that is the visitor's.
- * - Sessions: 8 bytes each. The lower 32 bits of the visitor's number; then when it was used last,
- *   as seconds of the line plus one, with the highest bit set while the visitor was called and has
- *   not entered. Both 0: the session is free.
+ * - The head: the id of the line, its start, the next number, the called place, the leader, what
+ *   the leader published, and the operator's override.
+ * - The line: one 32-bit word per number, in chunks of `lineChunkSize` words. 0: no visitor (not
+ *   given out, left, or forgotten). Below 2^31: when the visitor was last present, in seconds of
+ *   the line plus one. Otherwise, without the highest bit: the index of the visitor's session.
+ * - Sessions: 8 bytes each. The lower 32 bits of the visitor's number, then the time of last use in
+ *   seconds of the line plus one. The highest bit of the time is set from the call until the
+ *   visitor enters. Both 0: the session is free.
  *
- * Seconds are those of the store's clock since the line began, as long as replicas beat. Where the
- * clock steps back, they go on from where they were; a silence longer than `silenceSecondsMax`
- * counts as that long. So an outage, or a clock that is set, takes nobody's place. Every method but
- * `apply` is atomic.
+ * Seconds of the line count on the store's clock from the start of the line while replicas send
+ * beats. If the clock steps back, they continue from where they were. A silence longer than
+ * `silenceSecondsMax` counts as that long. So neither an outage nor setting the clock costs a
+ * visitor its place. Every method except `apply` is atomic.
  *
- * Methods reject with ServiceError STORE_ codes: with STORE_UNAVAILABLE also where the room has no
- * line, which begins with the next beat. Each call but `turn` may be repeated.
+ * Methods reject with ServiceError STORE_ codes, and with STORE_UNAVAILABLE also if the room has no
+ * line; the next beat starts one. Every call except `turn` may be repeated.
  */
 export interface RoomStore {
   /**
-   * Once a second for each room: begins its line where there is none, takes or renews the lease of
-   * its leader where nobody else holds it, and reads what the leader published.
+   * Called once a second for each room. Starts the line if there is none, takes or renews the
+   * leader's lease unless another replica holds it, and reads what the leader published.
    */
   beat(beat: RoomBeat, deadlineMs: number): Promise<RoomHead>;
   /**
-   * What visitors of one replica did in one turn of the event loop, `roomVisitsMax` of them at
-   * most. In this order: visits, renewals, `letIns`, leaves, and those who join.
+   * Applies what at most `roomVisitsMax` visitors of one replica did in one turn of the event loop,
+   * in this order: visits, renewals, `letIns`, leaves, joins.
    */
   turn(turn: RoomTurn, deadlineMs: number): Promise<RoomTurnAnswer>;
-  /** Words of the line from a number on: at most `lineWordsMax`; what is not there is 0. */
+  /** Reads words of the line from a number on: at most `lineWordsMax`. Missing words are 0. */
   readLine(
     room: string,
     range: { readonly from: number; readonly count: number },
     deadlineMs: number,
   ): Promise<Uint32Array>;
-  /** Pairs of words of sessions from an index on, at most `sessionsReadMax` sessions. */
+  /** Reads two words per session from an index on, for at most `sessionsReadMax` sessions. */
   readSessions(
     room: string,
     range: { readonly from: number; readonly count: number },
     deadlineMs: number,
   ): Promise<Uint32Array>;
   /**
-   * What the leader decided. Changes nothing where another term has begun, or where another step
-   * was applied since the head that it was decided from, as when it comes late. A large one may be
-   * applied in parts, one after the other, each of them whole.
+   * Applies what the leader decided. Changes nothing if another term has begun, or if another step
+   * has been applied since the head that this one was decided from, for example because it is late.
+   * A large step may be applied in parts, one after the other, each of them atomic.
    */
   apply(step: RoomStep, deadlineMs: number): Promise<RoomStepAnswer>;
-  /** What an operator set; undefined takes all back. */
+  /** Stores an operator's override; undefined removes it. */
   override(room: string, override: RoomOverride | undefined, deadlineMs: number): Promise<void>;
   /** Removes a room with its line and its sessions. */
   forget(room: string, deadlineMs: number): Promise<void>;
@@ -59,137 +59,137 @@ export interface RoomStore {
 /** Words of one chunk of a line. */
 export const lineChunkSize = 1_048_576;
 
-/** Words that one `readLine` answers at most. */
+/** Maximum number of words that one `readLine` returns. */
 export const lineWordsMax = 262_144;
 
-/** Sessions that one `readSessions` answers at most. */
+/** Maximum number of sessions that one `readSessions` returns. */
 export const sessionsReadMax = 65_536;
 
-/** Sessions of one room at most. */
+/** Maximum number of sessions of one room. */
 export const sessionsMax = 1_000_000;
 
-/** Visitors of one `turn` at most: of all its lists, and those who join. */
+/** Maximum number of visitors of one `turn`: all its lists and the joins together. */
 export const roomVisitsMax = 512;
 
-/** Entries of each list of one `apply` at most. */
+/** Maximum number of entries in each list of one `apply`. */
 export const stepEntriesMax = 4_096;
 
-/** The longest time without a beat that counts as time of the line, in seconds. */
+/** Maximum time without a beat that counts as time of the line, in seconds. */
 export const silenceSecondsMax = 10;
 
-/** How long a room is kept that no replica beats for, in milliseconds: a week. */
+/** How long a room is kept without a beat from any replica, in milliseconds: a week. */
 export const roomKeptMs = 604_800_000;
 
-/** Bytes that a leader publishes at most. */
+/** Maximum number of bytes that a leader publishes. */
 export const statusBytesMax = 65_536;
 
-/** A replica says that it is there, and asks how a room stands. */
+/** One heartbeat of a replica for one room. The answer is the state of the room. */
 export interface RoomBeat {
   readonly room: string;
   readonly replicaId: string;
-  /** How long this replica leads without another beat; 0: it gives the lead up, and takes none. */
+  /** How long this replica leads without another beat. 0: it gives up the lead and takes none. */
   readonly leaseMs: number;
-  /** A random number that becomes the id of the line where there is none yet, below 2^32. */
+  /** A random number below 2^32 that becomes the id of the line if there is no line yet. */
   readonly freshLineId: number;
-  /** 32 random bytes that become the room's secret where there is none yet. */
+  /** 32 random bytes that become the room's secret if there is none yet. */
   readonly freshSecret: Buffer;
-  /** Waits that ended in an entrance since the last beat. */
+  /** Waits that ended with an entrance since the last beat. */
   readonly waits: RangeCounts;
 }
 
-/** A room, as it stands. */
+/** The current state of a room. */
 export interface RoomHead {
   readonly lineId: number;
   /** When the line began, in milliseconds since 1970 by the store's clock. */
   readonly beganMs: number;
-  /** Seconds of the line now, with fractions. */
+  /** Current time in seconds of the line, with fractions. */
   readonly second: number;
   readonly nextNumber: number;
   readonly calledPlace: number;
-  /** Sums of `RoomBeat.waits`, of all replicas, since the line began. */
+  /** Sums of `RoomBeat.waits` of all replicas since the line began. */
   readonly waits: RangeCounts;
-  /** The term in which this replica leads; 0: another one does, or nobody. Terms grow. */
+  /** The term in which this replica leads. 0: another replica leads, or none. Terms increase. */
   readonly term: number;
-  /** Who led last. */
+  /** The replica that leads or led last. */
   readonly leaderId: string;
-  /** Signs tickets where no key is configured. */
+  /** Signs tickets if no key is configured. */
   readonly secret: Buffer;
-  /** What the leader published last, and in which second; undefined: nothing yet. */
+  /** What the leader published last, and in which second. Undefined: nothing yet. */
   readonly published: { readonly bytes: Buffer; readonly second: number } | undefined;
   readonly override: RoomOverride | undefined;
 }
 
-/** What visitors did. */
+/** What visitors did in one turn of the event loop. */
 export interface RoomTurn {
   readonly room: string;
-  /** The line that the numbers below are of; visits of another one answer `gone`. */
+  /** The line of the numbers below. Visits for any other line are answered with `gone`. */
   readonly lineId: number;
-  /** Visitors who join. */
+  /** Number of visitors who join. */
   readonly joinCount: number;
   /**
-   * The most numbers from the called place on, those of visitors who are gone among them. Whoever
-   * gets a spare session does not count.
+   * Maximum count of numbers from the called place on, including those of visitors who are gone.
+   * Visitors who get a spare session do not count.
    */
   readonly spanMax: number;
-  /** A place whose visitor was not present for longer is gone. */
+  /** A visitor who was last present longer ago than this is gone. */
   readonly lostAfterSeconds: number;
   /** Visitors who ask for their place. */
   readonly visits: readonly number[];
-  /** Sessions that are in use. */
+  /** Sessions in use. */
   readonly renewals: readonly { readonly session: number; readonly number: number }[];
   /**
-   * Visitors whom an operator lets in: each gets one of the extra sessions, or its own again. It is
-   * called with it, and enters with its next visit.
+   * Visitors whom an operator lets in. Each gets one of the extra sessions, or keeps its own. It is
+   * called with that session and enters with its next visit.
    */
   readonly letIns: readonly number[];
-  /** Visitors who go: their places, and the sessions that are theirs, also by `session` alone. */
+  /** Visitors who leave. Ends their places and their sessions, also one that `session` names. */
   readonly leaves: readonly { readonly number: number; readonly session?: number }[];
 }
 
-/** How many waits ended in an entrance, and how many of them in the range that was announced. */
+/** How many waits ended with an entrance, and how many of those in the announced range. */
 export interface RangeCounts {
   readonly endedCount: number;
   readonly heldCount: number;
 }
 
-/** What came of a turn. */
+/** The result of a turn. */
 export interface RoomTurnAnswer {
   readonly lineId: number;
   readonly second: number;
-  /** The first of the numbers given out, which follow each other; the rest found the line full. */
+  /** First of the `joinedCount` consecutive numbers given out. Other joins found the line full. */
   readonly firstNumber: number;
   readonly joinedCount: number;
-  /** Spare sessions that the first of them got at once, in their order. */
+  /** Spare sessions that the first of these visitors got at once, in their order. */
   readonly enteredSessions: readonly number[];
   /** In the order of the visits. */
   readonly entries: readonly LineEntry[];
-  /** In the order of `letIns`; `waiting` where no extra session was left. */
+  /** In the order of `letIns`; `waiting` if no extra session was left. */
   readonly letInEntries: readonly LineEntry[];
-  /** In the order of the renewals: whether the session still exists and is that number's. */
+  /** In the order of the renewals: whether the session still exists and belongs to that number. */
   readonly renewed: readonly boolean[];
 }
 
-/** What a leader decided. */
+/** One decision of the leader about a room. */
 export interface RoomStep {
   readonly room: string;
-  /** Of `RoomHead.term`; the lease must still be held. */
+  /** From `RoomHead.term`. The lease must still be held. */
   readonly term: number;
   readonly replicaId: string;
   readonly lineId: number;
-  /** `RoomHead.published.second` that it was decided from; undefined: nothing was published. */
+  /** The `RoomHead.published.second` it was decided from. Undefined: nothing was published. */
   readonly afterSecond: number | undefined;
   readonly lostAfterSeconds: number;
-  /** Sessions to free, if they are exactly as they were read. */
+  /** Sessions to free if they have not changed since they were read. */
   readonly frees: readonly {
     readonly session: number;
     readonly number: number;
     readonly word: number;
   }[];
   /**
-   * Visitors to call, in the order of their places, each with the free session that it gets;
-   * applied after the frees. Those who are gone are passed over. The calls end at the first visitor
-   * who is there and whose session is not free (it was renewed since it was read): the called place
-   * stops at its place.
+   * Visitors to call, in the order of their places, each with the free session that it gets.
+   * Applied after the frees. Visitors who are gone are skipped. The calls end at the first present
+   * visitor whose session is not free (it was renewed since it was read): the called place stops at
+   * the place of that visitor.
    */
   readonly calls: readonly {
     readonly number: number;
@@ -197,36 +197,36 @@ export interface RoomStep {
     readonly session: number;
   }[];
   /**
-   * Free sessions that visitors may have who join while nobody waits; they replace what is left of
-   * the last step's. Nobody waits while the next number is the called place: each one who joins
-   * then moves both on. Each is listed once, and passed over where it is not free any more.
+   * Free sessions for visitors who join while no visitor waits. They replace what is left of the
+   * previous step's. No visitor waits while the next number equals the called place; each visitor
+   * who joins then advances both. Each session is listed once, and skipped if it is no longer free.
    */
   readonly spareSessions: readonly number[];
-  /** Free sessions for those whom operators let in; they replace the last step's. */
+  /** Free sessions for visitors whom operators let in. They replace those of the previous step. */
   readonly extraSessions: readonly number[];
-  /** Never moves back, nor beyond the next number. */
+  /** Moves neither back nor beyond the next number. */
   readonly calledPlace: number;
-  /** Chunks of the line below this number are not needed any more. */
+  /** Chunks of the line below this number are no longer needed. */
   readonly forgottenBelow: number;
   readonly published: Buffer;
 }
 
-/** What came of a step; `outranked`: it changed nothing. */
+/** The result of a step. `outranked`: it changed nothing. */
 export type RoomStepAnswer =
-  /** @property calledCount visitors of `calls` who were there; the others' sessions stay free */
+  /** @property calledCount visitors of `calls` who were present; the others' sessions stay free */
   | {
       readonly kind: "applied";
       readonly calledCount: number;
       readonly freedCount: number;
-      /** As `RoomHead.published.second` will be. */
+      /** The next `RoomHead.published.second`. */
       readonly second: number;
     }
   | { readonly kind: "outranked" };
 
-/** Numbers of one line are below it. */
+/** Exclusive upper bound of the numbers of one line. */
 export const numbersMax = 2 ** 48;
 
-/** Fails for a turn that no caller may make. */
+/** Asserts that a turn is within the bounds. */
 export function assertTurn({ joinCount, visits, renewals, letIns, leaves }: RoomTurn): void {
   const listed = visits.length + renewals.length + letIns.length + leaves.length;
   assert(joinCount >= 0 && joinCount + listed <= roomVisitsMax, "a turn of a room is bounded");
@@ -238,7 +238,7 @@ export function assertTurn({ joinCount, visits, renewals, letIns, leaves }: Room
   assert(areSound, "numbers and sessions of a turn are in range");
 }
 
-/** Fails for a step that no leader may decide. */
+/** Asserts that a step is within the bounds. */
 export function assertStep(step: RoomStep): void {
   const { frees, calls, spareSessions, extraSessions, published } = step;
   const lists = [frees, calls, spareSessions, extraSessions];

@@ -1,29 +1,29 @@
 /** One replica's turn to poll a source of readings. */
 export interface SignalTurn {
-  /** What the source is known by: lower-case hexadecimal, up to 64 digits. */
+  /** Id of the source: lower-case hexadecimal, up to 64 digits. */
   readonly source: string;
   /** Lower-case hexadecimal, up to 64 digits. */
   readonly replicaId: string;
-  /** How long it lasts unless it is taken or told again, in milliseconds. */
+  /** How long the turn lasts without another `take` or `tell`, in milliseconds. */
   readonly turnMs: number;
 }
 
-/** The longest readings that are shared, in bytes of UTF-8. */
+/** Maximum size of shared readings, in bytes of UTF-8. */
 export const sharedReadingsBytesMax = 262_144;
 
 /**
- * Readings that one replica polls for all of them. Methods throw ServiceError with STORE_ codes;
- * then each replica polls by itself.
+ * Readings that one replica polls for all replicas. Methods throw ServiceError with STORE_ codes;
+ * each replica then polls by itself.
  */
 export interface SignalStore {
   /**
-   * Takes the turn, or keeps it. Returns what another replica has told while it has the turn;
-   * undefined: this replica has the turn, or nothing has been told.
+   * Takes or keeps the turn. If another replica has the turn, returns the readings that it has
+   * published; undefined: this replica has the turn, or there are no readings.
    *
-   * @param deadlineMs when nobody waits for the answer any more
+   * @param deadlineMs time after which the caller no longer waits for the answer
    */
   take(turn: SignalTurn, deadlineMs: number): Promise<string | undefined>;
-  /** Tells what the turn's replica has read; from any other it is ignored. */
+  /** Publishes readings of the replica that has the turn. Ignored from any other replica. */
   tell(turn: SignalTurn, readings: string): Promise<void>;
   /** Ends the turn, so that another replica may try. */
   release(turn: SignalTurn): Promise<void>;

@@ -5,67 +5,68 @@ import { RedisConnection, type RedisEvent } from "./redis-connection.js";
 import type { StoreConnection } from "./scripts/connection.js";
 import type { RedisLogin } from "./target.js";
 
-/** What `openRedis` needs. */
+/** Options of `openRedis`. */
 export interface OpenRedisOptions {
   /** From `parseRedisTarget`. */
   readonly target: RedisLogin & Pick<Dial, "address">;
-  /** Certificate authorities, a client certificate and the like, when the target speaks TLS. */
+  /** TLS settings such as CAs and a client certificate, if the target uses TLS. */
   readonly tls?: TlsSource;
-  /** Whether a server that says it is no primary is left at once. Default false. */
+  /** Whether to disconnect at once from a server that reports it is no primary. Default: false. */
   readonly isPrimaryOnly?: boolean;
-  /** The longest that one call waits, whatever its deadline. Default and most: a minute. */
+  /** Maximum wait of one call, whatever its deadline. Default and maximum: a minute. */
   readonly timeoutMs?: number;
-  /** How long a server may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  /** How long a server that owes a reply may be silent. Default: `defaultSilenceMsMax`. */
   readonly silenceMsMax?: number;
-  /** How CLIENT LIST shows our connections: no blanks. Default `headgate`. */
+  /** Name of the connections in CLIENT LIST, without blanks. Default: `headgate`. */
   readonly clientName?: string;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: (event: RedisEvent) => void;
 }
 
-/** One connection for each kind of work, so that none of them waits behind another. */
+/** One connection for each kind of work, so that no kind waits for another. */
 export interface RedisConnections {
   /** Never repeats a call, and fails at once while there is no connection. */
   readonly decision: StoreConnection;
   /**
-   * The same connection, for calls that may run twice and can wait; to check the store at start.
+   * The same connection, for calls that may run twice and can wait, such as the check at start.
    */
   readonly decisionPatiently: StoreConnection;
-  /** For what replicas tell each other: waits and repeats until the deadline. */
+  /** For messages between replicas. Waits and repeats until the deadline. */
   readonly fleet: StoreConnection;
   /**
-   * For what people ask (inspect, forget) and for what is large (reports and snapshots of the
-   * fleet): waits and repeats until the deadline.
+   * For users' requests (inspect, forget) and large data (reports and snapshots of the fleet).
+   * Waits and repeats until the deadline.
    */
   readonly background: StoreConnection;
-  /** Ends all of them; calls in flight reject with STORE_CLOSED. */
+  /** Closes all connections. Calls in flight reject with STORE_CLOSED. */
   close(): Promise<void>;
 }
 
-/** The connections to one server that may be told that it is elsewhere. */
+/** The connections to one server. They can reconnect if the server's address has changed. */
 interface ServerConnections extends RedisConnections {
-  /** Drops all connections and makes them anew; what is in flight fails, and may have run. */
+  /** Drops all connections and reconnects. Calls in flight fail, and may have run. */
   reconnect(): void;
 }
 
 /**
- * Batches whose reply is outstanding, late ones included. A store that stands still is noticed here
- * long before memory is: 64 batches of 512 charges are 6 MB.
+ * Maximum number of batches with an outstanding reply, including late ones. A store that hangs
+ * reaches this long before memory runs short: 64 batches of 512 charges are 6 MB.
  */
 export const batchesInFlightMax = 64;
 
-/** The same for fleet and for background calls. */
+/** The same for fleet calls and for background calls. */
 export const waitingCallsInFlightMax = 16;
 
 /**
- * Decisions are well again within a second after the server is: they reconnect at a quicker pace.
+ * Maximum wait before the decision connection reconnects. It is shorter than for the others, so
+ * that decisions recover within a second after the server does.
  */
 export const decisionReconnectMsMax = 500;
-/** The longest wait before the others reconnect. */
+/** Maximum wait before the other connections reconnect. */
 export const reconnectMsMax = 2_000;
 
-/** Connects at once and keeps reconnecting until `close`; never rejects and never throws. */
+/** Connects at once and reconnects until `close`. Never rejects and never throws. */
 export function openRedis(options: OpenRedisOptions): ServerConnections {
   const { clock, random } = options;
   const common = { ...options, clientName: options.clientName ?? "headgate" };

@@ -6,24 +6,24 @@ import { cutHandshakeCode } from "./redis-error.js";
 import { ReplyBounds } from "./reply-bounds.js";
 import type { MovingAddress, RedisAddress } from "./target.js";
 
-/** Authorities, our own certificate and the like, as they are now: asked before each handshake. */
+/** Returns the current TLS settings (CAs, client certificate). Called before each handshake. */
 export type TlsSource = () => ConnectionOptions;
 
 /** How a connection is made. */
 export interface Dial {
   readonly address: RedisAddress | MovingAddress;
-  /** Default: what Node trusts, and no certificate of our own. */
+  /** Default: the CAs that Node trusts, and no client certificate. */
   readonly tls?: TlsSource;
-  /** The longest silence amid a TCP connect or TLS handshake, in milliseconds. */
+  /** Maximum silence during a TCP connect or TLS handshake, in milliseconds. */
   readonly connectMs: number;
 }
 
-/** How long a closed socket may linger before it is destroyed. */
+/** How long a closed socket may linger before it is destroyed, in milliseconds. */
 export const lingerMs = 100;
 
 /**
- * Makes sockets for the client library, which by itself knows one address and one set of
- * certificates for as long as it lives.
+ * Returns a connector that opens sockets for the client library. The library itself supports only
+ * one fixed address and one fixed set of certificates.
  */
 export function connectorFor({ address, tls, connectMs }: Dial): new () => AbstractConnector {
   return class extends AbstractConnector {
@@ -34,13 +34,13 @@ export function connectorFor({ address, tls, connectMs }: Dial): new () => Abstr
     override async connect(): Promise<Socket> {
       this.connecting = true;
       const place = address.kind === "moving" ? await findPlace(address) : address;
-      // `disconnect` came in between, and would not know of the socket.
+      // `disconnect` was called meanwhile, and would not know about the socket.
       if (!this.connecting) throw new ServiceError("STORE_UNAVAILABLE");
       const socket = openSocket(place, tls);
       limitConnect(socket, place, connectMs);
       limitReplies(socket);
       if (place.kind === "tcp" && place.isTls) nameCutHandshake(socket);
-      // For as long as it lives: the library stops listening after a first error.
+      // For the socket's lifetime: the library stops listening after the first error.
       socket.on("error", (error) => {
         this.firstError = error;
       });
@@ -62,7 +62,7 @@ function openSocket(address: RedisAddress, tls: TlsSource | undefined): Socket {
   return connectTls({ host, port, ...serverName(host), ...tls?.() });
 }
 
-/** The library would call both ends "ETIMEDOUT", and only one of them is about TLS. */
+/** Limits the connect time. The library would report TCP and TLS time-outs alike, as ETIMEDOUT. */
 function limitConnect(socket: Socket, address: RedisAddress, connectMs: number): void {
   const isTls = address.kind === "tcp" && address.isTls;
   let isReached = false;
@@ -83,12 +83,12 @@ function limitConnect(socket: Socket, address: RedisAddress, connectMs: number):
   });
 }
 
-/** The library listens to the socket itself, so what it must not read must not get into it. */
+/** Limits replies before they enter the socket, because the library listens to it directly. */
 function limitReplies(socket: Socket): void {
   const bounds = new ReplyBounds();
   const push = socket.push.bind(socket);
   socket.push = (bytes: unknown, ...rest) => {
-    // What are no bytes is the end.
+    // Anything but bytes is the end of the stream.
     if (!(bytes instanceof Uint8Array) || bounds.take(bytes)) return push(bytes, ...rest);
     socket.destroy(new ServiceError("STORE_PROTOCOL", "A reply is too long."));
     return false;
@@ -96,8 +96,9 @@ function limitReplies(socket: Socket): void {
 }
 
 /**
- * A server that speaks no TLS may hang up on a handshake as well as answer it with nonsense or with
- * nothing: which one depends on the random bytes in it. Node calls it a reset like any other.
+ * Gives a handshake that the server closes its own error code. A server without TLS may close the
+ * connection, answer with invalid data or not answer, depending on the handshake's random bytes.
+ * Node reports the close like any other reset.
  */
 function nameCutHandshake(socket: Socket): void {
   const name = (error: Error): void => {
@@ -107,7 +108,7 @@ function nameCutHandshake(socket: Socket): void {
   socket.once("secureConnect", () => socket.off("error", name));
 }
 
-/** What SNI asks for; addresses have no names. */
+/** Returns the server name for SNI. IP addresses have none. */
 function serverName(host: string): ConnectionOptions {
   return /^[\d.]+$|:/.test(host) ? {} : { servername: host };
 }

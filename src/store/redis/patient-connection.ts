@@ -9,21 +9,21 @@ interface PatientConnectionOptions {
   readonly random: Random;
 }
 
-/** Calls at a time, those included that wait for their next attempt; more fail at once. */
+/** Maximum number of calls, including those that wait for their next attempt. More fail at once. */
 export const patientCallsMax = 64;
 
-/** The longest that one attempt waits for its reply. */
+/** Maximum wait of one attempt for its reply, in milliseconds. */
 export const attemptMsMax = 1_000;
 
-/** The least and the longest wait between two attempts. */
+/** Minimum and maximum wait between two attempts, in milliseconds. */
 export const retryMsMin = 100;
 /** See `retryMsMin`. */
 export const retryMsMax = 2_000;
 
 /**
- * A connection for work that can wait: a call that failed for a passing reason is made again, after
- * 0.1 to 2 s, until its deadline. An attempt that timed out may have run, so this is for scripts
- * that do no harm when they run twice; a charge is not one of them.
+ * A connection for work that can wait. A call that failed for a temporary reason is repeated after
+ * 0.1 to 2 s until its deadline. An attempt that timed out may have run, so this connection is only
+ * for scripts that may run twice. Charges may not.
  */
 export class PatientConnection implements StoreConnection {
   readonly #options: PatientConnectionOptions;
@@ -48,7 +48,7 @@ export class PatientConnection implements StoreConnection {
     }
   }
 
-  /** Ends the waits between attempts; the attempt that follows finds the connection closed. */
+  /** Ends the waits between attempts. The next attempts then find the connection closed. */
   wake(): void {
     for (const waker of [...this.#wakers]) waker();
   }

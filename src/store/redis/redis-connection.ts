@@ -14,19 +14,19 @@ import type {
 import { SilenceWatch } from "./silence-watch.js";
 import type { RedisLogin } from "./target.js";
 
-/** What a connection is for; each has its own, so that one kind of work never waits for another. */
+/** Purpose of a connection. Each kind of work has its own, so that it never waits for another. */
 export type ConnectionRole = "decision" | "fleet" | "background";
 
-/** The same, or to a sentinel, which holds no limits and knows where the Redis is that does. */
+/** A role, or a sentinel, which holds no limits but knows the address of the Redis that does. */
 export type RedisPeer = ConnectionRole | "sentinel";
 
-/** What happens to connections. Nothing in here comes from callers, keys or credentials. */
+/** Events of connections. They contain nothing from callers, keys or credentials. */
 export type RedisEvent =
   | { readonly kind: "redisConnected"; readonly role: RedisPeer }
   | { readonly kind: "redisLost"; readonly role: RedisPeer }
-  /** We ended it for good: its server has left, or this process stops. */
+  /** Closed for good by this process: the server has left, or the process stops. */
   | { readonly kind: "redisClosed"; readonly role: RedisPeer }
-  /** The next attempt, counted from the last time the server answered. */
+  /** The next attempt. Attempts are counted since the server's last answer. */
   | {
       readonly kind: "redisRetrying";
       readonly role: RedisPeer;
@@ -44,35 +44,35 @@ export type RedisEvent =
 interface RedisConnectionOptions {
   readonly role: RedisPeer;
   readonly target: RedisLogin & Pick<Dial, "address">;
-  /** Certificates and the like when the target speaks TLS. */
+  /** TLS settings such as certificates, if the target uses TLS. */
   readonly tls?: TlsSource;
-  /** Whether a server that says it is no primary is left at once. Default false. */
+  /** Whether to disconnect at once from a server that reports it is no primary. Default: false. */
   readonly isPrimaryOnly?: boolean;
-  /** Shown by CLIENT LIST, with the role behind it. */
+  /** Shown by CLIENT LIST, followed by the role. */
   readonly clientName: string;
-  /** Calls whose reply is outstanding, late ones included; more fail at once. */
+  /** Maximum number of calls with an outstanding reply, including late ones. More fail at once. */
   readonly callsInFlightMax: number;
-  /** The longest that one call waits, whatever its deadline. Default and most: `callMsMax`. */
+  /** Maximum wait of one call, whatever its deadline. Default and maximum: `callMsMax`. */
   readonly timeoutMs?: number;
-  /** How long a server may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  /** How long a server that owes a reply may be silent. Default: `defaultSilenceMsMax`. */
   readonly silenceMsMax?: number;
-  /** The longest wait before a reconnect, from twice `reconnectMsMin`. */
+  /** Maximum wait before a reconnect, at least twice `reconnectMsMin`. */
   readonly reconnectMsMax: number;
   readonly clock: Clock;
   readonly random: Random;
   readonly onEvent: (event: RedisEvent) => void;
 }
 
-/** The least wait before a reconnect. Each wait lies in the later half of a span that doubles. */
+/** Minimum wait before a reconnect. Each wait lies in the second half of a span that doubles. */
 export const reconnectMsMin = 100;
 
-/** The longest that one call waits, whatever its deadline; a timer knows no larger numbers. */
+/** Maximum wait of one call, whatever its deadline. Timers do not support arbitrary durations. */
 export const callMsMax = 60_000;
 
-/** Times a script is loaded for one call: others may flush the server's scripts in between. */
+/** Maximum loads of a script per call: other clients may flush the server's scripts in between. */
 const scriptLoadsMax = 10;
 
-/** One call on its way. */
+/** One call that is being sent. */
 interface Sending {
   readonly call: ScriptCall;
   readonly isTooLate: () => boolean;
@@ -80,16 +80,16 @@ interface Sending {
 }
 
 /**
- * One connection to one Redis server that keeps coming back, and never repeats a call that the
- * server may have carried out: not after a time-out, not after a lost connection. Only a script
- * that the server does not know is loaded, and run again, inside the same deadline.
+ * One connection to one Redis server that reconnects until it is closed. It never repeats a call
+ * that the server may have executed, neither after a time-out nor after a lost connection. Only a
+ * script that the server does not know is loaded and run again, within the same deadline.
  */
 export class RedisConnection implements StoreConnection {
   readonly #options: RedisConnectionOptions;
   readonly #redis: Redis;
   readonly #silence: SilenceWatch;
   readonly #waiting = new Set<(error: ServiceError) => void>();
-  /** The name by which the server knows each script. Source: EVALSHA. */
+  /** The server's name for each script. Source: EVALSHA. */
   readonly #sha1s = new WeakMap<StoreScript, string>();
   #inFlightCount = 0;
   #attempt = 0;
@@ -97,11 +97,11 @@ export class RedisConnection implements StoreConnection {
   #wasReady = false;
   #isCorked = false;
   #cancelRevival: Cancel | undefined;
-  /** Whether this connection is to the database that was asked for. */
+  /** Whether the connection uses the configured database. */
   #hasDatabase = true;
-  /** Whether the server behind this connection is the one that we want. */
+  /** Whether the server is confirmed to be the primary, if that is required. */
   #isConfirmed = true;
-  /** Why there is no usable connection, if the server said so. */
+  /** Why there is no usable connection, if the server gave a reason. */
   #refusal: ServiceError | undefined;
 
   constructor(options: RedisConnectionOptions) {
@@ -111,23 +111,23 @@ export class RedisConnection implements StoreConnection {
     this.#listen();
   }
 
-  /** Calls whose reply is outstanding, those included that nobody waits for any more. */
+  /** Number of calls with an outstanding reply, including calls that have timed out. */
   get inFlightCount(): number {
     return this.#inFlightCount;
   }
 
   /**
-   * Runs a script once. Rejects with STORE_TIMEOUT at the deadline (it may still run), with
-   * STORE_UNAVAILABLE at once when there is no connection or too much in flight already (it does
-   * not run), and with what the server's error stands for.
+   * Runs a script once. Rejects with STORE_TIMEOUT at the deadline (the script may still run), with
+   * STORE_UNAVAILABLE at once if there is no connection or too many calls are in flight (it does
+   * not run), and with the code for the server's error.
    */
   run(call: ScriptCall): Promise<ScriptReply> {
     return this.#within(call.deadlineMs, (isTooLate) => this.#send({ call, isTooLate }));
   }
 
   /**
-   * The same on a node of a cluster that takes over the keys' slot and serves it only to those who
-   * were sent there. Source: ASKING.
+   * Like `run`, on a node of a cluster that is importing the keys' slot and serves it only to
+   * redirected clients. Source: ASKING.
    */
   runAsking(call: ScriptCall): Promise<ScriptReply> {
     return this.#within(call.deadlineMs, (isTooLate) => {
@@ -135,17 +135,17 @@ export class RedisConnection implements StoreConnection {
     });
   }
 
-  /** Which node serves which slots, as this one sees it. Source: CLUSTER SLOTS. */
+  /** Returns which node serves which slots, as seen by this node. Source: CLUSTER SLOTS. */
   clusterSlots(deadlineMs: number): Promise<unknown> {
     return this.#within(deadlineMs, () => this.#redis.callBuffer("cluster", ["slots"]));
   }
 
-  /** Asks a sentinel something. The words after SENTINEL; what comes back is bytes and numbers. */
+  /** Sends a SENTINEL command with these words. The reply consists of bytes and numbers. */
   sentinel(words: readonly string[], deadlineMs: number): Promise<unknown> {
     return this.#within(deadlineMs, () => this.#redis.callBuffer("sentinel", [...words]));
   }
 
-  /** Drops the connection and makes it anew; what is in flight fails, and may have run. */
+  /** Drops the connection and reconnects. Calls in flight fail, and may have run. */
   reconnect(): void {
     if (!this.#isClosed) this.#redis.disconnect(true);
   }
@@ -187,7 +187,7 @@ export class RedisConnection implements StoreConnection {
     });
   }
 
-  /** Drops the connection for good; what is in flight rejects with STORE_CLOSED. */
+  /** Closes the connection for good. Calls in flight reject with STORE_CLOSED. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -209,13 +209,13 @@ export class RedisConnection implements StoreConnection {
     return new ServiceError("STORE_UNAVAILABLE", "Too many calls are waiting for the connection.");
   }
 
-  /** A script that the server does not know did not run, so to load it and ask again is safe. */
+  /** Sends a script. One that the server does not know did not run, so running it again is safe. */
   async #send({ call, isTooLate, isAsking = false }: Sending): Promise<ScriptReply> {
     const { script, keys, args } = call;
     const words = [this.#sha1Of(script), String(keys.length), ...keys, ...args];
     const evaluate = (): Promise<unknown> => {
       this.#writeTogether();
-      // It holds for one command, and what fails it fails that one too.
+      // ASKING applies to the next command only. If ASKING fails, that command fails as well.
       if (isAsking) this.#redis.callBuffer("asking").catch(() => {});
       return this.#redis.callBuffer("evalsha", words);
     };
@@ -226,17 +226,17 @@ export class RedisConnection implements StoreConnection {
       } catch (error) {
         if (!isNoScriptReply(error) || loadCount === scriptLoadsMax || isTooLate()) throw error;
       }
-      // In one write: the server takes them in this order, and hardly ever another's flush between.
+      // One write: the server runs them in this order, most likely without a flush in between.
       this.#writeTogether();
       const loaded = this.#redis.callBuffer("script", ["load", script.text]);
       asked = evaluate();
-      // When loading fails, that says why; the answer behind it only says that it failed.
+      // If loading fails, its error has the reason; the error of the second run does not.
       asked.catch(() => {});
       await loaded;
     }
   }
 
-  /** What one turn of the microtasks sends leaves in one write: a batch is a script a hash tag. */
+  /** Combines the sends of a microtask turn into one write: a batch is one script per hash tag. */
   #writeTogether(): void {
     const { stream } = this.#redis;
     if (this.#isCorked || stream === undefined) return;
@@ -275,7 +275,7 @@ export class RedisConnection implements StoreConnection {
       this.#wasReady = false;
     });
     this.#redis.on("error", (error: unknown) => {
-      // The library would go on in database 0, where somebody else's keys may be.
+      // The library would continue in database 0, which may contain other applications' keys.
       if (isSelectReply(error)) this.#hasDatabase = false;
       const failure = toStoreError(error);
       if (isLastingRefusal(failure)) this.#refusal = failure;
@@ -284,7 +284,7 @@ export class RedisConnection implements StoreConnection {
     this.#redis.on("end", () => this.#revive());
   }
 
-  /** The library leaves a replica at once; until the next server is met, calls may say why. */
+  /** Records why calls fail until the next server: the library leaves a replica at once. */
   #noteReadOnly(failure: ServiceError): void {
     if (this.#refusal?.code === failure.code) return;
     this.#refusal = failure;
@@ -296,14 +296,14 @@ export class RedisConnection implements StoreConnection {
     if (!this.#isClosed) onEvent({ kind: "redisFailed", role, code, message });
   }
 
-  /** A replica may even take writes, and lose them. Source: ROLE. */
+  /** Checks that this is a primary: a replica may accept writes and lose them. Source: ROLE. */
   #confirmPrimary(): void {
     const { role, onEvent } = this.#options;
     const { stream } = this.#redis;
     this.#isConfirmed = false;
     this.#silence.begin();
     const settle = (isPrimary: boolean): void => {
-      // What a connection says that is gone by now is about another server.
+      // The reply of an earlier connection is about another server.
       if (this.#redis.stream !== stream || this.#redis.status !== "ready") return;
       this.#isConfirmed = isPrimary;
       if (isPrimary) {
@@ -317,12 +317,12 @@ export class RedisConnection implements StoreConnection {
     };
     this.#redis.callBuffer("role").then(
       (reply) => settle(Array.isArray(reply) && String(reply[0]) === "master"),
-      // A user who may not ask finds out by READONLY.
+      // A user without permission for ROLE learns it from READONLY.
       () => settle(true),
     );
   }
 
-  /** Not the library's own time-out, which counts by the clock: see `SilenceWatch`. */
+  /** Replaces the library's own time-out, which is measured by the clock: see `SilenceWatch`. */
   #watchSilence({ clock, silenceMsMax }: RedisConnectionOptions): SilenceWatch {
     return new SilenceWatch({
       clock,
@@ -333,12 +333,12 @@ export class RedisConnection implements StoreConnection {
     });
   }
 
-  /** The library gives up when a socket cannot even be made (bad certificates): we do not. */
+  /** Reconnects after the library gives up because it cannot create a socket (bad certificates). */
   #revive(): void {
     if (this.#isClosed) return;
     this.#cancelRevival = this.#options.clock.schedule(this.#nextDelayMs(), () => {
       this.#redis.connect().catch(() => {
-        // Told by the error event, and followed by another "end".
+        // Reported by the error event, and followed by another "end".
       });
     });
   }

@@ -1,7 +1,8 @@
 import { type ErrorCode, isServiceError, ServiceError } from "../../core/base/errors.js";
 
 /**
- * What a reply's first word means to us. `detail` says what to look at; it is ours, never Redis's.
+ * The error code for the first word of a reply. `detail` says what to check. It is Headgate's text,
+ * never Redis's.
  */
 interface ReplyRow {
   readonly word: string;
@@ -56,7 +57,7 @@ const replyRows: readonly ReplyRow[] = [
 ];
 
 /**
- * What the system says of a connection that was not made, or was lost. Source: Node's error codes.
+ * System errors of connections that could not be made or were lost. Source: Node's error codes.
  */
 const systemRows: readonly (readonly [code: RegExp, detail: string])[] = [
   [/^ECONNREFUSED$/, "No server listens at the address."],
@@ -67,10 +68,10 @@ const systemRows: readonly (readonly [code: RegExp, detail: string])[] = [
   [/^(ECONNRESET|EPIPE)$/, "The server closed the connection. Check whether it requires TLS."],
 ];
 
-/** What we call a connection that the server closed before TLS was established. */
+/** Headgate's error code for a connection that the server closed before TLS was established. */
 export const cutHandshakeCode = "ERR_TLS_HANDSHAKE_CUT";
 
-/** The same of a TLS handshake; the first row that matches counts. Source: Node's TLS errors. */
+/** Errors of TLS handshakes. The first matching row applies. Source: Node's TLS errors. */
 const tlsRows: readonly (readonly [code: RegExp, detail: string])[] = [
   [/^CERT_HAS_EXPIRED$/, "The server's certificate has expired."],
   [/^CERT_NOT_YET_VALID$/, "The server's certificate is not valid yet. Check both clocks."],
@@ -92,7 +93,7 @@ const tlsRows: readonly (readonly [code: RegExp, detail: string])[] = [
   [/^(ERR_SSL|ERR_OSSL|ERR_TLS|EPROTO)/, "Check the port and the certificates."],
 ];
 
-/** Replies that hide behind the general word ERR. */
+/** Replies that start with the general word ERR. */
 const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyRow, "word"> }[] = [
   { start: "ERR max number of clients", row: { code: "STORE_TOO_MANY_CLIENTS" } },
   {
@@ -102,12 +103,12 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
       detail: "The server is not a cluster: set REDIS_TYPE to single.",
     },
   },
-  // Before Redis 6, which knew no users.
+  // Redis before version 6, which had no users.
   {
     start: "ERR invalid password",
     row: { code: "STORE_UNAUTHENTICATED", detail: "The password is wrong." },
   },
-  // Redis 7, and then Valkey, of a command inside a script.
+  // A command inside a script: first Redis 7, then Valkey.
   {
     start: "ERR The user executing the script can't",
     row: { code: "STORE_ACCESS_DENIED", detail: noPermissionDetail },
@@ -119,15 +120,15 @@ const sentenceRows: readonly { readonly start: string; readonly row: Omit<ReplyR
 ];
 
 /**
- * Any failure of the client library as one of our codes. Its errors carry the arguments of the
- * command (keys, packed charges, the password of AUTH), so nothing of them is kept, not even as
- * `cause`.
+ * Converts any failure of the client library to a `ServiceError`. The library's errors contain the
+ * arguments of the command (keys, packed charges, the password of AUTH), so nothing of them is
+ * kept, not even as `cause`.
  */
 export function toStoreError(error: unknown): ServiceError {
-  // Ours already: what is known of where the server is.
+  // Already a `ServiceError`, for example from the look-up of the server's address.
   if (isServiceError(error)) return error;
   if (!(error instanceof Error)) return new ServiceError("STORE_UNAVAILABLE");
-  // Every reply of the server has this name; time-outs, lost connections and refusals have others.
+  // Every error reply has this name. Time-outs, lost connections and refused ones have others.
   if (error.name !== "ReplyError") return toConnectionError(error);
   const { message } = error;
   if (isSelectReply(error)) {
@@ -154,7 +155,7 @@ function toConnectionError(error: Error): ServiceError {
   return new ServiceError("STORE_UNAVAILABLE", detail);
 }
 
-/** True when the next attempt will most likely fail the same way, so that calls may say why. */
+/** Reports whether the next attempt will most likely fail the same way, so that calls say why. */
 export function isLastingRefusal({ code }: ServiceError): boolean {
   return lastingCodes.has(code);
 }
@@ -165,19 +166,19 @@ const lastingCodes: ReadonlySet<ErrorCode> = new Set([
   "STORE_TLS_FAILED",
 ]);
 
-/** Which way a node of a cluster sent us on. Source: "Redis cluster specification", redirection. */
+/** Kind of a cluster node's redirection. Source: "Redis cluster specification", redirection. */
 type SlotRefusalKind =
-  /** The slot lives elsewhere, for good. */
+  /** Another node permanently serves the slot. */
   | "moved"
-  /** This key may be elsewhere, since its slot is on its way there. */
+  /** The key may be on another node, to which its slot is being moved. */
   | "ask"
-  /** Some of the keys are here and some elsewhere. */
+  /** Some of the keys are on this node and some on another. */
   | "tryAgain";
 
-/** A node of a cluster that did not run the call, because of where its keys are. */
+/** The error if a cluster node did not run a call because of the location of its keys. */
 export class SlotRefusal extends ServiceError {
   readonly kind: SlotRefusalKind;
-  /** `host:port` of the node to ask instead; the host is empty where it is the same. */
+  /** `host:port` of the node to ask instead. The host is empty if it is the same. */
   readonly address: string;
 
   constructor(kind: SlotRefusalKind, address: string) {
@@ -195,12 +196,12 @@ function toSlotRefusal(message: string): SlotRefusal | undefined {
   return new SlotRefusal(match[1] === "MOVED" ? "moved" : "ask", match[2] ?? "");
 }
 
-/** True when the script has to be loaded first: after a restart, a failover or SCRIPT FLUSH. */
+/** Reports whether the script must be loaded: after a restart, a failover or SCRIPT FLUSH. */
 export function isNoScriptReply(error: unknown): boolean {
   return error instanceof Error && startsWithWord(error.message, "NOSCRIPT");
 }
 
-/** True when the server does not give us the database of our address. */
+/** Reports whether the server refused the configured database. */
 export function isSelectReply(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== "ReplyError" || !("command" in error))
     return false;
@@ -209,13 +210,13 @@ export function isSelectReply(error: unknown): boolean {
   return command.name === "select";
 }
 
-/** True when the server is no primary any more, and a new connection may find the one that is. */
+/** Reports whether the server is no longer primary. A new connection may find the new primary. */
 export function isReadOnlyReply(error: Error): boolean {
   return startsWithWord(error.message, "READONLY");
 }
 
 /**
- * Before Redis 7 an error inside a script stands behind the script's own, after a dash:
+ * Before Redis 7, an error inside a script follows the script's own error, after a dash:
  * `ERR Error running script (call to f_…): @user_script:1: -OOM command not allowed…`.
  */
 function startsWithWord(message: string, word: string): boolean {

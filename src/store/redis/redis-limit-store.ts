@@ -18,24 +18,24 @@ import { takeScript } from "./scripts/take-script.js";
 
 interface RedisLimitStoreOptions {
   readonly connections: RedisConnections;
-  /** Stands before every key of ours in Redis, and nowhere else. Default `headgate:`. */
+  /** Prefix of every key of Headgate in Redis, and of no other key. Default: `headgate:`. */
   readonly keyPrefix?: string;
-  /** Told how many values under our keys were not ours; each counted as an empty bucket. */
+  /** Receives how many values under Headgate's keys were no buckets. Each counted as empty. */
   readonly onBadBuckets?: (count: number) => void;
 }
 
 const defaultKeyPrefix = "headgate:";
 
-/** Keys of one DEL: Lua's `unpack` ends at about 8,000. */
+/** Maximum number of keys of one DEL. Lua's `unpack` fails at about 8,000. */
 const forgottenKeysMax = 512;
 
 /**
- * A `LimitStore` in Redis, Valkey or another server that speaks their protocol and runs Lua. A
- * batch is one script run over its distinct keys, decided at the server's time.
+ * A `LimitStore` in Redis, Valkey or another server with their protocol and Lua. A batch is one run
+ * of a script over its distinct keys, decided at the server's time.
  *
- * Charges go over the decision connection, once, inside the caller's budget. What people ask (peek,
- * forget) goes over the background connection, and is repeated while Redis is away until its
- * deadline.
+ * Charges are sent once over the decision connection, within the caller's time budget. Users'
+ * requests (peek, forget) use the background connection, and are repeated until their deadline
+ * while Redis is unreachable.
  */
 export class RedisLimitStore implements SplitPart {
   readonly #connections: RedisConnections;
@@ -49,14 +49,14 @@ export class RedisLimitStore implements SplitPart {
   }
 
   /**
-   * Rejects as a whole when Redis fails; whether it charged is then unknown, and it is not
+   * Rejects as a whole if Redis fails. It is then unknown whether it charged, and it is not
    * repeated.
    */
   take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     return this.#takeOver(this.#connections.decision, { batch, deadlineMs });
   }
 
-  /** Sent once, over the decision connection; a lost reply leaves it unknown whether it ran. */
+  /** Sent once over the decision connection. If the reply is lost, it is unknown whether it ran. */
   async giveBack(compensations: readonly Compensation[], deadlineMs: number): Promise<GivenBack> {
     const { keys, bytes } = encodeCompensations(compensations);
     const call = { script: giveBackScript, keys: this.#prefixed(keys), args: [bytes], deadlineMs };
@@ -85,16 +85,16 @@ export class RedisLimitStore implements SplitPart {
   }
 
   /**
-   * Charges a bucket of its own over the decision connection: a full or read-only Redis fails it.
+   * Charges a separate bucket over the decision connection. Fails if Redis is full or read-only.
    */
   async ping(deadlineMs: number): Promise<void> {
     await this.take([once(probe)], deadlineMs);
   }
 
   /**
-   * Checks at start that Redis lets us in and lets us do everything, waiting for it until the
-   * deadline. STORE_ACCESS_DENIED says in words for a person what to look at; any other code may
-   * pass by itself.
+   * Checks at start that Redis accepts the connection and permits all required commands. Waits for
+   * Redis until the deadline. The message of STORE_ACCESS_DENIED tells the user what to check; any
+   * other error may be temporary.
    */
   async verify(deadlineMs: number): Promise<void> {
     const connection = this.#connections.decisionPatiently;
@@ -121,9 +121,9 @@ export class RedisLimitStore implements SplitPart {
   }
 }
 
-/** Asks for one hit of a limit that always has room and drains at once: it decides and writes. */
+/** Charges one hit to a limit that always has room and drains at once, to decide and write. */
 const probe: Charge = {
-  // No policy has an empty domain, so nobody's bucket is met.
+  // No policy has an empty domain, so this is no caller's bucket.
   key: limitKey("", [], { name: "probe", periodUs: 1_000_000 }),
   hits: hitsMax,
   periodUs: 1_000_000,
@@ -134,7 +134,7 @@ const probe: Charge = {
   peekExhausted: false,
 };
 
-/** A probe that stays for a second, and the refund that deletes it. */
+/** A probe whose bucket is kept for a second, and the refund that deletes it. */
 const slowProbe: Charge = { ...probe, hits: 1, burst: 315_360_000 };
 const refundedProbe: Charge = { ...slowProbe, isRefund: true };
 
@@ -147,7 +147,7 @@ interface Ask {
   readonly deadlineMs: number;
 }
 
-/** MGET, unlike GET, answers nothing for a value of another type. */
+/** Uses MGET, which returns nothing for a value of another type, unlike GET. */
 const peekScript: StoreScript = {
   name: "peek",
   text: `

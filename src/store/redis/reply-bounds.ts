@@ -1,43 +1,43 @@
-/** The longest reply, in bytes: twice the reports of all replicas, which are the longest. */
+/** Maximum size of a reply, in bytes: twice that of the longest, the reports of all replicas. */
 export const replyBytesMax = 33_554_432;
 
-/** The most parts of lists that one reply promises; the largest cluster tells of 16,384 slots. */
+/** Maximum list items that one reply announces. The largest cluster reports 16,384 slots. */
 export const replyPartsMax = 131_072;
 
-/** The most lists in each other. */
+/** Maximum nesting depth of lists. */
 const depthMax = 16;
 
 const [zero, nine, minus, carriageReturn, lineFeed] = [0x30, 0x39, 0x2d, 0x0d, 0x0a];
 
-/** Those of version 2 of the protocol, which is the one that we ask for. */
+/** Types of version 2 of the protocol, the version that the client requests. */
 const [textKind, listKind, wordKind, errorKind, numberKind] = [0x24, 0x2a, 0x2b, 0x2d, 0x3a];
 
 /**
- * Follows replies before the client library reads them: it makes room for lists by the length that
- * they say, and of 44 bytes a gigabyte. It reads any byte before CR as a digit, and skips the one
- * behind CR unread, so what the two could read differently is refused.
+ * Checks replies before the client library reads them. The library allocates lists by the length
+ * that they announce: a gigabyte for 44 bytes. It reads any byte before CR as a digit and skips the
+ * byte after CR, so anything that it could read differently from this class is refused.
  *
  * Source: Redis serialization protocol specification, RESP2.
  */
 export class ReplyBounds {
-  /** Of the lists that are open: parts that are still to come. */
+  /** Remaining items of each open list. */
   readonly #open: number[] = [];
   #bytes = 0;
   #parts = 0;
-  /** Of a text: bytes that are still to come. */
+  /** Remaining bytes of a text. */
   #textBytes = 0;
-  /** Of the line that is read; 0: it begins. */
+  /** Type of the current line; 0 at its start. */
   #kind = 0;
-  /** Whether it is the length of a text or a list. */
+  /** Whether the line contains the length of a text or a list. */
   #hasLength = false;
   #length = 0;
   #digitCount = 0;
-  /** Whether the length begins with a minus: -1 stands for no value. */
+  /** Whether the length starts with a minus: -1 means no value. */
   #isNull = false;
-  /** Whether CR was read: LF must follow. */
+  /** Whether CR was read, which LF must follow. */
   #isEnding = false;
 
-  /** Whether replies are within bounds up to here; after a false one it is of no use. */
+  /** Reports whether replies are within bounds so far. Must not be called again after false. */
   take(bytes: Uint8Array): boolean {
     for (let at = 0; at < bytes.length; ) {
       const count = this.#textBytes > 0 ? Math.min(this.#textBytes, bytes.length - at) : 1;
@@ -90,7 +90,7 @@ export class ReplyBounds {
       return true;
     }
     if (isText) {
-      // And the line's end behind it.
+      // Includes the line end after the text.
       this.#textBytes = this.#length + 2;
       return this.#bytes + this.#length <= replyBytesMax;
     }
@@ -99,7 +99,7 @@ export class ReplyBounds {
     return this.#parts <= replyPartsMax && this.#open.length <= depthMax;
   }
 
-  /** Its end may be that of the lists that it is the last part of. */
+  /** Ends an item, and every list of which it is the last item. */
   #endPart(): void {
     for (let left = this.#open.pop(); left !== undefined; left = this.#open.pop()) {
       if (left > 1) {

@@ -2,37 +2,37 @@ import type { Cancel, Clock } from "../../core/base/clock.js";
 
 interface SilenceWatchParts {
   readonly clock: Clock;
-  /** The longest silence while a reply is owed. Default `defaultSilenceMsMax`. */
+  /** Maximum silence while the server owes a reply. Default: `defaultSilenceMsMax`. */
   readonly silenceMsMax?: number;
-  /** Whether the server owes us a reply. */
+  /** Whether the server owes a reply. */
   readonly isOwed: () => boolean;
-  /** Bytes that have arrived over this connection so far; another number means that some did. */
+  /** Bytes received over this connection so far. A different number means that some arrived. */
   readonly arrivedBytes: () => number;
-  /** Told once; the watch then waits for the next `begin`. */
+  /** Called once. The watch then stops until the next `begin`. */
   readonly onSilence: () => void;
 }
 
 /**
- * Default of `SilenceWatchParts.silenceMsMax`. After it the connection is dropped and made anew: a
- * stopped server, and a partition that sends no reset, look just like this, also amid the
- * handshake.
+ * Default of `SilenceWatchParts.silenceMsMax`. After this silence, the connection is dropped and
+ * made again, because a stopped server and a partition without a reset look like this, also during
+ * the handshake.
  */
 export const defaultSilenceMsMax = 1_000;
 
-/** Looks in a row that find nothing new: then a server has been silent for too long. */
+/** Consecutive checks without new bytes after which the server has been silent for too long. */
 const looksPerSilence = 10;
 
 /**
- * Tells when a server has been silent for `silenceMsMax` although it owes a reply: at most two
- * looks later than that.
+ * Detects that a server has been silent for `silenceMsMax` although it owes a reply, at most two
+ * checks later than that.
  *
- * A process that stood still for seconds finds its timers due before it has read what arrived
- * meanwhile, and by its clock every server was silent. So silence is counted in looks and not by
- * the clock, and between two of them there is always a chance to read.
+ * If a process was paused for seconds, its timers are due before it has read what arrived
+ * meanwhile, and by its clock every server was silent. So silence is counted in checks instead of
+ * time, and the process can always read between two of them.
  */
 export class SilenceWatch {
   readonly #parts: SilenceWatchParts;
-  /** Time between two looks, each of which adds as much to a silence, however late it comes. */
+  /** Time between two checks. Each check adds this much to the silence, however late it runs. */
   readonly #lookMs: number;
   #cancel: Cancel | undefined;
   #arrivedBytes = 0;
@@ -44,7 +44,7 @@ export class SilenceWatch {
     this.#lookMs = silenceMsMax / looksPerSilence;
   }
 
-  /** Looks from now on, until nothing is owed any more; without effect while it does. */
+  /** Starts checking until no reply is owed any more. No effect while it is already checking. */
   begin(): void {
     if (this.#cancel !== undefined) return;
     this.#silentLookCount = 0;
@@ -52,7 +52,7 @@ export class SilenceWatch {
     this.#lookLater();
   }
 
-  /** Looks no more, until the next `begin`. */
+  /** Stops checking until the next `begin`. */
   end(): void {
     this.#cancel?.();
     this.#cancel = undefined;

@@ -1,4 +1,4 @@
-/** Where a Redis server listens. */
+/** The address of a Redis server. */
 export type RedisAddress =
   | {
       readonly kind: "tcp";
@@ -8,52 +8,52 @@ export type RedisAddress =
     }
   | { readonly kind: "unix"; readonly path: string };
 
-/** A server that others know the way to, because it changes. */
+/** The address of a server that moves, and that must be looked up. */
 export interface MovingAddress {
   readonly kind: "moving";
   readonly isTls: boolean;
-  /** Where it is now. Rejects with a `ServiceError` when nobody knows. */
+  /** Returns the current address. Rejects with a `ServiceError` if it is unknown. */
   readonly find: () => Promise<HostPort>;
 }
 
-/** Who we are to a server. */
+/** Credentials for a server. */
 interface RedisCredentials {
   readonly username?: string;
   readonly password?: string;
 }
 
-/** Who we are to a Redis server, and which of its databases is ours. */
+/** Credentials for a Redis server, and the database to use. */
 export interface RedisLogin extends RedisCredentials {
   /** Database number, from 0. Default 0. */
   readonly database: number;
 }
 
-/** Where a Redis server listens, and who we are to it. */
+/** The address of a Redis server, and the credentials for it. */
 export interface RedisTarget extends RedisLogin {
   readonly address: RedisAddress;
 }
 
-/** What the user wrote about one Redis. Names in the docs are envoyproxy/ratelimit's. */
+/** The user's settings for one Redis. The names below are those of envoyproxy/ratelimit. */
 export interface RedisTargetText {
   /**
    * REDIS_URL: `host`, `host:port`, `[v6]:port`, `redis://`, `rediss://` with `user:password@` and
-   * `/database`, `unix:///path`, or a path. A password may hold any character, `@` and `/`
-   * included.
+   * `/database`, `unix:///path`, or a path. A password may contain any character, including `@` and
+   * `/`.
    */
   readonly url: string;
-  /** REDIS_SOCKET_TYPE. Default: what the URL says, else tcp. */
+  /** REDIS_SOCKET_TYPE. Default: the type in the URL, else tcp. */
   readonly socketType?: "tcp" | "tls" | "unix";
-  /** REDIS_AUTH: `password` or `user:password`; wins over what the URL says. */
+  /** REDIS_AUTH: `password` or `user:password`. Takes precedence over the URL. */
   readonly auth?: string;
 }
 
-/** What the user wrote about one Redis that sentinels watch. */
+/** The user's settings for one Redis that sentinels monitor. */
 export interface SentinelTargetText extends RedisTargetText {
   /** REDIS_SENTINEL_AUTH: `password` or `user:password`, for the sentinels themselves. */
   readonly sentinelAuth?: string;
 }
 
-/** A target, or what is wrong with the text; the message never echoes any of it. */
+/** A target, or the problem with the text. The message never contains any of the text. */
 export type ParsedTarget<Target> =
   | { readonly kind: "target"; readonly target: Target }
   | { readonly kind: "problem"; readonly message: string };
@@ -64,28 +64,28 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** Nodes of a Redis Cluster to begin with, and who we are to each of them. */
+/** Seed nodes of a Redis Cluster, and the credentials for all nodes. */
 export interface ClusterTarget extends RedisCredentials {
   /** At least one. */
   readonly nodes: readonly HostPort[];
   readonly isTls: boolean;
 }
 
-/** Sentinels that know where a Redis is now, and who we are to it and to them. */
+/** Sentinels that know the current address of a Redis, and the credentials for it and for them. */
 export interface SentinelTarget extends RedisLogin {
-  /** What the sentinels call it. */
+  /** The sentinels' name for the primary. */
   readonly primaryName: string;
   /** At least one. */
   readonly sentinels: readonly HostPort[];
   readonly sentinelLogin: RedisCredentials;
-  /** Of the Redis and of the sentinels alike. */
+  /** Applies to both the Redis and the sentinels. */
   readonly isTls: boolean;
 }
 
-/** The most nodes that one may name; the others are learned from these. */
+/** Maximum number of configured nodes. The other nodes are learned from these. */
 export const clusterSeedsMax = 64;
 
-/** The most sentinels that one may name; each of them is asked. */
+/** Maximum number of configured sentinels. Each of them is asked. */
 export const sentinelsMax = 16;
 
 /** Source: redis.conf, `port`. */
@@ -123,8 +123,8 @@ export function parseRedisTarget({
 }
 
 /**
- * Parses the addresses of nodes of a Redis Cluster: `host:port` with commas between. What may stand
- * before the first (`rediss://user:password@`) holds for all of them.
+ * Parses the addresses of nodes of a Redis Cluster: `host:port`, separated by commas. An optional
+ * prefix of the first one (`rediss://user:password@`) applies to all of them.
  */
 export function parseClusterTarget({
   url,
@@ -153,8 +153,8 @@ export function parseClusterTarget({
 }
 
 /**
- * Parses the name that sentinels have for a Redis, and their addresses: `name,host:port,host:port`.
- * What may stand before the name (`rediss://user:password@`) holds for the Redis, TLS for all.
+ * Parses the sentinels' name for a Redis, and their addresses: `name,host:port,host:port`. An
+ * optional prefix of the name (`rediss://user:password@`) applies to the Redis; TLS applies to all.
  */
 export function parseSentinelTarget(text: SentinelTargetText): ParsedTarget<SentinelTarget> {
   const { url, socketType, auth, sentinelAuth } = text;
@@ -163,7 +163,7 @@ export function parseSentinelTarget(text: SentinelTargetText): ParsedTarget<Sent
     return problem("the scheme must be redis, rediss, or omitted, because sentinels use TCP");
   }
   const [primaryName = "", ...pieces] = place.split(",").map((piece) => piece.trim());
-  // Source: sentinel.c takes these characters in a name and no others.
+  // Source: sentinel.c accepts only these characters in a name.
   if (!/^[A-Za-z0-9._-]+$/.test(primaryName) || pieces.length === 0) {
     return problem("must be the primary's name and then the sentinels, separated by commas");
   }
@@ -184,19 +184,20 @@ export function parseSentinelTarget(text: SentinelTargetText): ParsedTarget<Sent
 }
 
 /**
- * A target in logs: the address alone, without who we are to it. Example: `rediss://cache:6379/0`.
+ * Returns a target for logs: only the address, without credentials. Example:
+ * `rediss://cache:6379/0`.
  */
 export function redactRedisTarget({ address, database }: RedisTarget): string {
   if (address.kind === "unix") return `unix://${address.path}`;
   return `${address.isTls ? "rediss" : "redis"}://${redactPlace(address)}/${database}`;
 }
 
-/** A cluster in logs: addresses alone. Example: `redis://10.0.0.1:6379,10.0.0.2:6379`. */
+/** Returns a cluster for logs: only addresses. Example: `redis://10.0.0.1:6379,10.0.0.2:6379`. */
 export function redactClusterTarget({ nodes, isTls }: ClusterTarget): string {
   return `${isTls ? "rediss" : "redis"}://${nodes.map(redactPlace).join(",")}`;
 }
 
-/** Sentinels in logs: addresses alone. Example: `redis://cache,10.0.0.1:26379,10.0.0.2:26379`. */
+/** Returns only the addresses, for logs: `redis://cache,10.0.0.1:26379,10.0.0.2:26379`. */
 export function redactSentinelTarget({ primaryName, sentinels, isTls }: SentinelTarget): string {
   const places = [primaryName, ...sentinels.map(redactPlace)];
   return `${isTls ? "rediss" : "redis"}://${places.join(",")}`;
@@ -207,7 +208,7 @@ function redactPlace({ host, port }: HostPort): string {
 }
 
 interface UrlParts {
-  /** In lower case; empty when there is none. */
+  /** In lower case; empty if there is none. */
   readonly scheme: string;
   readonly userInfo: string | undefined;
   /** Host, port and database, or a path. */
@@ -216,7 +217,7 @@ interface UrlParts {
 
 const schemes: ReadonlySet<string> = new Set(["", "redis", "rediss", "unix"]);
 
-/** Splits at the last `@`: no host holds one, and passwords do. */
+/** Splits a URL. Uses the last `@`: hosts never contain one, but passwords may. */
 function splitUrl(text: string): UrlParts {
   const schemeEnd = text.indexOf("://");
   const scheme = schemeEnd < 0 ? "" : text.slice(0, schemeEnd).toLowerCase();
@@ -227,7 +228,8 @@ function splitUrl(text: string): UrlParts {
 }
 
 /**
- * A user alone could never be let in, so what stands alone is the password, as redis-cli has it.
+ * Parses `user:password` or a password. A user without a password could never log in, so a single
+ * word is the password, as in redis-cli.
  */
 function parseUserInfo(userInfo: string | undefined): RedisCredentials {
   const { username, password } = parseAuth(userInfo ?? "");
@@ -245,7 +247,7 @@ function parseAuth(auth: string): RedisCredentials {
   return username === "" ? { password } : { username, password };
 }
 
-/** A password that was written without percent signs in mind is taken as it stands. */
+/** Decodes percent encoding. Returns the text unchanged if it is not valid percent encoding. */
 function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -277,7 +279,7 @@ function parsePlace(
   return { kind: "place", host, port, database: Number(databaseText ?? 0) };
 }
 
-/** `[v6]` or a host, then a port, then a database; nothing else, so that no option is ignored. */
+/** `[v6]` or a host, then a port and a database. Nothing else, so that no option is ignored. */
 const placePattern = /^(?:\[([0-9a-fA-F:.%]+)\]|([^/:?#[\]@\s]+))(?::(\d{1,5}))?(?:\/(\d{0,4}))?$/;
 
 function unix(path: string): RedisTarget["address"] {

@@ -11,30 +11,30 @@ import { denialOf, isSettled, type LimitKey, settledRole } from "../../core/limi
 import type { StoreOutcome, StoreRequest, StoreResult } from "../limit-store.js";
 import type { GivenBack } from "./split-part.js";
 
-/** The charges of a request that fall under one part, in the request's order. */
+/** The charges of a request that belong to one part, in the request's order. */
 interface Share {
   readonly part: number;
-  /** Where each of the charges stands in the request. */
+  /** Index of each charge in the request. */
   readonly positions: readonly number[];
   readonly charges: readonly Charge[];
 }
 
-/** Something to ask of one part for one request, and what to do with its answer. */
+/** A request to one part for one request, and the handler of its answer. */
 export interface PartRequest {
   readonly part: number;
   readonly request: StoreRequest;
   readonly note: (outcome: StoreOutcome) => void;
 }
 
-/** Charges of one request that one part is to undo. */
+/** Charges of one request that one part must undo. */
 export interface PartRefund {
   readonly part: number;
   readonly compensations: readonly Compensation[];
-  /** Not called when the answer was lost: then it counts as if nothing had been undone. */
+  /** Not called if the answer is lost, which counts as if nothing had been undone. */
   readonly note: (givenBack: GivenBack) => void;
 }
 
-/** A charge that was sent for good, and what became of it. */
+/** Charges that were sent to one part in the second step, and the result. */
 interface SentShare {
   readonly share: Share;
   readonly multiplicity: number;
@@ -42,19 +42,19 @@ interface SentShare {
 }
 
 /**
- * One request whose charges fall under several parts: peeked in all of them, then charged in all of
- * them, then undone where another part denied after all. The three steps are taken in this order,
- * by whoever holds the parts: `peekAsks`, `chargeAsks`, `refunds`, `outcome`.
+ * One request with charges in several parts. It is peeked in all of them, then charged in all of
+ * them, then undone in some if another part denied after all. The owner of the parts calls, in this
+ * order: `peekAsks`, `chargeAsks`, `refunds`, `outcome`.
  *
- * - Granted: every part has charged its charges that fit, each at its own time.
- * - Denied: the peek said so, and nothing was charged; or a part said so later, because somebody
- *   else was faster, and the others were told to undo theirs. What drained in between is not given
- *   back, and until then others saw the charge: a moment of strictness, never too much admitted.
- * - A reply was lost. At the peek: nothing is charged. At the charge: the request fails, and what
- *   was charged stays (it may be admitted by `on_store_failure`). At the undoing: the request is
+ * - Granted: every part has made its charges that fit, each at its own time.
+ * - Denied: the peek denied it, and nothing was charged; or a part denied it later, because another
+ *   request was faster, and the other parts were told to undo their charges. What drained meanwhile
+ *   is not given back, and others saw the charge meanwhile: briefly strict, never too generous.
+ * - A reply was lost. In the peek: nothing is charged. In the charge: the request fails, and what
+ *   was charged stays (it may be admitted by `on_store_failure`). In the refund: the request is
  *   denied, and at most its cost stays charged in that part.
- * - Settled charges and refunds of callers are sent once, in the second step, whatever is decided.
- *   Quota charges are sent as shadow charges: only here is it known whether all of them are over.
+ * - Settle charges and refunds of callers are sent once, in the second step, whatever is decided.
+ *   Quota charges are sent as shadow charges: only this class knows whether all of them are over.
  */
 export class SplitRequest {
   readonly #request: StoreRequest;
@@ -62,7 +62,7 @@ export class SplitRequest {
   readonly #peeked: StoreResult[] = [];
   #sent: readonly SentShare[] = [];
   #failure: Extract<StoreOutcome, { kind: "failed" }> | undefined;
-  /** What the law says of the peeked buckets. */
+  /** The algorithm's decision on the peeked buckets. */
   #foreseen: StoreResult | undefined;
   #grantedCount = 0;
   readonly #results: ChargeResult[] = [];
@@ -74,7 +74,7 @@ export class SplitRequest {
     this.#shares = sharesOf(request, parts);
   }
 
-  /** First: reads every bucket, charging nothing. */
+  /** First step: reads every bucket without charging. */
   peekAsks(): readonly PartRequest[] {
     return this.#shares.map(({ part, charges }, i) => ({
       part,
@@ -94,7 +94,7 @@ export class SplitRequest {
     }));
   }
 
-  /** Second: charges what the law grants on the buckets that were peeked. */
+  /** Second step: charges what the algorithm grants on the peeked buckets. */
   chargeAsks(): readonly PartRequest[] {
     if (this.#failure !== undefined) return [];
     const foreseen = this.#foresee();
@@ -114,7 +114,7 @@ export class SplitRequest {
     }));
   }
 
-  /** Third: undoes what was charged in vain. Call once, when all charges are answered. */
+  /** Third step: undoes charges made in vain. Must be called once, after all charge answers. */
   refunds(): readonly PartRefund[] {
     if (this.#failure !== undefined || this.#foreseen === undefined) return [];
     this.#settleResults(this.#foreseen);
@@ -138,7 +138,7 @@ export class SplitRequest {
     });
   }
 
-  /** What is answered in the end. */
+  /** Returns the final answer. */
   outcome(): StoreOutcome {
     if (this.#failure !== undefined) return this.#failure;
     const grantedCount = this.#grantedCount;
@@ -148,7 +148,7 @@ export class SplitRequest {
     };
   }
 
-  /** Runs the law on the peeked buckets, all moved to one clock: the parts' clocks may differ. */
+  /** Decides on the peeked buckets, moved to one clock, since the parts' clocks may differ. */
   #foresee(): StoreResult {
     const nowUs = latestUs(this.#peeked);
     const buckets = new Map<LimitKey, Bucket>();
@@ -177,7 +177,7 @@ export class SplitRequest {
     const isForeseen = this.#grantedCount === foreseen.grantedCount;
     for (const { share, result } of this.#sent) {
       assert(result !== undefined, "every charge is answered");
-      // Where the peek has set the number, it alone knows what the next one meets.
+      // If the peek determined the count, only it knows what the next request would meet.
       const isKept = isForeseen && foreseen.grantedCount < multiplicity;
       share.positions.forEach((position, i) => {
         const answer = result.results[i];
@@ -228,7 +228,7 @@ function shadowQuotas(share: Share): Share {
   return { ...share, charges };
 }
 
-/** What a denied request stores all the same: settle charges and refunds, if there are any. */
+/** Returns what a denied request still stores: settle charges and refunds, if there are any. */
 function withoutTaking({ part, positions, charges }: Share): Share | undefined {
   const kept = charges.flatMap((charge, i) => (isTaken(charge) || charge.cost === 0 ? [] : [i]));
   if (kept.length === 0) return undefined;
@@ -239,7 +239,7 @@ function withoutTaking({ part, positions, charges }: Share): Share | undefined {
   };
 }
 
-/** Whether a charge takes hits only when the request is granted. */
+/** Reports whether a charge takes hits only if the request is granted. */
 function isTaken({ role, isRefund, cost }: Charge): boolean {
   return cost > 0 && !isRefund && !isSettled(role);
 }
@@ -248,7 +248,7 @@ function latestUs(results: readonly { readonly nowUs: number }[]): number {
   return results.reduce((latest, { nowUs }) => Math.max(latest, nowUs), 0);
 }
 
-/** A bucket as a clock sees it that shows `toUs` when the bucket's own shows `fromUs`. */
+/** Converts a bucket to a clock that shows `toUs` when the bucket's own clock shows `fromUs`. */
 function moved(bucket: Bucket, fromUs: number, toUs: number): Bucket {
   return { level: bucket.level, tUs: bucket.tUs + (toUs - fromUs) };
 }
@@ -266,5 +266,5 @@ function readOnly(buckets: ReadonlyMap<LimitKey, Bucket>): BucketTable {
 }
 
 function ignore(): void {
-  // The parts themselves write, when they are charged.
+  // The parts write their buckets themselves when they are charged.
 }

@@ -14,32 +14,32 @@ import type { GivenBack, SplitPart } from "./split-part.js";
 import { type PartRefund, type PartRequest, SplitRequest } from "./split-request.js";
 
 interface SplitStoreOptions {
-  /** From 1. Each is closed with the whole. */
+  /** At least one. All are closed together with the store. */
   readonly parts: readonly SplitPart[];
   /**
-   * The part that a charge falls under: by its keys and its period, never by anything else. Of a
-   * carried limit both keys are in one part.
+   * Returns the part of a charge. Depends only on its keys and its period. Both keys of a carried
+   * limit are in the same part.
    */
   readonly partOf: (charge: Pick<Charge, "key" | "lastKey" | "periodUs">) => number;
-  /** The parts that may hold a key whose limit is not known. */
+  /** Returns the parts that may hold a key whose limit is not known. */
   readonly partsOfKey: (key: LimitKey) => readonly number[];
   readonly clock: Clock;
 }
 
 /**
- * While some part has answered within this time, a batch whose parts all failed is answered request
- * by request and does not reject: the store is there, and whoever counts its failures must not give
- * it up for the parts that live.
+ * If a part has answered within this time, a batch whose parts all failed is answered request by
+ * request and does not reject. The store is available, and a circuit breaker that counts its
+ * failures must not open for the parts that work.
  */
 const livelyMs = 1_000;
 
 /**
- * One `LimitStore` over several that hold a part of the keys each: the hash tags of a cluster, and
- * a second store for limits by the second.
+ * One `LimitStore` over several stores that each hold a part of the keys: the hash tags of a
+ * cluster, and a second store for per-second limits.
  *
- * A batch goes to all its parts at once, in order within each. A part that fails takes with it only
- * the requests that need it; one that does not answer in time is soon left alone for a while (see
- * `SplitGuard`). All or nothing over several parts is what `SplitRequest` says.
+ * A batch is sent to all its parts at the same time, in order within each. A failing part fails
+ * only the requests that need it. A part that does not answer in time is soon not called for a
+ * while (see `SplitGuard`). `SplitRequest` describes all-or-nothing decisions over several parts.
  */
 export class SplitStore implements LimitStore {
   readonly #options: SplitStoreOptions;
@@ -52,7 +52,7 @@ export class SplitStore implements LimitStore {
     this.#parts = options.parts.map((part) => new SplitGuard(part, options.clock));
   }
 
-  /** Rejects only when every part that it needed failed, and none has answered for a second. */
+  /** Rejects only if every part that it needed failed and no part has answered for a second. */
   async take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     if (this.#isClosed) throw new ServiceError("STORE_CLOSED");
     if (batch.length === 0) return [];
@@ -89,7 +89,7 @@ export class SplitStore implements LimitStore {
     return outcomes;
   }
 
-  /** Where several parts may hold the key, the first that does. */
+  /** Returns the bucket from the first part that has it, if several may hold the key. */
   async peek(key: LimitKey, deadlineMs: number): Promise<StoredBucket | undefined> {
     const parts = this.#options.partsOfKey(key).map((part) => this.#part(part));
     const found = await Promise.all(parts.map((part) => part.peek(key, deadlineMs)));
@@ -111,12 +111,12 @@ export class SplitStore implements LimitStore {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** Resolves when every part would decide a charge now. */
+  /** Resolves if every part can decide charges now. */
   async ping(deadlineMs: number): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.ping(deadlineMs)));
   }
 
-  /** Resolves when every part may do for us what it is asked to. */
+  /** Resolves if every part permits all required commands. */
   async verify(deadlineMs: number): Promise<void> {
     await Promise.all(this.#parts.map((part) => part.verify(deadlineMs)));
   }
@@ -137,7 +137,7 @@ export class SplitStore implements LimitStore {
     return this.#options.clock.monotonicMs() - this.#answeredMs >= livelyMs;
   }
 
-  /** Asks each part once for all that falls to it; answers why parts failed. */
+  /** Calls each part once with all its requests. Returns the errors of the parts that failed. */
   async #askAll(
     asks: readonly PartRequest[],
     deadlineMs: number,
@@ -170,7 +170,7 @@ export class SplitStore implements LimitStore {
     }
   }
 
-  /** A part that cannot be told keeps the charges: strict for a while, never too generous. */
+  /** Undoes charges. A part that cannot be reached keeps them: too strict, never too generous. */
   async #giveBackAll(refunds: readonly PartRefund[], deadlineMs: number): Promise<void> {
     const calls: Promise<void>[] = [];
     for (const [part, own] of grouped(refunds)) {
@@ -209,17 +209,17 @@ function grouped<T extends { readonly part: number }>(all: readonly T[]): Map<nu
 }
 
 /**
- * Probes of a part come more often than those of the whole store: else one that looks whether the
- * store is back might find a part that is not yet to be asked, and take it for a failure.
+ * Parts are probed more often than the whole store. Otherwise a probe of the store might meet a
+ * part whose breaker is still open, and count that as a failure.
  */
 const partBreakerOptions: StoreBreakerOptions = { ...defaultBreakerOptions, probeAfterMsMax: 250 };
 
 /**
- * A part with a breaker of its own, so that one node that hangs costs the requests which need it a
- * budget for a tenth of a second, and not until its connection is given up.
+ * A part with its own circuit breaker. If a node hangs, requests that need it wait until their
+ * deadline for a tenth of a second only, and not until the connection is given up.
  *
- * Only time-outs count. Whatever a part says at once costs nobody any time, and while a slot moves
- * it says of some requests that they cannot be decided, and decides the others.
+ * Only time-outs count. An immediate error costs no time, and while a slot is being moved, a part
+ * returns errors for some requests and decides the others.
  */
 export class SplitGuard implements SplitPart {
   readonly #part: SplitPart;
@@ -231,7 +231,7 @@ export class SplitGuard implements SplitPart {
     this.#clock = clock;
   }
 
-  /** Rejects with STORE_CIRCUIT_OPEN at once while the part is left alone; nothing is charged. */
+  /** Rejects with STORE_CIRCUIT_OPEN at once while the breaker is open; nothing is charged. */
   take(batch: readonly StoreRequest[], deadlineMs: number): Promise<readonly StoreOutcome[]> {
     return this.#guarded(
       () => this.#part.take(batch, deadlineMs),
@@ -239,7 +239,7 @@ export class SplitGuard implements SplitPart {
     );
   }
 
-  /** As `take`: while the part is left alone, nothing is given back. */
+  /** Like `take`: while the breaker is open, nothing is given back. */
   giveBack(compensations: readonly Compensation[], deadlineMs: number): Promise<GivenBack> {
     return this.#guarded(
       () => this.#part.giveBack(compensations, deadlineMs),

@@ -5,14 +5,14 @@ import type { RedisTarget } from "../target.js";
 import { joinAddress, type NodeAddress, splitAddress } from "./cluster-topology.js";
 
 interface ClusterNodesOptions {
-  /** Who we are to each node, and whether it speaks TLS; the address is each node's own. */
+  /** Credentials for every node. Each node has its own address. */
   readonly credentials: Pick<RedisTarget, "username" | "password">;
   readonly isTls: boolean;
   readonly tls?: TlsSource;
   readonly clientName: string;
-  /** How long a node may be silent that owes a reply. Default `defaultSilenceMsMax`. */
+  /** How long a node that owes a reply may be silent. Default: `defaultSilenceMsMax`. */
   readonly silenceMsMax?: number;
-  /** Calls whose reply one node owes, and the longest wait before a reconnect, by role. */
+  /** Limits of each connection to a node, by role, such as its maximum calls in flight. */
   readonly limits: Readonly<Record<ConnectionRole, ConnectionLimits>>;
   readonly clock: Clock;
   readonly random: Random;
@@ -25,7 +25,7 @@ interface ConnectionLimits {
   readonly timeoutMs?: number;
 }
 
-/** What a cluster needs of a connection to a node. */
+/** The methods of a node's connection that a cluster uses. */
 export type NodeLink = Pick<
   RedisConnection,
   "run" | "runAsking" | "clusterSlots" | "inFlightCount" | "close"
@@ -34,13 +34,13 @@ export type NodeLink = Pick<
 /** One connection to one node. */
 export interface NodeConnection {
   readonly connection: NodeLink;
-  /** Whether it can be used now. */
+  /** Reports whether the connection can be used now. */
   readonly isReady: () => boolean;
-  /** Resolves when it can be used, or at the deadline at the latest. */
+  /** Resolves as soon as the connection can be used, or at the deadline. */
   readonly whenReady: (deadlineMs: number) => Promise<void>;
 }
 
-/** The connections to the nodes, as those see them who send calls there. */
+/** The connections to the nodes, for callers that send calls to them. */
 export type NodeLinks = Pick<
   ClusterNodes,
   "isClosed" | "connection" | "readyAddresses" | "closeOthers"
@@ -51,7 +51,7 @@ interface OpenNode {
   readonly byRole: Map<ConnectionRole, NodeConnection>;
 }
 
-/** The connections to the nodes of a cluster, made when they are first asked for. */
+/** The connections to the nodes of a cluster, opened on first use. */
 export class ClusterNodes {
   readonly #options: ClusterNodesOptions;
   readonly #nodes = new Map<NodeAddress, OpenNode>();
@@ -66,7 +66,7 @@ export class ClusterNodes {
     return this.#isClosed;
   }
 
-  /** A role's connection to a node; undefined for an address that is none, or after `close`. */
+  /** Returns a role's connection to a node; undefined for an invalid address, or after `close`. */
   connection(address: NodeAddress, role: ConnectionRole): NodeConnection | undefined {
     const open = this.#nodes.get(address)?.byRole.get(role);
     if (open !== undefined) return open;
@@ -79,13 +79,13 @@ export class ClusterNodes {
     return made;
   }
 
-  /** The nodes with a connection of the role that can be used now. */
+  /** Returns the nodes with a connection of the role that can be used now. */
   readyAddresses(role: ConnectionRole): readonly NodeAddress[] {
     const nodes = [...this.#nodes.values()];
     return nodes.filter(({ byRole }) => byRole.get(role)?.isReady()).map(({ address }) => address);
   }
 
-  /** Ends connections to nodes that are none of these, once nobody waits for them any more. */
+  /** Closes connections to all other nodes, except those with calls in flight. */
   closeOthers(kept: ReadonlySet<NodeAddress>): void {
     for (const { address, byRole } of [...this.#nodes.values()]) {
       if (kept.has(address)) continue;
@@ -98,7 +98,7 @@ export class ClusterNodes {
     }
   }
 
-  /** Ends all of them for good; calls in flight reject with STORE_CLOSED. */
+  /** Closes all connections for good. Calls in flight reject with STORE_CLOSED. */
   close(): void {
     this.#isClosed = true;
     for (const { byRole } of this.#nodes.values()) {

@@ -5,14 +5,14 @@ import type { StoredBucket, StoreOutcome, StoreRequest } from "../../limit-store
 import type { GivenBack, SplitPart } from "../../split/split-part.js";
 import { SlotRefusal } from "../redis-error.js";
 
-/** Calls that a batch becomes at most while its slot is on the move; the requests beyond fail. */
+/** Maximum calls per batch while its slot is being moved. The requests beyond them fail. */
 export const movingCallsMax = 64;
 
 /**
- * The keys of one hash tag in a Redis Cluster. While their slot moves from one node to another,
- * each node runs only scripts whose keys it has all of: a batch over several keys is refused, with
- * nothing charged. Then it is asked again, key by key, which a redirection leads to the right node.
- * A request over several keys is asked as it is, and fails unless they are all in one place.
+ * The keys of one hash tag in a Redis Cluster. While their slot is being moved to another node,
+ * each node runs only scripts of which it has all keys. A batch over several keys is refused, and
+ * nothing is charged. It is then repeated key by key, and redirections lead to the right node. A
+ * request over several keys is not divided, and fails unless all keys are on one node.
  */
 export class ClusterPart implements SplitPart {
   readonly #store: SplitPart;
@@ -89,7 +89,7 @@ export class ClusterPart implements SplitPart {
   }
 }
 
-/** Positions of the requests, those together that are over the very same keys, in order. */
+/** Returns positions of the requests, grouped by exactly the same keys, in order. */
 function groupedByKeys(batch: readonly StoreRequest[]): readonly (readonly number[])[] {
   const groups = new Map<string, number[]>();
   batch.forEach(({ charges }, position) => {

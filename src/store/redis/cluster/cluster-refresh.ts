@@ -9,26 +9,26 @@ import {
 } from "./cluster-topology.js";
 
 interface ClusterRefreshOptions {
-  /** The nodes that the user named; asked when no other can be. */
+  /** The configured nodes, asked if no other node can be reached. */
   readonly seeds: readonly NodeAddress[];
   readonly topology: ClusterTopology;
   readonly nodes: NodeLinks;
   readonly clock: Clock;
 }
 
-/** The least time between two looks at the cluster, however much fails. */
+/** Minimum time between two refreshes, whatever fails. */
 export const refreshMsMin = 250;
 
-/** The longest that one node is waited for before another one is asked. */
+/** Maximum wait for one node before the next one is asked. */
 const askMsMax = 500;
 
-/** Nodes asked in one look: the first that answers is believed. */
+/** Maximum number of nodes asked in one refresh. The first answer is used. */
 const nodesAskedMax = 5;
 
 /**
- * Keeps the view of a cluster up to date: looks at the start until some node answers, and again
- * when a call found that the view may be old. A node's word is taken as it is: if it is old too,
- * its own cluster tells us so by sending the next call on.
+ * Keeps the view of a cluster up to date. Asks nodes at start until one answers, and again if a
+ * call found that the view may be outdated. A node's answer is used as it is: if it is outdated
+ * too, the cluster redirects the next call.
  */
 export class ClusterRefresh {
   readonly #options: ClusterRefreshOptions;
@@ -40,18 +40,18 @@ export class ClusterRefresh {
   #cancelNext: Cancel | undefined;
   #isClosed = false;
 
-  /** Looks at once. */
+  /** Starts a refresh at once. */
   constructor(options: ClusterRefreshOptions) {
     this.#options = options;
     this.doubt();
   }
 
-  /** Why the last look failed; undefined after one that did not, and before the first has ended. */
+  /** Error of the last refresh; undefined after a successful one and before the first has ended. */
   get failure(): ServiceError | undefined {
     return this.#failure;
   }
 
-  /** Looks again soon. The hint is a node that is believed to know. */
+  /** Refreshes soon. The hint is a node that probably knows the current slots. */
   doubt(hint?: NodeAddress): void {
     this.#hint = hint ?? this.#hint;
     if (this.#isPending || this.#isClosed) return;
@@ -61,7 +61,7 @@ export class ClusterRefresh {
     this.#cancelNext = clock.schedule(delayMs, () => void this.#look());
   }
 
-  /** Looks no more. */
+  /** Stops refreshing. */
   close(): void {
     this.#isClosed = true;
     this.#cancelNext?.();
@@ -83,7 +83,7 @@ export class ClusterRefresh {
     nodes.closeOthers(topology.addresses);
   }
 
-  /** Asks one node after the other; answers whether one of them told. */
+  /** Asks one node after the other. Returns whether one of them gave a valid answer. */
   async #askAround(): Promise<boolean> {
     const { clock, topology } = this.#options;
     for (const address of await this.#candidates()) {
@@ -109,7 +109,7 @@ export class ClusterRefresh {
     return node.connection.clusterSlots(deadlineMs);
   }
 
-  /** Nodes that can be asked now, another one first each time; the user's when there are none. */
+  /** Returns the ready nodes, starting at another one each time; the configured ones if none is. */
   async #candidates(): Promise<readonly NodeAddress[]> {
     const { nodes, seeds, clock } = this.#options;
     const ready = nodes.readyAddresses("decision");

@@ -1,20 +1,20 @@
 import type { LimitKey } from "../../../core/limits/limit.js";
 
-/** Slots of a Redis Cluster. Source: redis/src/cluster.h, CLUSTER_SLOTS. */
+/** Number of slots of a Redis Cluster. Source: redis/src/cluster.h, CLUSTER_SLOTS. */
 export const slotCount = 16_384;
 
-/** The most hash tags that keys may be spread over. */
+/** Maximum number of hash tags for keys. */
 export const clusterTagsMax = 1_024;
 
-/** The byte of the digit 0; the others follow it. */
+/** Byte of the digit 0. The other digits follow it. */
 const digitZero = 48;
 
 /**
- * Hash tags, one a group of keys that always live on one node, so that a batch is few scripts
- * instead of one a key. Tag i names the slot in the middle of the i-th of `count` equal parts of
- * all slots: an evenly divided cluster has about as many of them on each node.
+ * Returns hash tags. The keys with one tag are always on the same node, so that a batch is a few
+ * scripts instead of one per key. Tag i is in the slot in the middle of the i-th of `count` equal
+ * parts of all slots, so an evenly divided cluster has about the same number of tags on each node.
  *
- * Example: of 12 tags, the first is the least number whose slot is 682.
+ * Example: the first of 12 tags is the smallest number whose slot is 682.
  *
  * @param count 1 to `clusterTagsMax`
  */
@@ -25,9 +25,9 @@ export function clusterTags(count: number): readonly string[] {
   }
   const tags: string[] = Array.from({ length: count }, () => "");
   const crcs: number[] = [];
-  // Every slot is named by some number of six digits at most: this ends.
+  // This terminates: for every slot, there is a number of at most six digits.
   for (let number = 0; wanted.size > 0; number += 1) {
-    // Tens of thousands are looked at; all digits but the last were a number before.
+    // Tens of thousands of numbers are tried. The CRC of all digits but the last is known already.
     const before = number < 10 ? 0 : (crcs[Math.floor(number / 10)] ?? 0);
     const crc = nextCrc16(before, digitZero + (number % 10));
     crcs.push(crc);
@@ -41,8 +41,9 @@ export function clusterTags(count: number): readonly string[] {
 }
 
 /**
- * Which of `count` tags a key falls under: a hash of the key alone, so that replicas, restarts and
- * reshardings agree. Another count moves most keys to other tags, where their buckets start empty.
+ * Returns which of `count` tags a key has. It is a hash of the key alone, so that replicas agree,
+ * also after restarts and resharding. Another count moves most keys to other tags, where their
+ * buckets start empty.
  *
  * Source: the FNV-1a hash of 32 bits, over UTF-16 units.
  */
@@ -52,13 +53,13 @@ export function tagIndex(key: LimitKey, count: number): number {
   for (let i = 0; i < key.length; i += 1) {
     hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
   }
-  // The low bits alone would miss what the first letters of a key say.
+  // The low bits alone would not depend enough on the first characters of a key.
   return ((hash ^ (hash >>> 15)) >>> 0) % count;
 }
 
 /**
- * The slot of a whole key: of the part between the first brace and the next closing one, if there
- * is any, else of all.
+ * Returns the slot of a complete key: that of the part between the first opening brace and the next
+ * closing one if it is not empty, otherwise that of the whole key.
  *
  * Source: "Redis cluster specification", hash tags.
  */
@@ -72,8 +73,8 @@ export function keySlot(key: string): number {
 }
 
 /**
- * CRC-16 of the text's UTF-8 bytes: polynomial 0x1021, no reflection, from 0. Bit by bit: it meets
- * a tag of a few digits, or a key that people ask for.
+ * Computes the CRC-16 of the text's UTF-8 bytes: polynomial 0x1021, no reflection, initial value 0.
+ * Works bit by bit, since it is used only for short tags and for keys that users name.
  *
  * Source: CRC-16/XMODEM, "Redis cluster specification", appendix A.
  */

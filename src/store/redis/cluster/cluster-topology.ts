@@ -1,35 +1,35 @@
 import { ServiceError } from "../../../core/base/errors.js";
 import { slotCount } from "./cluster-tags.js";
 
-/** The most nodes of a cluster that we connect to; a reply that names more is not believed. */
+/** Maximum number of cluster nodes to connect to. A reply with more nodes is rejected. */
 export const clusterNodesMax = 256;
 
-/** `host:port` of a node, as the cluster itself names it. */
+/** `host:port` of a node, as reported by the cluster. */
 export type NodeAddress = string;
 
-/** Which node serves which slots. */
+/** A range of slots, and the node that serves them. */
 interface SlotRange {
   readonly first: number;
   readonly last: number;
   readonly address: NodeAddress;
 }
 
-/** Who owns each slot, as far as we were told. */
+/** The owner of each slot, as far as known. */
 export class ClusterTopology {
   #owners: (NodeAddress | undefined)[] = [];
   #addresses: ReadonlySet<NodeAddress> = new Set();
 
-  /** The nodes that own slots; empty as long as nothing is known. */
+  /** The nodes that own slots; empty until the slots are known. */
   get addresses(): ReadonlySet<NodeAddress> {
     return this.#addresses;
   }
 
-  /** The node that owns a slot; undefined when none does, or nothing is known yet. */
+  /** Returns the node that owns a slot; undefined if there is none, or if it is not known yet. */
   owner(slot: number): NodeAddress | undefined {
     return this.#owners[slot];
   }
 
-  /** Takes over what a node told of the whole cluster. */
+  /** Replaces the whole view by a node's view of the cluster. */
   replace(ranges: readonly SlotRange[]): void {
     const owners = new Array<NodeAddress | undefined>(slotCount);
     for (const { first, last, address } of ranges) owners.fill(address, first, last + 1);
@@ -37,7 +37,7 @@ export class ClusterTopology {
     this.#addresses = new Set(ranges.map(({ address }) => address));
   }
 
-  /** Takes over what a node told of one slot. */
+  /** Updates the owner of one slot. */
   move(slot: number, address: NodeAddress): void {
     if (this.#owners[slot] === address) return;
     this.#owners[slot] = address;
@@ -46,11 +46,11 @@ export class ClusterTopology {
 }
 
 /**
- * Reads the reply of CLUSTER SLOTS: ranges of first slot, last slot, the node that serves them, its
- * replicas. A node without a host is at the host that was asked. Throws STORE_PROTOCOL when it is
- * anything else, or names more nodes than `clusterNodesMax`.
+ * Parses the reply of CLUSTER SLOTS: ranges of first slot, last slot, the node that serves them,
+ * its replicas. A node without a host has the host that was asked. Throws STORE_PROTOCOL for
+ * anything else, and for more nodes than `clusterNodesMax`.
  *
- * Source: CLUSTER SLOTS, also on preferred endpoints that are not known.
+ * Source: CLUSTER SLOTS, also for preferred endpoints that are unknown.
  */
 export function parseSlots(reply: unknown, askedHost: string): readonly SlotRange[] {
   if (!Array.isArray(reply)) throw new ServiceError("STORE_PROTOCOL");
@@ -72,12 +72,12 @@ export function parseSlots(reply: unknown, askedHost: string): readonly SlotRang
   return ranges;
 }
 
-/** `host:port`, with an address of version 6 as it stands: the port follows the last colon. */
+/** Returns `host:port`. IPv6 addresses get no brackets: the port follows the last colon. */
 export function joinAddress(host: string, port: number): NodeAddress {
   return `${host}:${port}`;
 }
 
-/** Undoes `joinAddress`; undefined when there is no port. The host may be empty. */
+/** Reverses `joinAddress`; undefined if there is no port. The host may be empty. */
 export function splitAddress(
   address: NodeAddress,
 ): { readonly host: string; readonly port: number } | undefined {
@@ -86,7 +86,7 @@ export function splitAddress(
   return colon < 0 || !isPort(port) ? undefined : { host: address.slice(0, colon), port };
 }
 
-/** A redirection's address, which leaves the host out where it is the one that was asked. */
+/** Completes a redirection's address, which omits the host if it is the one that was asked. */
 export function resolveAddress(address: NodeAddress, asked: NodeAddress): NodeAddress | undefined {
   const parts = splitAddress(address);
   if (parts === undefined) return undefined;

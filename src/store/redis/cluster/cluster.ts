@@ -25,21 +25,21 @@ import {
 interface OpenClusterOptions
   extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   readonly target: ClusterTarget;
-  /** Told what happens to the connections to each node. */
+  /** Receives the events of the connections to each node. */
   readonly onEvent: (event: RedisEvent, address: NodeAddress) => void;
 }
 
-/** Hash tags that a node is thought to hold: each batch is that many calls there. */
+/** Assumed number of hash tags per node. A batch makes that many calls to each node. */
 const tagsPerNode = 4;
 
 /**
- * The connections of `openRedis`, to a Redis Cluster: each call goes to the node that owns its
- * keys, over a connection to that node which is like the one to a single server in all it promises.
+ * Opens connections like those of `openRedis` to a Redis Cluster. Each call goes to the node that
+ * owns its keys, over a connection with the same guarantees as one to a single server.
  *
- * Why not the cluster client of the library: it queues calls for nodes that it has no connection to
- * yet, and repeats them on its own; both could charge at a time of which no caller knows any more.
+ * Does not use the library's cluster client: it queues calls for nodes without a connection and
+ * repeats calls on its own. Both could charge at a time when the caller no longer waits.
  *
- * Connects at once and keeps reconnecting until `close`; never rejects and never throws.
+ * Connects at once and reconnects until `close`. Never rejects and never throws.
  */
 export function openRedisCluster(options: OpenClusterOptions): RedisConnections {
   const { target, clock, random, onEvent } = options;
@@ -99,21 +99,21 @@ interface ClusterConnectionOptions {
   readonly role: ConnectionRole;
   readonly topology: ClusterTopology;
   readonly nodes: NodeLinks;
-  /** Why nothing is known of the cluster yet, if the nodes said so. */
+  /** Returns why nothing is known about the cluster, if the nodes gave a reason. */
   readonly whyUnknown: () => ServiceError | undefined;
-  /** Told that what is known may be old; a node that knows better comes along if there is one. */
+  /** Called if the known slots may be outdated, with a node that knows better if there is one. */
   readonly onDoubt: (hint?: NodeAddress) => void;
 }
 
 /**
- * How often one call is sent on: an old view of the slots, then one that moves at the same time. A
- * node that sends us on has not run the script, so nothing is ever charged twice.
+ * Maximum redirections of one call: for an outdated view of the slots and for a slot that moves at
+ * the same time. A node that redirects has not run the script, so nothing is ever charged twice.
  */
 export const redirectionsMax = 3;
 
 /**
- * Runs each script on the node that owns its keys, which all carry one hash tag. Follows MOVED and
- * ASK inside the call's deadline; anything else that fails is not repeated, as on a single server.
+ * Runs each script on the node that owns its keys, which all have the same hash tag. Follows MOVED
+ * and ASK within the call's deadline. Repeats no other failure, as on a single server.
  */
 export class ClusterConnection implements StoreConnection {
   readonly #options: ClusterConnectionOptions;
@@ -122,7 +122,7 @@ export class ClusterConnection implements StoreConnection {
     this.#options = options;
   }
 
-  /** Rejects as `RedisConnection.run` does, and with STORE_UNAVAILABLE while no node is known. */
+  /** Rejects like `RedisConnection.run`, and with STORE_UNAVAILABLE while no node is known. */
   async run(call: ScriptCall): Promise<ScriptReply> {
     const { nodes, topology, whyUnknown, onDoubt } = this.#options;
     if (nodes.isClosed) throw new ServiceError("STORE_CLOSED");
@@ -176,7 +176,7 @@ function nextAddress(
   return address === undefined ? undefined : { address, isAsking: thrown.kind === "ask" };
 }
 
-/** To the caller a redirection that led nowhere is a store that cannot be used for a moment. */
+/** Converts an unresolved redirection to STORE_UNAVAILABLE, since the problem is temporary. */
 function withoutRedirection(thrown: unknown): ServiceError {
   if (thrown instanceof SlotRefusal && thrown.kind !== "tryAgain") {
     return new ServiceError(

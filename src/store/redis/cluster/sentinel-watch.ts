@@ -2,39 +2,39 @@ import type { Cancel, Clock } from "../../../core/base/clock.js";
 import { ServiceError, toServiceError } from "../../../core/base/errors.js";
 import type { HostPort } from "../target.js";
 
-/** What a sentinel is asked: the words after SENTINEL. */
+/** Sends a sentinel the SENTINEL command with these words. */
 type AskSentinel = (words: readonly string[], deadlineMs: number) => Promise<unknown>;
 
 interface SentinelWatchParts {
-  /** What the sentinels call the primary. */
+  /** The sentinels' name for the primary. */
   readonly primaryName: string;
-  /** One for each sentinel; rejects at once while it cannot be reached. */
+  /** One for each sentinel. Rejects at once while the sentinel cannot be reached. */
   readonly sentinels: readonly AskSentinel[];
   readonly clock: Clock;
-  /** Told of every address but the first. */
+  /** Called for every new address except the first. */
   readonly onMoved: () => void;
 }
 
-/** Time between two looks while all is well: so long an old primary may be used that lives on. */
+/** Time between two polls without failures. An old primary that is alive may be used this long. */
 export const calmLookMs = 1_000;
 
-/** The least time between two looks, however much fails. */
+/** Minimum time between two polls, whatever fails. */
 export const doubtLookMs = 100;
 
-/** The longest that one look waits for a sentinel; the others have answered by then. */
+/** Maximum wait of one poll for a sentinel. The others have answered by then. */
 export const askMsMax = 300;
 
-/** The longest that `find` waits for the first address. */
+/** Maximum wait of `find` for the first address. */
 export const findMsMax = 1_000;
 
 /**
- * Knows where the primary is, by asking all sentinels at once, again and again, and sooner when a
- * connection was lost. The answer with the highest epoch counts: a sentinel that was cut off and
- * has missed a failover still names the old primary, with the old epoch.
+ * Tracks the address of the primary by polling all sentinels at the same time, sooner if a
+ * connection was lost. The answer with the highest epoch counts: a sentinel that was disconnected
+ * and missed a failover still returns the old primary, with the old epoch.
  *
- * Why not subscribe to `+switch-master`: a message that is lost with its connection never comes
- * again, so one has to ask all the same; and until the old primary's connections break, a second of
- * delay changes nothing that asynchronous replication would have kept.
+ * Does not subscribe to `+switch-master`: a message that is lost with its connection is not sent
+ * again, so polling is needed anyway. Until the old primary's connections break, a second of delay
+ * loses nothing that asynchronous replication would have kept.
  */
 export class SentinelWatch {
   readonly #parts: SentinelWatchParts;
@@ -47,15 +47,15 @@ export class SentinelWatch {
   #isClosed = false;
   readonly #waiting = new Set<() => void>();
 
-  /** Looks at once, and then until `close`. */
+  /** Polls at once, and then until `close`. */
   constructor(parts: SentinelWatchParts) {
     this.#parts = parts;
     this.doubt();
   }
 
   /**
-   * Where the primary is, as last heard; waits for the first answer. Rejects with what the
-   * sentinels said instead when none has named one within `findMsMax`.
+   * Returns the last known address of the primary. Waits for the first answer. If no sentinel
+   * returns an address within `findMsMax`, rejects with the sentinels' error.
    */
   async find(): Promise<HostPort> {
     if (this.#primary === undefined) await this.#firstAnswer();
@@ -63,13 +63,13 @@ export class SentinelWatch {
     throw this.#failure ?? new ServiceError("STORE_UNAVAILABLE", "No sentinel has answered yet.");
   }
 
-  /** Looks again soon: what is known may be old. */
+  /** Polls again soon, because the known address may be outdated. */
   doubt(): void {
     this.#isDoubted = true;
     if (!this.#isLooking) this.#lookLater(doubtLookMs);
   }
 
-  /** Looks no more. */
+  /** Stops polling. */
   close(): void {
     this.#isClosed = true;
     this.#cancelNext?.();
@@ -120,11 +120,11 @@ export class SentinelWatch {
     for (const wake of [...this.#waiting]) wake();
   }
 
-  /** Sent together, so that no switch lies between the two. */
+  /** Sends both commands together, so that no switch happens between them. */
   async #ask(ask: AskSentinel, deadlineMs: number): Promise<SentinelAnswer> {
     const { primaryName } = this.#parts;
     const place = ask(["get-master-addr-by-name", primaryName], deadlineMs);
-    // A sentinel's user may be barred from it; addresses then count alike.
+    // The user may lack permission for this command. All addresses then have the same epoch.
     const state = ask(["master", primaryName], deadlineMs).catch(() => undefined);
     try {
       return parseAnswer(await place, await state);
@@ -160,7 +160,7 @@ function parseAnswer(place: unknown, state: unknown): SentinelAnswer {
   return { kind: "primary", host, port: portNumber, epoch: Number.isFinite(epoch) ? epoch : 0 };
 }
 
-/** The highest epoch; of equal ones the first, so that which one does not change by itself. */
+/** Returns the answer with the highest epoch; the first of equal ones, so that it is stable. */
 function bestOf(answers: readonly SentinelAnswer[]): HostPort | undefined {
   let best: Extract<SentinelAnswer, { kind: "primary" }> | undefined;
   for (const answer of answers) {
@@ -171,13 +171,13 @@ function bestOf(answers: readonly SentinelAnswer[]): HostPort | undefined {
   return best;
 }
 
-/** What says most: a refusal before a sentinel that is not there. */
+/** Returns the most informative failure: a refusal rather than an unreachable sentinel. */
 function failureOf(answers: readonly SentinelAnswer[]): ServiceError | undefined {
   const failures = answers.flatMap((one) => (one.kind === "failure" ? [one.failure] : []));
   return failures.find(({ code }) => code !== "STORE_UNAVAILABLE") ?? failures[0];
 }
 
-/** The same failure, of which one can see that a sentinel said it. */
+/** Returns the failure with a message which shows that a sentinel reported it. */
 function sentinelFailure({ code }: ServiceError): ServiceError {
   if (code === "STORE_UNAUTHENTICATED" || code === "STORE_ACCESS_DENIED") {
     return new ServiceError(
@@ -185,7 +185,7 @@ function sentinelFailure({ code }: ServiceError): ServiceError {
       "A sentinel reported this, not Redis. Check REDIS_SENTINEL_AUTH.",
     );
   }
-  // A sentinel that is slow is one of several, and says nothing of the store.
+  // A slow sentinel is only one of several, and does not mean that the store is slow.
   const whole = code === "STORE_TIMEOUT" ? "STORE_UNAVAILABLE" : code;
   return new ServiceError(whole, "A sentinel reported this, not Redis.");
 }

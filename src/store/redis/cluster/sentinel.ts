@@ -12,24 +12,24 @@ interface OpenSentinelOptions
   extends Omit<OpenRedisOptions, "target" | "onEvent" | "isPrimaryOnly"> {
   /** From `parseSentinelTarget`. */
   readonly target: SentinelTarget;
-  /** Told what happens to the connections, those to the sentinels included. */
+  /** Receives the events of the connections, including those to the sentinels. */
   readonly onEvent: (event: RedisEvent, place: HostPort | undefined) => void;
 }
 
-/** Two questions, and those of a look before that was cut short. */
+/** Two questions of the current poll, and those of an earlier poll that timed out. */
 const questionsInFlightMax = 8;
 
 /**
- * The connections of `openRedis`, to the primary that sentinels name. When they name another one,
- * or a connection turns out to be to a replica, all connections are made anew.
+ * Opens connections like those of `openRedis` to the primary that the sentinels report. If they
+ * report another one, all connections are made again. So is a connection that leads to a replica.
  *
- * Connects at once and keeps reconnecting until `close`; never rejects and never throws.
+ * Connects at once and reconnects until `close`. Never rejects and never throws.
  */
 export function openRedisSentinel(options: OpenSentinelOptions): RedisConnections {
   const { target, clock, onEvent } = options;
   const { primaryName, sentinels, isTls, sentinelLogin: _, ...login } = target;
   const links = sentinels.map((place) => {
-    // The first look came before any of them was connected.
+    // The first poll runs before any sentinel is connected.
     return openSentinel(options, { place, onConnected: () => watch.doubt() });
   });
   const watch = new SentinelWatch({

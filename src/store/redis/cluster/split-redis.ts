@@ -10,25 +10,25 @@ import { clusterTags, tagIndex } from "./cluster-tags.js";
 /** A single Redis, or a cluster. */
 export interface RedisSide {
   readonly connections: RedisConnections;
-  /** How many hash tags the keys of a cluster carry, from 1; absent for a single server. */
+  /** Number of hash tags of a cluster's keys, at least 1. Absent for a single server. */
   readonly tagCount?: number;
 }
 
 interface RedisStoreOptions {
-  /** Where limits are kept. */
+  /** Keeps the limits. */
   readonly main: RedisSide;
-  /** Where limits whose period is one second are kept; absent: where all are. */
+  /** Keeps limits with a period of one second. Absent: `main` keeps them. */
   readonly perSecond?: RedisSide;
-  /** Stands before every key; without braces, which would be taken for a hash tag. */
+  /** Prefix of every key. Contains no braces, which would be taken for a hash tag. */
   readonly keyPrefix: string;
   readonly onBadBuckets: (count: number) => void;
   readonly clock: Clock;
 }
 
-/** A limit with this period is a limit by the second, whatever name it goes by. */
+/** A limit with this period is a per-second limit, whatever its name. */
 const secondUs = 1_000_000;
 
-/** One store over all that Redis is to us. */
+/** Creates one store over all configured Redis servers and clusters. */
 export function createRedisStore(options: RedisStoreOptions): RedisLimitStore | SplitStore {
   const { main, perSecond, keyPrefix, onBadBuckets, clock } = options;
   if (main.tagCount === undefined && perSecond === undefined) {

@@ -17,8 +17,8 @@ import {
 } from "./budget-texts.js";
 
 /**
- * KEYS: holders. ARGV: the holder, and its lease in ms; nothing where it goes. Answers how many
- * reservations have expired.
+ * Renews or ends a lease. KEYS: holders. ARGV: the holder, and its lease in ms, 0 to end it.
+ * Returns how many reservations have expired.
  */
 export const renewScript: StoreScript = {
   name: "budget-renew",
@@ -45,7 +45,7 @@ return count
 `,
 };
 
-/** A row of a list. */
+/** Adds a row of a list. */
 const rowText = withLists(`
 local rows = {}
 local function addRow(name, value, kind, p, q, r)
@@ -58,7 +58,7 @@ local function addRow(name, value, kind, p, q, r)
 end
 `);
 
-/** KEYS: holders. ARGV: laws, and their accounts. Answers a byte for each: 1 and its row, or 0. */
+/** KEYS: holders. ARGV: laws, and their accounts. Returns for each a byte 1 and its row, or 0. */
 export const readAccountsScript: StoreScript = {
   name: "budget-read",
   text: `
@@ -76,8 +76,8 @@ return table.concat(rows)
 };
 
 /**
- * KEYS: holders. ARGV: the budget, its law, and the name behind which the page begins. Answers
- * names and rows: the length of a name (uint16), and the name.
+ * KEYS: holders. ARGV: the budget, its law, and the name after which the page begins. Returns for
+ * each account the length of its name (uint16), the name, and a byte 1 and its row, or 0.
  */
 export const listScript: StoreScript = {
   name: "budget-list",
@@ -100,8 +100,8 @@ return table.concat(rows)
 };
 
 /**
- * KEYS: holders, and the refund. ARGV: the law, the amount, and the account. Answers what was given
- * back, as a text.
+ * KEYS: holders, and the refund. ARGV: the law, the amount, and the account. Returns the amount
+ * refunded, as text.
  */
 export const refundScript: StoreScript = {
   name: "budget-refund",

@@ -14,25 +14,25 @@ import type {
   BudgetOutcome,
 } from "../../coordination/budget-store.js";
 
-/** A batch as the script takes it. */
+/** A batch in the script's format. */
 interface PackedBatch {
-  /** Whose ids are named, each once: first who asks. */
+  /** Holders of the ids in the batch, each once. The calling holder is first. */
   readonly holders: readonly string[];
-  /** Accounts that are named, each once. */
+  /** Accounts in the batch, each once. */
   readonly accounts: readonly AccountKey[];
-  /** Ids that are named, each once: first those to settle, by holder. */
+  /** Ids in the batch, each once. Those to settle are first, by holder. */
   readonly ids: readonly ReservationId[];
   readonly bytes: Buffer;
 }
 
 const lawBytes = 25;
-/** The bytes of an entry in a batch. */
+/** Length of an entry in a batch, in bytes. */
 export const entryBytes = 2 + lawBytes + 17;
 const operationBytes = 12;
 
 const kinds = { window: 0, drain: 1, inFlight: 2 } as const;
 
-/** A law: its kind, and three doubles. */
+/** Packs a law: its kind, and three doubles. */
 export function packLaw(law: AccountLaw): Buffer {
   const bytes = Buffer.alloc(lawBytes);
   writeLaw(bytes, 0, law);
@@ -53,12 +53,12 @@ function writeDoubles(bytes: Buffer, at: number, numbers: readonly number[]): nu
 }
 
 /**
- * Packs operations, little-endian. First how many ids are named, how many accounts, and for each
- * holder how many ids are settled (uint16). Then for each operation: what it is (1 reserve, 2
- * settle, 3 settle also without a reservation), the
- * position of its holder from 1, that of its id from 1 (uint16), the number in the id (double);
- * costs behind their count, and entries behind theirs: the position of the account from 1 (uint16),
- * its law, capacity and estimate (doubles), flags (1 enforced, 2 charged when lost).
+ * Packs operations, little-endian. First the number of ids, the number of accounts, and for each
+ * holder how many ids are settled (uint16). Then for each operation: its kind (1 reserve, 2 settle,
+ * 3 settle also without a reservation), the position of its holder from 1, the position of its id
+ * from 1 (uint16), the number in the id (double); the number of costs and the costs; the number of
+ * entries and the entries: the position of the account from 1 (uint16), its law, capacity and
+ * estimate (doubles), flags (1 enforced, 2 charged when lost).
  */
 export function packBatch(holder: string, operations: readonly BudgetOperation[]): PackedBatch {
   const settled = new Map<string, Set<ReservationId>>([[holder, new Set()]]);
@@ -127,7 +127,7 @@ function positionOf<Name>(positions: Map<Name, number>, name: Name): number {
   return position;
 }
 
-/** Reads numbers and names that scripts have packed. @throws ServiceError STORE_PROTOCOL */
+/** Reads numbers and names packed by scripts. @throws ServiceError STORE_PROTOCOL */
 export class ReplyReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -146,7 +146,7 @@ export class ReplyReader {
     return byte;
   }
 
-  /** A whole number from 0, or -1 where that is let. */
+  /** Reads an integer of at least 0, or -1 if that is allowed. */
   amount(min: 0 | -1 = 0): number {
     const amount = this.#take(8).readDoubleLE(0);
     if (!Number.isSafeInteger(amount) || amount < min) throw new ServiceError("STORE_PROTOCOL");
@@ -169,7 +169,7 @@ export class ReplyReader {
   }
 }
 
-/** Reads what the script answers to a batch. @throws ServiceError STORE_PROTOCOL */
+/** Reads the script's reply to a batch. @throws ServiceError STORE_PROTOCOL */
 export function readOutcomes(
   reply: ReplyReader,
   operations: readonly BudgetOperation[],
@@ -197,7 +197,7 @@ function readEntry(reply: ReplyReader): EntryResult {
   return { spent, reserved, isOver, ...(retryUs < 0 ? {} : { retryUs }) };
 }
 
-/** Reads a row of an account, where there is one. */
+/** Reads the row of an account; undefined if there is none. */
 export function readRow(reply: ReplyReader, account: AccountKey): AccountRow | undefined {
   if (reply.byte(1) === 0) return undefined;
   const [spent, reserved] = [reply.amount(), reply.amount()];

@@ -17,8 +17,8 @@ import {
 } from "./budget-texts.js";
 
 /**
- * What few operations need: it is made when the first of them comes, since Lua makes functions anew
- * in every run.
+ * Functions that few operations need. They are created for the first one, since Lua creates
+ * functions again in every run.
  */
 const rareText = withLists(`
 local function haveRoom(n)
@@ -119,7 +119,7 @@ local function charge(h, number, costs, n)
 end
 `);
 
-/** Reads the entries of the operation in hand, and finds their accounts at this time. */
+/** Reads the entries of the current operation, and their accounts as of now. */
 const entriesText = withLists(`
     n, next = unpackStruct('B', batch, next)
     for i = 1, n do
@@ -142,7 +142,7 @@ const entriesText = withLists(`
     end
 `);
 
-/** Reserves what the operation in hand says. */
+/** Makes the reservation of the current operation. */
 const reserveText = withLists(`
     ${entriesText}
     local code, from = nil, replyCount + 1
@@ -198,7 +198,7 @@ const reserveText = withLists(`
     reply[from] = code
 `);
 
-/** Settles what the operation in hand says. */
+/** Makes the settlement of the current operation. */
 const settleText = withLists(`
     local costCount, costAt
     costCount, costAt = unpackStruct('B', batch, next)
@@ -266,15 +266,15 @@ const settleText = withLists(`
 `);
 
 /**
- * Applies a batch. KEYS: holders; the open reservations of each holder that is named, first those
- * of who asks. ARGV: the holder, its lease in ms, how many holders are named, the operations as
- * `packBatch` has them, the number of each id that is named, with those to settle first, by holder;
- * and the accounts that are named. Answers the time in us (double), and for each operation a byte:
- * 0 refused, 1 reserved, 2 unknown, 3 settled, 4 late, 5 full; a reservation that is not full has
- * for each entry: over (byte), spent, reserved, and the wait in us or -1 (doubles).
+ * Applies a batch. KEYS: holders; the open reservations of each holder in the batch, those of the
+ * calling holder first. ARGV: the holder, its lease in ms, the number of holders in the batch, the
+ * operations as packed by `packBatch`, the number of each id in the batch, those to settle first,
+ * by holder; and the accounts in the batch. Returns the time in us (double), and for each operation
+ * a byte: 0 refused, 1 reserved, 2 unknown, 3 settled, 4 late, 5 full; for a reservation that is
+ * not full also for each entry: over (byte), spent, reserved, and the wait in us or -1 (doubles).
  *
- * Nearly every operation is on accounts that exist, in their current window, and these do with two
- * functions; the others are made when something else comes.
+ * Nearly every operation uses existing accounts in their current window and needs only two
+ * functions. The other functions are created on demand.
  */
 export const applyBudgetsScript: StoreScript = {
   name: "budget-apply",

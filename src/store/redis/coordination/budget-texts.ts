@@ -14,15 +14,15 @@ import {
 import { exactText } from "../scripts/exact-text.js";
 import { windowText } from "../scripts/law-text.js";
 
-/** What an account is as a list: first what is stored, in order, then what a script notes. */
+/** Fields of an account as a list: first the stored ones, in order, then a script's own. */
 const accountFields = [
   ...["kind", "expires", "id", "spent", "reserved", "lost", "x", "y", "z", "w"],
   ...["name", "isMoved", "listed"],
 ];
 
 /**
- * Lua with `a.spent` for `a[4]`: it makes and reads lists in a third of the time that tables with
- * names take. For accounts that are called `a` or `b`.
+ * Replaces `a.spent` by `a[4]` in Lua text, which creates and reads lists in a third of the time of
+ * tables with names. Applies to accounts in variables named `a` or `b`.
  */
 export function withLists(text: string): string {
   const pattern = new RegExp(`\\b([ab])\\.(${accountFields.join("|")})\\b`, "g");
@@ -32,24 +32,26 @@ export function withLists(text: string): string {
 }
 
 /**
- * The scripts of budgets; `MemoryBudgets` does the same, and `core/budgets/account-law` says what.
+ * Start of the scripts of budgets. `MemoryBudgets` implements the same algorithm, which
+ * `core/budgets/account-law` describes.
  *
- * KEYS[1]: holders, a sorted set by the ends of their leases in ms. The others begin alike, with
- * the hash tag, so they are in the same slot, and a script may use them without naming them:
+ * KEYS[1]: holders, a sorted set by the ends of their leases in ms. The other keys have the same
+ * prefix with the hash tag, so they are in the same slot, and a script may use them without naming
+ * them:
  *
- * - `a`: accounts by key: one byte for the kind of its law, and doubles: until when it is kept in
- *   ms, the window's id, spent, reserved, lost, and four of the law (x, y, z, w; window: start and
- *   end in us, spent before, and the id of the window before; drain: until when it has drained,
+ * - `a`: accounts by key: one byte for the kind of the law, then doubles: expiry in ms, the
+ *   window's id, spent, reserved, lost, and four of the law (x, y, z, w; window: start and end in
+ *   us, spent in the previous window, id of the previous window; drain: time of the last drain,
  *   remainder, period, capacity).
- * - `x`: accounts by when they expire, in ms. `n:BUDGET`: those of a budget, in the order of names.
- * - `o:HOLDER`, `l:HOLDER`: open reservations and late ones, by number: until when a late one
- *   counts in ms or 0, and how many holds; for each the account behind which a 0 stands, the
- *   window's id, what is held, and flags (1: charged when lost, 2: was over). `#` of the open ones
- *   is the highest number that was reserved.
- * - `b:HOLDER:N`: bits of numbers from N on that are settled or lost.
- * - `r:ID`: what a refund gave back.
- * - `u:DAY`, `v:DAY`, `w:DAY`: rows of the usage report, their names in order, and the last report
- *   of each holder.
+ * - `x`: accounts by their expiry in ms. `n:BUDGET`: accounts of a budget, in the order of names.
+ * - `o:HOLDER`, `l:HOLDER`: open and late reservations, by number: time until which a late one
+ *   counts in ms, or 0, and the number of holds; for each hold the account, terminated by a 0, the
+ *   window's id, the amount held, and flags (1: charged when lost, 2: was over). Field `#` of the
+ *   open ones is the highest reserved number.
+ * - `b:HOLDER:N`: bits for the numbers from N on, set if settled or lost.
+ * - `r:ID`: the amount of a refund.
+ * - `u:DAY`, `v:DAY`, `w:DAY`: rows of the usage report, their names in order, and the number of
+ *   the last report of each holder.
  */
 export const startText = `
 local pack, unpackStruct, call = struct.pack, struct.unpack, redis.call
@@ -63,17 +65,17 @@ local nowMs = (nowUs - nowUs % 1000) / 1000
 local accounts, changed = {}, {}
 `;
 
-/** How long keys are kept at most that nobody writes, in milliseconds: longer than two years. */
+/** Maximum time that keys are kept without a write, in milliseconds: more than two years. */
 export const storedMsMax = 800 * 86_400_000;
 
-/** The bytes of an account, and their form. */
+/** Length of a stored account in bytes, and its format. */
 export const [accountBytes, accountFormat] = [73, "<Bddddddddd"];
 
-/** Whether an account is one that we have written, and is still kept. */
+/** Condition for an account that Headgate has written and that has not expired. */
 export const isSoundText = `a.kind <= 2 and a.expires > nowMs and a.spent >= 0
   and a.spent <= ${amountMax} and a.reserved >= 0 and a.reserved <= ${amountMax}`;
 
-/** What an account is and becomes, as `account-law` has it. */
+/** Reads and updates accounts by the algorithm of `account-law`. */
 export const accountLawText = withLists(`
 local function decode(name, value)
   if not value or #value ~= ${accountBytes} then return false end
@@ -203,7 +205,7 @@ local function release(a, id, held)
 end
 `);
 
-/** Writes accounts that have changed. */
+/** Writes the changed accounts. */
 export const writeText = withLists(`
 local written, writtenCount = {}, 0
 for name, a in pairs(changed) do
@@ -215,7 +217,7 @@ end
 if writtenCount > 0 then call('HSET', base .. 'a', unpack(written)) end
 `);
 
-/** Removes accounts that have expired. */
+/** Removes expired accounts. */
 export const purgeText = `
 local function purge()
   local old = call('ZRANGEBYSCORE', base .. 'x', '-inf', nowMs, 'LIMIT', 0, ${expiredMax})
@@ -230,10 +232,10 @@ local function purge()
 end
 `;
 
-/** Numbers whose bits are in one key. */
+/** Number of bits in one key. */
 export const marksPerKey = 65_536;
 
-/** Reservations of holders, and what becomes of those that are lost. */
+/** Handles reservations of holders, including those of lost holders. */
 export const recordsText = withLists(`
 local function parse(value)
   return { unpackStruct('<dB' .. string.rep('sddB', string.byte(value, 9)), value) }

@@ -2,15 +2,16 @@ import { pageRowsMax, usageKeptMs, usageRowsMax } from "../../coordination/budge
 import { usageSumMax } from "../../coordination/memory-usage.js";
 import type { StoreScript } from "../scripts/connection.js";
 
-/** Numbers of a row: calls, cost, and the counts in order; -1 where there is none. */
+/** How many numbers a row has: calls, cost, and the counts in order; -1 for a missing count. */
 const rowNumbers = 10;
 
 const rowFormat = `<${"d".repeat(rowNumbers)}`;
 
 /**
- * Adds a report. KEYS: rows of a day, by the JSON of their names; these names in order; the last
- * report of each holder. ARGV: the holder, the number of the report, how many rows, their numbers;
- * then for each row its names, and those of what it is added to where there are too many rows.
+ * Adds a report. KEYS: rows of a day, by the JSON of their names; these names in order; the number
+ * of the last report of each holder. ARGV: the holder, the number of the report, the number of
+ * rows, the numbers of the rows; then for each row its names, and the names of the row to which it
+ * is added if there are too many rows.
  */
 export const addUsageScript: StoreScript = {
   name: "budget-usage-add",
@@ -58,8 +59,8 @@ return 1
 };
 
 /**
- * KEYS: rows of a day, and their names in order. ARGV: the name behind which the page begins.
- * Answers for each row the length of its name (uint16), the name, and its numbers (doubles).
+ * KEYS: rows of a day, and their names in order. ARGV: the name after which the page begins.
+ * Returns for each row the length of its name (uint16), the name, and its numbers (doubles).
  */
 export const usagePageScript: StoreScript = {
   name: "budget-usage",

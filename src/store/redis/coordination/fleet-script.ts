@@ -2,26 +2,26 @@ import type { Clock, Random } from "../../../core/base/clock.js";
 import { ServiceError } from "../../../core/base/errors.js";
 import type { ScriptReply, StoreConnection, StoreScript } from "../scripts/connection.js";
 
-/** One connection to the store that replicas share, and what is theirs there. */
+/** One connection to the store that the replicas share, and the prefix of their keys. */
 export interface FleetStore {
   readonly connection: StoreConnection;
   readonly clock: Clock;
   readonly random: Random;
-  /** Replicas with the same one on the same store are one fleet. */
+  /** Replicas with the same prefix on the same store are one fleet. */
   readonly keyPrefix: string;
 }
 
 /** One run of a script. */
 export interface FleetCall {
   readonly script: StoreScript;
-  /** Their names behind the fleet's tag, which holds all of them in one slot. */
+  /** Key names without the fleet's hash tag, which keeps all of them in one slot. */
   readonly keys: readonly string[];
   readonly args: readonly (string | Buffer)[];
-  /** When nobody waits any more, on the monotonic clock; a second from now at the latest. */
+  /** Monotonic time after which the caller no longer waits; at most a second from now. */
   readonly untilMs?: number;
 }
 
-/** The longest that one call to the store waits, in milliseconds. */
+/** Maximum wait of one call to the store, in milliseconds. */
 const callMsMax = 1_000;
 
 /**
@@ -41,17 +41,17 @@ export function runFleetScript(
   });
 }
 
-/** @throws ServiceError STORE_PROTOCOL where a script has answered no bytes */
+/** @throws ServiceError STORE_PROTOCOL if a script has not returned bytes */
 export function replyBytes(reply: ScriptReply): Buffer {
   if (!Buffer.isBuffer(reply)) throw new ServiceError("STORE_PROTOCOL");
   return reply;
 }
 
-/** A whole number as scripts write it: exact here and in the store, or -1. */
+/** An integer as written by scripts: exact here and in the store, or -1. */
 const numberPattern = /^(-1|\d{1,16})$/;
 
 /**
- * The numbers that a script answers, with a space between them: one for each key.
+ * Parses the numbers of a script's reply, separated by spaces.
  *
  * @throws ServiceError STORE_PROTOCOL for anything else
  */

@@ -1,12 +1,12 @@
 const headBytes = 5;
 const itemBytesMax = 9;
 
-/** Digits of the largest offset that BITFIELD takes here. */
+/** Number of digits of the largest BITFIELD offset used here. */
 const digitsMax = 7;
 
 /**
- * A list of numbers for a script, which reads it with `cmsgpack.unpack`: of a few hundred numbers
- * that takes less of Redis's time, and of ours, than as many arguments.
+ * A list of numbers for a script, which reads it with `cmsgpack.unpack`. For a few hundred numbers,
+ * that takes less time in Redis and in this process than as many arguments.
  *
  * Source: the MessagePack specification: array 32, uint 32, uint 64, int 8 and fixstr.
  */
@@ -15,12 +15,12 @@ export class PackedList {
   #at = headBytes;
   #count = 0;
 
-  /** @param itemsMax how many will be added at most */
+  /** @param itemsMax maximum number of items that will be added */
   constructor(itemsMax: number) {
     this.#bytes = Buffer.allocUnsafe(headBytes + itemBytesMax * itemsMax);
   }
 
-  /** Adds a whole number from 0 below 2^53, or -1. */
+  /** Adds an integer of at least 0 and below 2^53, or -1. */
   add(number: number): void {
     const bytes = this.#bytes;
     this.#count += 1;
@@ -37,7 +37,7 @@ export class PackedList {
     }
   }
 
-  /** Adds the offset of a field as BITFIELD has it, such as `#12`; below 10^7. */
+  /** Adds a field offset in BITFIELD's format, such as `#12`. The index is below 10^7. */
   addOffset(index: number): void {
     const bytes = this.#bytes;
     let digitCount = 1;

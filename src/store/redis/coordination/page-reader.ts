@@ -3,7 +3,7 @@ import { ServiceError } from "../../../core/base/errors.js";
 const newline = 10;
 const lineBytesMax = 256;
 
-/** Reads lines, and what stands behind them by its length. */
+/** Reads lines, and the data of known length that follows them. */
 export class PageReader {
   readonly #bytes: Buffer;
   #at = 0;
@@ -16,7 +16,7 @@ export class PageReader {
     return this.#at >= this.#bytes.length;
   }
 
-  /** The parts of a line. */
+  /** Reads a line and returns the groups of the pattern. */
   line(pattern: RegExp): readonly string[] {
     const end = this.#bytes.indexOf(newline, this.#at);
     const text =
@@ -27,7 +27,7 @@ export class PageReader {
     return match.slice(1);
   }
 
-  /** So many bytes, of the same memory. */
+  /** Reads this many bytes, which share the memory. */
   bytes(length: number): Buffer {
     const start = this.#at;
     this.#at += length;
@@ -35,12 +35,12 @@ export class PageReader {
     return this.#bytes.subarray(start, this.#at);
   }
 
-  /** The text of so many bytes. */
+  /** Reads this many bytes as text. */
   text(length: number): string {
     return this.bytes(length).toString();
   }
 
-  /** All that is left, of the same memory. */
+  /** Reads all remaining bytes, which share the memory. */
   rest(): Buffer {
     return this.bytes(this.#bytes.length - this.#at);
   }

@@ -12,7 +12,7 @@ import { recordOf } from "../../coordination/record-text.js";
 import { PageReader } from "./page-reader.js";
 
 /**
- * Reads an answer of `readScript`.
+ * Reads the reply of `readScript`.
  *
  * @throws ServiceError STORE_PROTOCOL
  */
@@ -48,7 +48,7 @@ export function readPage(kind: RecordKind, bytes: Buffer): RecordsPage {
 }
 
 /**
- * Reads an answer of `auditScript`.
+ * Reads the reply of `auditScript`.
  *
  * @throws ServiceError STORE_PROTOCOL
  */

@@ -1,14 +1,14 @@
 import type { StoreScript } from "../scripts/connection.js";
 
 /**
- * Changes a record. KEYS: the records of a kind, a hash by id; their versions, a sorted set; those
- * taken away, a sorted set; the counters; the audit log, a list. ARGV: the kind, the id, the
- * expected version, a name of this change, the most records, the most that are remembered as taken
- * away, "1" to keep and "0" to take away, the record, the most audit entries, the audit entry or
- * nothing, the state of the store that the caller knows (`sealScript`), and the version up to which
- * it knows. Answers `changed`, `conflict` or `full` with a version, and `lost` where the store is
- * not the one that the caller knows. The same change again, by its name, answers as it did and
- * changes nothing: a call may be repeated.
+ * Changes a record. KEYS: the records of a kind, a hash by id; their versions, a sorted set; the
+ * removed records, a sorted set; the counters; the audit log, a list. ARGV: the kind, the id, the
+ * expected version, the name of this change, the maximum number of records, the maximum number of
+ * remembered removals, "1" to store or "0" to remove the record, the record, the maximum number of
+ * audit entries, the audit entry or nothing, the state of the store that the caller knows
+ * (`sealScript`), and the version up to which it knows. Returns `changed`, `conflict` or `full`
+ * with a version, and `lost` if the store is not in that state or knows less. A change that is
+ * repeated with its name returns `changed` again and changes nothing, since a call may be repeated.
  */
 export const changeScript: StoreScript = {
   name: "records-change",
@@ -65,9 +65,9 @@ return 'changed ' .. text
 };
 
 /**
- * Writes an audit entry alone. KEYS: the log, the counters. ARGV: a name of this entry, the most
- * entries, the entry. The newest entry again, by its name, is not written twice: a call may be
- * repeated.
+ * Writes an audit entry without a change. KEYS: the log, the counters. ARGV: the name of this
+ * entry, the maximum number of entries, the entry. If the newest entry has the same name, nothing
+ * is written, since a call may be repeated.
  */
 export const noteScript: StoreScript = {
   name: "records-note",
@@ -85,14 +85,13 @@ return 'noted'
 };
 
 /**
- * What has changed in one kind. KEYS: as above, without the log. ARGV: the kind, the version up to
- * which the caller knows, the most records that are answered, the most bytes of them, the state of
- * the store that the caller knows. Answers a line with `other` and the store's state where that is
- * another one, or where the store knows less than the caller; nothing where there is nothing new;
- * else a line with the version up to which this answer goes, `1` where all that was known is to be
- * forgotten first, and the version up to which the store has forgotten what was taken away, and for
- * each record a line with its id, its version and its length in bytes (`-` for one that was taken
- * away), and the record.
+ * Returns the changes of one kind. KEYS: as above, without the log. ARGV: the kind, the version up
+ * to which the caller knows, the maximum number of records and of their bytes, the state of the
+ * store that the caller knows. Returns a line with `other` and the store's state if that differs,
+ * or if the store knows less than the caller; nothing if there are no changes; otherwise a line
+ * with the version up to which this reply goes, `1` if the caller must first forget all it knew,
+ * and the version up to which the store may have forgotten removals, then for each record a line
+ * with its id, its version and its length in bytes (`-` if it was removed), and the record.
  */
 export const readScript: StoreScript = {
   name: "records-read",
@@ -134,11 +133,11 @@ return last .. ' ' .. reset .. ' ' .. string.format('%.0f', floor) .. '\\n' .. t
 };
 
 /**
- * Puts back what the store has lost. KEYS: as above. ARGV: the kind, a name of this call, the
- * version up to which the caller has forgotten what was taken away, and for each record its id, its
- * version, "1" or "0" for one that was taken away, and the record. What the store has in a newer
- * version stays. The store is open from now on, under the name of this call, until it is sealed.
- * Answers "1" for each record that was older or missing, and "0" for each other.
+ * Puts back what the store has lost. KEYS: as above. ARGV: the kind, the name of this call, the
+ * version up to which the caller may have forgotten removals, and for each record its id, its
+ * version, "1" or "0" if it was removed, and the record. Newer versions in the store are kept. From
+ * now on, the store is open, under the name of this call, until it is sealed. Returns "1" for each
+ * record that was older or missing, and "0" for each other one.
  */
 export const restoreScript: StoreScript = {
   name: "records-restore",
@@ -179,10 +178,10 @@ return table.concat(parts)
 };
 
 /**
- * Says that the store has all that the caller knows. KEYS: the counters. ARGV: the store's state as
- * the caller knows it, the next one, and all kinds. Changes nothing where the state is another one;
- * answers the state that the store has then. Versions go on from the store's time in milliseconds:
- * whatever is changed from now on is newer than what anybody knows of a store that was lost.
+ * Declares that the store has everything that the caller knows. KEYS: the counters. ARGV: the
+ * store's state as the caller knows it, the next state, and all kinds. Changes nothing if the state
+ * differs. Returns the resulting state. Versions continue from the store's time in ms, so that
+ * every later change is newer than anything that replicas know from a lost store.
  */
 export const sealScript: StoreScript = {
   name: "records-seal",
@@ -202,11 +201,11 @@ return ARGV[2]
 };
 
 /**
- * The audit log, the newest first. KEYS: the log, the counters. ARGV: entries with a smaller number
- * only, the most that are answered, the most bytes; and for who follows it, entries with a larger
- * number only, and the state of the store that the caller knows. Answers for each a line with its
- * number, its time in ms since 1970 and its length in bytes, and the entry; nothing where the store
- * is another one.
+ * Reads the audit log, newest first. KEYS: the log, the counters. ARGV: the number below which
+ * entries are returned, the maximum number of entries and of their bytes; to follow the log, also
+ * the number above which entries are returned, and the state of the store that the caller knows.
+ * Returns for each a line with its number, its time in ms since 1970 and its length in bytes, then
+ * the entry; nothing if the state differs.
  */
 export const auditScript: StoreScript = {
   name: "records-audit",
@@ -236,12 +235,12 @@ return table.concat(parts)
 
 /**
  * Puts back entries of the audit log that the store has lost. KEYS: the log, the counters. ARGV:
- * the most entries of the log, how many of its newest ones may be among those that the caller
- * knows, and of each that it knows, the oldest first, its number, its time in ms since 1970, and
- * the entry. One of the same time and the same text is the same one. What is there and what is put
- * back stand in the order of their times afterwards, and are numbered anew, without a gap: above
- * what is older, or where nothing is, so that the oldest one of the caller has its number again.
- * Answers how many were missing.
+ * the maximum number of entries, how many of the newest ones may be among those that the caller
+ * knows, and for each entry that it knows, oldest first, its number, its time in ms since 1970, and
+ * the entry. Entries with the same time and text are the same. Afterwards, existing and restored
+ * entries are in the order of their times and renumbered without gaps: above the older entries, or,
+ * if there are none, so that the caller's oldest entry has at least its number again. Returns how
+ * many were missing.
  */
 export const restoreAuditScript: StoreScript = {
   name: "records-audit-restore",

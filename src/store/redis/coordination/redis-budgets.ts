@@ -36,7 +36,7 @@ import { addUsageScript, usagePageScript } from "./budget-usage-scripts.js";
 import { replyBytes } from "./fleet-script.js";
 
 interface RedisBudgetsParts {
-  /** For what calls wait for. */
+  /** For operations that calls wait for. */
   readonly decisions: StoreConnection;
   readonly heartbeats: StoreConnection;
   /** For pages and reports. */
@@ -44,7 +44,7 @@ interface RedisBudgetsParts {
   readonly keyPrefix: string;
 }
 
-/** Accounts that one run of a script reads at most. */
+/** Maximum number of accounts that one run of a script reads. */
 const readMax = 512;
 
 /** The exact ledger of budgets in Redis; see `budget-texts` for the keys. */
@@ -175,7 +175,7 @@ export class RedisBudgets implements BudgetStore {
     return { rows, cursor: rows.length < pageRowsMax ? "" : last };
   }
 
-  /** Runs a script whose first key is that of the holders. */
+  /** Runs a script whose first key is the key of the holders. */
   #run(connection: StoreConnection, script: StoreScript, call: BudgetCall): Promise<ScriptReply> {
     return this.#runOn(connection, script, { ...call, names: ["holders", ...call.names] });
   }
@@ -191,13 +191,13 @@ export class RedisBudgets implements BudgetStore {
 }
 
 interface BudgetCall {
-  /** Of keys, behind the tag. */
+  /** Key names without the prefix and the hash tag. */
   readonly names: readonly string[];
   readonly args: readonly (string | Buffer)[];
   readonly deadlineMs: number;
 }
 
-/** Six bytes for each of the longest names. */
+/** Maximum length of a cursor: six bytes for each character of the longest name. */
 const cursorLengthMax = 6 * accountKeyLengthMax + 16;
 
 function packUsage({ callCount, cost, counts }: UsageRow): readonly number[] {

@@ -17,11 +17,11 @@ interface RedisCoordinationParts {
   readonly connections: Pick<RedisConnections, "decision" | "fleet" | "background">;
   readonly clock: Clock;
   readonly random: Random;
-  /** Replicas with the same one on the same store are one fleet. */
+  /** Replicas with the same prefix on the same store are one fleet. */
   readonly keyPrefix: string;
 }
 
-/** Coordination over Redis: heartbeats never wait behind what is large. */
+/** Creates coordination over Redis. Heartbeats never wait for large data. */
 export function createRedisCoordination(parts: RedisCoordinationParts): SharedCoordination {
   const { connections, ...common } = parts;
   const heartbeats = { ...common, connection: connections.fleet };
@@ -48,7 +48,7 @@ export function createRedisCoordination(parts: RedisCoordinationParts): SharedCo
       bulk: connections.background,
       keyPrefix: common.keyPrefix,
     }),
-    // Reading twice does no harm.
+    // Reads may be repeated.
     numbers: new RedisNumbers(connections.background),
   };
 }

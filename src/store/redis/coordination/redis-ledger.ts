@@ -10,7 +10,7 @@ import {
 import type { StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 
-/** Sums in Redis: a hash for each run. */
+/** Sums in Redis, with a hash for each run. */
 export class RedisLedger implements LedgerStore {
   readonly #store: FleetStore;
 
@@ -36,10 +36,10 @@ export class RedisLedger implements LedgerStore {
 }
 
 /**
- * Adds an entry. KEYS: the ledger of the run, a hash. ARGV: the replica, the number of its
- * entry, "1" where the run begins, "1" where somebody has looked, for how many ms to keep the
- * ledger, the most names, then names and counts by turns. Answers names and sums by turns, a
- * line each; nothing where the run is over.
+ * Adds an entry. KEYS: the ledger of the run, a hash. ARGV: the replica, the number of its entry,
+ * "1" if the run may begin, "1" if the sums have been read, how long to keep the ledger in ms, the
+ * maximum number of names, then alternating names and counts. Returns alternating names and sums, a
+ * line each; nothing if the run is over.
  */
 const ledgerScript: StoreScript = {
   name: "shadow-add",

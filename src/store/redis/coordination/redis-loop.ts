@@ -19,16 +19,16 @@ import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetCall, type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { PageReader } from "./page-reader.js";
 
-/** Names of keys are part of the wire format: replicas of other versions use the same ones. */
+/** Key names are part of the wire format, since replicas of other versions use the same ones. */
 const leaseKey = "lease";
 const termKey = "epoch";
 const rankKey = "rank";
 const snapshotKey = "sheet";
 
-/** The newest report of each replica, and the full ones that reports differ from. */
+/** The newest report of each replica, and the full reports that they are deltas of. */
 const reportKeys = ["reports", "full-reports"];
 
-/** Who leads, and reports and snapshots, which are megabytes and never hold up heartbeats. */
+/** The loop in Redis. Reports and snapshots take megabytes but never delay heartbeats. */
 export class RedisLoop implements LoopStore {
   readonly #heartbeats: FleetStore;
   readonly #bulk: FleetStore;
@@ -55,7 +55,7 @@ export class RedisLoop implements LoopStore {
   }
 
   async tell({ replicaId, number, baseNumber = 0, bytes }: ReportRecord): Promise<boolean> {
-    // The others' are in the same hashes: these go when all of them have been silent.
+    // Reports of all replicas are in the same hashes, which expire once all of them are silent.
     const args = [replicaId, String(number), String(reportKeptMs), bytes, String(baseNumber)];
     return (await this.#run({ script: tellScript, keys: reportKeys, args })) === 1;
   }
@@ -105,7 +105,7 @@ function parseAnswer(reply: ScriptReply): LeaseAnswer {
 
 const answerPattern = /^(\d{1,15}) (.*)$/;
 
-/** The replica, the report's number, its age, its length, and the number and length of its base. */
+/** Replica, number, age and length of the report, and the number and length of its base. */
 const reportLine = /^([0-9a-f]{1,64}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15})$/;
 
 function parseReports(reply: Buffer, sentMs: number): readonly FoundReport[] {
@@ -132,22 +132,21 @@ function parseSnapshot(reply: Buffer, sentMs: number): FoundSnapshot {
 }
 
 /**
- * One heartbeat of one replica: renews its lease, or takes the lease that nobody has.
+ * One heartbeat of a replica: renews its lease, or takes the lease if it is free.
  *
- * KEYS: the lease (who leads: term, name, and the number of the heartbeat by which it was last
- * renewed), the last term, the rank of the newest snapshot. All carry one hash tag. ARGV: this
- * replica, the number of this heartbeat, its term or 0, the lease in ms, and of the
- * highest rank that it has seen the term and the name. Answers its term, 0 when it
- * does not lead, and behind it the rank of the newest snapshot, if there is one.
+ * KEYS: the lease (term and id of the leader, and the number of the heartbeat that last renewed
+ * it), the last term, the rank of the newest snapshot. All have the same hash tag. ARGV: this
+ * replica, the number of this heartbeat, its term or 0, the lease in ms, and the term and leader id
+ * of the highest rank that it has seen. Returns its term, or 0 if it does not lead, followed by the
+ * rank of the newest snapshot, if there is one.
  *
- * - A term is given once: it grows with each term. A store that has lost what it was told (a
- *   primary that died before its replica had it) hears from all replicas which term they have
- *   seen, and goes on above it.
- * - A lease whose term and name are below what somebody has seen is ended: nobody would take the
- *   snapshots of that leader.
- * - A replica that takes its own lease once more has let it lapse: that begins another term.
- * - The same heartbeat twice is one, since a call may be repeated; one that arrives after a later
- *   one of the same replica changes nothing.
+ * - Each term is given once, and terms increase. If the store has lost data (a primary died before
+ *   replicating it), replicas report the term that they have seen, and terms continue above it.
+ * - A lease is ended if its term and leader id are below what a replica has seen, since replicas
+ *   would reject the snapshots of that leader.
+ * - A replica that takes its own expired lease again begins another term.
+ * - A repeated heartbeat counts once, since a call may be repeated. A heartbeat that arrives after
+ *   a later one of the same replica changes nothing.
  */
 const leaseScript: StoreScript = {
   name: "fleet-lease",
@@ -178,7 +177,7 @@ return answer(term)
 `,
 };
 
-/** KEYS: the lease. ARGV: the replica that goes. If it leads, nobody does from now on. */
+/** KEYS: the lease. ARGV: a replica, which gives up the lead if it has it. */
 const resignScript: StoreScript = {
   name: "fleet-resign",
   text: `
@@ -189,14 +188,15 @@ return 1
 };
 
 /**
- * Puts a replica's report where the leader finds it. KEYS: the newest reports, a hash by replica,
- * and the full ones, a hash of their numbers and bytes. ARGV: this replica, a number that grows
- * with each of its reports, how long reports are kept in ms, the report, the number of the full one
- * that it differs from, or 0. Answers 1, or 0 where that one is not there: nothing is written then.
+ * Stores a replica's report for the leader. KEYS: the newest reports, a hash by replica, and the
+ * full reports, a hash of their numbers and bytes. ARGV: this replica, a number that increases with
+ * each of its reports, how long reports are kept in ms, the report, and the number of the full
+ * report that it is a delta of, or 0. Returns 1, or writes nothing and returns 0 if that full
+ * report is missing.
  *
- * Of a full report, its head alone is among the newest ones, so that it is there once. A report
- * that arrives late may take the place of a later one: the leader knows by the number; and a full
- * one that does so ends what differs from the later one, which its replica is told.
+ * For a full report, the newest reports contain only its head, so that it is stored once. A late
+ * report may replace a later one, which the leader detects by the number. A late full report also
+ * invalidates deltas of the later full one; the next such delta returns 0.
  */
 const tellScript: StoreScript = {
   name: "fleet-tell",
@@ -218,14 +218,14 @@ return 1
 };
 
 /**
- * All reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports are kept
- * in ms, the most bytes that are answered, and lines of what the leader has: a replica, the number
- * of its newest report, and of the full one that it can read others by. Answers for each: a line
- * with the replica, the number of the report, its age in ms, its length in bytes, the number and
- * the length of the full one that it differs from; then both. Of one for which there is no room, or
- * which the leader has, there are no bytes; nor of a full one that it has, or that is lost. What is
- * too old is removed, and a time in the future, which a clock that stepped back leaves, becomes
- * now.
+ * Returns all reports that are not too old, for the leader. KEYS: as above. ARGV: how long reports
+ * are kept in ms, the maximum number of bytes to return, and a line for each replica known to the
+ * leader: its id, the number of its newest report, and that of its full report. Returns for each
+ * replica a line with its id, the number of the report, its age in ms, its length in bytes, and the
+ * number and the length of the full report that it is a delta of; then both. A report for which
+ * there is no room, or that the leader has, is returned without bytes; so is a full report that the
+ * leader has, or that is lost. Reports that are too old are removed. A time in the future, the
+ * result of a clock that stepped back, becomes the current time.
  */
 const gatherScript: StoreScript = {
   name: "fleet-gather",
@@ -277,11 +277,10 @@ return table.concat(parts)
 };
 
 /**
- * Puts a new snapshot in the place of the one before. KEYS: the lease, the snapshot, its rank.
- * ARGV: the term and the name of the leader, the snapshot's version, how long it is kept in ms, the
- * snapshot. Answers 1, or 0 to one who does not hold the lease, or whose snapshot is older than the
- * one there is: nothing is written then. The same snapshot twice is well, since a call may be
- * repeated.
+ * Replaces the snapshot. KEYS: the lease, the snapshot, its rank. ARGV: the term and the id of the
+ * leader, the snapshot's version, how long it is kept in ms, the snapshot. Returns 1, or writes
+ * nothing and returns 0 if the replica does not hold the lease, or if its snapshot is older than
+ * the stored one. The same snapshot may be published twice, since a call may be repeated.
  */
 export const publishScript: StoreScript = {
   name: "fleet-publish",
@@ -309,8 +308,8 @@ return 1
 };
 
 /**
- * The newest snapshot. KEYS: the snapshot. Answers a line with its age in ms and its rank, and the
- * snapshot; nothing where there is none.
+ * Returns the newest snapshot. KEYS: the snapshot. Returns a line with its age in ms and its rank,
+ * then the snapshot; nothing if there is none.
  */
 const fetchScript: StoreScript = {
   name: "fleet-fetch",
@@ -326,7 +325,7 @@ return string.format('%.0f', ageMs) .. string.sub(value, last)
 `,
 };
 
-/** KEYS: as above. ARGV: the replica that goes. */
+/** Removes the reports of a replica. KEYS: the two hashes of reports. ARGV: the replica. */
 const withdrawScript: StoreScript = {
   name: "fleet-withdraw",
   text: `

@@ -3,7 +3,7 @@ import type { MemberStore } from "../../coordination/member-store.js";
 import type { StoreScript } from "../scripts/connection.js";
 import type { FleetStore } from "./fleet-script.js";
 
-/** The replicas of a fleet in Redis: a sorted set. */
+/** The replicas of a fleet in Redis, in a sorted set. */
 export class RedisMembers implements MemberStore {
   readonly #store: FleetStore;
 
@@ -31,10 +31,10 @@ export class RedisMembers implements MemberStore {
 }
 
 /**
- * KEYS[1]: the replicas, scored by when they were last heard, in ms of the store's clock. ARGV:
- * this replica, the lease in ms. Answers how many are live. A clock that stepped back leaves times
- * in the future; they become now, or the dead among them would be counted until the clock has
- * caught up.
+ * KEYS[1]: the replicas, scored by their last heartbeat, in ms of the store's clock. ARGV: this
+ * replica, the lease in ms. Returns how many are live. If the clock has stepped back, scores may be
+ * in the future. They become the current time, or dead replicas would be counted until the clock
+ * has caught up.
  */
 const joinScript: StoreScript = {
   name: "fleet-join",

@@ -11,10 +11,10 @@ import type { StoreConnection, StoreScript } from "../scripts/connection.js";
 import { replyBytes } from "./fleet-script.js";
 
 /**
- * Reads a number, or numbers by key, in one step, and never more than is of use. KEYS: the key.
- * ARGV: the most bytes of a number, the most fields of a hash, the most bytes of a field. Answers
- * a kind (`n` number, `h` hash, `-` nothing, `x` another type, `m` too much), and for each number
- * a length, a colon and that many bytes; of a hash a field stands before each.
+ * Reads a number, or numbers by field, in one step, and no more data than needed. KEYS: the key.
+ * ARGV: the maximum bytes of a number, fields of a hash, and bytes of a field. Returns a kind (`n`
+ * number, `h` hash, `-` nothing, `x` another type, `m` too many fields), and for each number its
+ * length, a colon and that many bytes. In a hash, each number follows its field in the same form.
  */
 const signalKeyScript: StoreScript = {
   name: "signal-key",
@@ -45,7 +45,7 @@ return 'h' .. table.concat(parts)
 `,
 };
 
-/** Reads a number in a text, the length of a list, or a hash of numbers. */
+/** Reads a number from a string, the length of a list, or a hash of numbers. */
 export class RedisNumbers implements NumberStore {
   readonly #connection: StoreConnection;
 
@@ -85,11 +85,11 @@ function decode(reply: Buffer): FoundNumbers {
   }
 }
 
-/** Texts behind their lengths, after the kind. @throws ServiceError STORE_PROTOCOL */
+/** Reads the texts after the kind, each after its length. @throws ServiceError STORE_PROTOCOL */
 function unpack(reply: Buffer): readonly string[] {
   const texts: string[] = [];
   for (let at = 1; at < reply.length; ) {
-    // By hand: a text and a pattern for each length took most of the time.
+    // Parsed byte by byte: a string and a pattern for each length took most of the time.
     let start = at;
     let length = 0;
     for (; start < at + lengthDigitsMax && isDigit(reply[start]); start += 1) {
@@ -111,8 +111,8 @@ function isDigit(byte = 0): boolean {
   return byte >= zero && byte <= nine;
 }
 
-/** Fields of a hash and their numbers. */
+/** Maximum number of texts in a reply: fields of a hash and their numbers. */
 const textsMax = 2 * numberFieldsMax;
 
-/** Of the length of a text in a reply. */
+/** Maximum number of digits in the length of a text. */
 const lengthDigitsMax = 3;

@@ -2,10 +2,10 @@ import type { PermitAnswer, PermitBeat, PermitStore } from "../../coordination/p
 import type { StoreScript } from "../scripts/connection.js";
 import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
-/** What the script answers to a heartbeat that was overtaken by a later one. */
+/** The script's answer to a heartbeat that was overtaken by a later one. */
 const overtaken = -1;
 
-/** Divides limits in Redis: a hash for each, all under one tag. */
+/** Divides limits in Redis, with a hash for each limit, all with the same hash tag. */
 export class RedisPermits implements PermitStore {
   readonly #store: FleetStore;
 
@@ -48,26 +48,26 @@ export class RedisPermits implements PermitStore {
   }
 }
 
-/** Words of ARGV before those of the first limit. */
+/** Number of ARGV words before those of the first limit. */
 const leadingArgCount = 3;
 
 /**
- * Divides limits among those who say that they need permits of them.
+ * Divides limits among the replicas that need permits.
  *
- * KEYS: a hash for each limit, with a record for each replica: when it was told (a number that
- * grows with each of the replica's heartbeats), what the replica holds, what it could use, and
- * until when that is so in milliseconds of the store's clock. All keys carry one hash tag. ARGV:
- * this replica, the number of this heartbeat, the lease in ms; then for each key the limit, what is
- * held, what is needed, and 1 where each replica learns the limit. Answers three numbers for each
- * key: what may be held from now on, or -1 to a heartbeat that was overtaken by a later one; what
- * others hold that they can use; and the limit that was divided. Of a limit that is learned a
- * record ends with what its replica has learned, and the least of them is divided.
+ * KEYS: a hash for each limit, with a record for each replica: the number of its heartbeat (which
+ * increases), the permits that it holds, those that it could use, and the end of the lease in ms of
+ * the store's clock. All keys have the same hash tag. ARGV: this replica, the number of this
+ * heartbeat, the lease in ms; then for each key the limit, the permits held and needed, and 1 if
+ * each replica learns the limit. Returns three numbers for each key: the permits that the replica
+ * may hold from now on, or -1 for a heartbeat that was overtaken by a later one; the permits that
+ * others hold and can use; and the limit that was divided. If a limit is learned, each record ends
+ * with the limit that its replica has learned, and the lowest is divided.
  *
- * Grants follow the rules of `PermitStore`; who should have how much is as `fairShares` has it,
- * with those who need most first.
+ * Grants follow the rules of `PermitStore`. Shares are computed like `fairShares`, with the
+ * replicas that need most first.
  *
- * A time further ahead than a lease is what a clock that stepped back has left: it becomes a lease,
- * or what a dead replica held would be missing until the clock has caught up.
+ * A lease that ends later than its duration from now results from a clock that stepped back. It is
+ * shortened, or the permits of a dead replica would be missing until the clock has caught up.
  */
 export const shareScript: StoreScript = {
   name: "permit-shares",
@@ -161,7 +161,7 @@ return table.concat(answers, ' ')
 `,
 };
 
-/** KEYS: as above. ARGV: the replica that goes. What it held is free at once. */
+/** Frees at once what a replica holds. KEYS: as above. ARGV: the replica. */
 const leaveSharesScript: StoreScript = {
   name: "permit-shares-leave",
   text: `

@@ -15,8 +15,8 @@ import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 import { PageReader } from "./page-reader.js";
 
 /**
- * Questions in Redis: a hash of those that hold, and a list of answers for each. Callers' keys are
- * in answers, as they are in the names of buckets; both are kept for seconds.
+ * Questions in Redis: a hash of the open ones, and a list of answers for each. Answers may contain
+ * callers' keys, as names of buckets do. Questions and answers are kept for seconds.
  */
 export class RedisQuestions implements QuestionStore {
   readonly #store: FleetStore;
@@ -72,7 +72,7 @@ function answersKey(id: string): string {
 }
 
 /**
- * Reads an answer of `takeAnswersScript`; what is no replica's is left out.
+ * Reads the reply of `takeAnswersScript`. Skips answers without a valid replica name.
  *
  * @throws ServiceError STORE_PROTOCOL
  */
@@ -90,7 +90,7 @@ export function decodeAnswers(bytes: Buffer): readonly ReplicaAnswer[] {
 }
 
 /**
- * Reads an answer of `questionsScript`.
+ * Reads the reply of `questionsScript`.
  *
  * @throws ServiceError STORE_PROTOCOL
  */
@@ -105,8 +105,8 @@ export function decodeQuestions(bytes: Buffer): readonly WaitingQuestion[] {
 }
 
 /**
- * Puts a question, or keeps one that was put. KEYS: the questions, a hash by id. ARGV: the id, the
- * question, for how many milliseconds it holds, the most questions. Answers `asked` or `full`.
+ * Asks a question, or keeps it open. KEYS: the questions, a hash by id. ARGV: the id, the question,
+ * how long it stays open in ms, the maximum number of questions. Returns `asked` or `full`.
  */
 const askScript: StoreScript = {
   name: "questions-ask",
@@ -129,8 +129,8 @@ return 'asked'
 };
 
 /**
- * Reads the questions that hold. KEYS: the questions. ARGV: the most of them, the most bytes of
- * one. Answers for each a line with its id and its length in bytes, and what was asked.
+ * Reads the open questions. KEYS: the questions. ARGV: their maximum number, and the maximum bytes
+ * of one. Returns for each a line with its id and its length in bytes, then the question.
  */
 const questionsScript: StoreScript = {
   name: "questions-read",
@@ -152,8 +152,8 @@ return table.concat(parts)
 };
 
 /**
- * Answers a question. KEYS: the answers to it, a list. ARGV: the answer, the most answers that
- * wait, how long they do in milliseconds, the most bytes of all of them. The oldest ones leave.
+ * Answers a question. KEYS: its answers, a list. ARGV: the answer, the maximum number of waiting
+ * answers, how long they are kept in ms, their maximum total bytes. The oldest are removed.
  */
 const answerScript: StoreScript = {
   name: "questions-answer",
@@ -175,9 +175,9 @@ return 1
 };
 
 /**
- * Takes what was answered, the oldest first. KEYS: the answers, the questions. ARGV: the id of a
- * question that is over, or nothing; the most answers; the most bytes of all of them. Answers for
- * each a line with its length in bytes, and the answer.
+ * Takes the answers, oldest first. KEYS: the answers, the questions. ARGV: the id of a question to
+ * close, or nothing; the maximum number of answers; their maximum total bytes. Returns for each a
+ * line with its length in bytes, then the answer.
  */
 const takeAnswersScript: StoreScript = {
   name: "questions-take",

@@ -8,16 +8,16 @@ import type { QuotaClaims, QuotaStore } from "../../coordination/quota-store.js"
 import type { StoreScript } from "../scripts/connection.js";
 import { type FleetStore, parseNumbers } from "./fleet-script.js";
 
-/** The longest that a claim waits for its answer, in milliseconds; the next one says more. */
+/** Maximum wait of a claim for its answer, in milliseconds. The next claim is more recent. */
 const leaseCallMsMax = 750;
 
 /**
- * Hash tags that pools are spread over: so many calls a second at least where there are many
- * pools, and so many places of a cluster that do the work.
+ * Number of hash tags for pools. With many pools, this is the minimum number of calls per second,
+ * and the maximum number of cluster nodes that share the work.
  */
 const leaseTagCount = 16;
 
-/** Divides pools in Redis: a hash for each. */
+/** Divides pools in Redis, with a hash for each pool. */
 export class RedisQuotas implements QuotaStore {
   readonly #store: FleetStore;
 
@@ -81,7 +81,7 @@ export class RedisQuotas implements QuotaStore {
   }
 }
 
-/** What the script answers to a claim that was overtaken by a later one. */
+/** The script's answer to a claim that was overtaken by a later one. */
 const overtaken = -1;
 
 const unanswered: QuotaLeaseAnswer = { kind: "failed", code: "STORE_PROTOCOL" };
@@ -94,25 +94,26 @@ function argsOf({ claim, leaseMs }: QuotaLeaseAsk): readonly string[] {
   return [...[...numbers, heldMicroHz, ceilingMicroHz].map(String), crowds.join(" ")];
 }
 
-/** One of `leaseTagCount`, by the first two digits of a pool's name in hexadecimal. */
+/** Returns one of `leaseTagCount` tags, by the first two hexadecimal digits of a pool's name. */
 function tagOf(pool: string): string {
   return String(Number.parseInt(pool.slice(0, 2), 16) % leaseTagCount || 0);
 }
 
-/** Words of ARGV before those of the first pool, and for each pool. */
+/** Number of ARGV words before those of the first pool, and for each pool. */
 const leadingArgCount = 2;
 /** See `leadingArgCount`. */
 const poolArgCount = 8;
 
 /**
- * Divides pools among those who claim them: `takeClaim` for each key.
+ * Divides pools among the replicas that claim them: runs `takeClaim` for each key.
  *
  * KEYS: a hash for each pool, with a record for each replica: beat, held, met, weight of the met,
- * hungry, weight of the hungry, lease in ms, until when in ms of the store's clock; behind a bar
- * its crowds, such as `00c0ffee:20`, with a space between. All keys of a call carry one hash tag.
- * ARGV: this replica, the number of this claim; then for each key lease, met, weight of the met,
- * hungry, weight of the hungry, held, ceiling, crowds. Answers for each key what may be handed out
- * from now on, or -1 for a claim that was overtaken; then what others have of each of its crowds.
+ * hungry, weight of the hungry, lease in ms, end of the lease in ms of the store's clock; after a
+ * bar its crowds, such as `00c0ffee:20`, separated by spaces. All keys of a call have the same hash
+ * tag. ARGV: this replica, the number of this claim; then for each key lease, met, weight of the
+ * met, hungry, weight of the hungry, held, ceiling, crowds. Returns for each key the rate that the
+ * replica may assign from now on, or -1 for a claim that was overtaken; then the count of each of
+ * its crowds at the other replicas.
  */
 const quotaLeaseScript: StoreScript = {
   name: "quota-leases",

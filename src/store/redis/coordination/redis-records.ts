@@ -33,7 +33,7 @@ import {
   sealScript,
 } from "./records-script.js";
 
-/** Records in Redis: hashes under one tag. They are megabytes, and calls may be repeated. */
+/** Records in Redis: hashes with one hash tag. They take megabytes. Calls may be repeated. */
 export class RedisRecords implements RecordStore, RecordRecovery {
   readonly #store: FleetStore;
 
@@ -46,7 +46,7 @@ export class RedisRecords implements RecordStore, RecordRecovery {
   }
 
   async state(): Promise<string> {
-    // No store has this state, so that each answers its own.
+    // No store has this state, so each returns its own.
     const page = await this.read("policy", { version: 0, state: "-" });
     if (page?.kind !== "other") throw new ServiceError("STORE_PROTOCOL");
     return page.state;
@@ -156,7 +156,7 @@ function recordKeys(kind: RecordKind): readonly string[] {
   ];
 }
 
-/** As many as one call puts back: one at least. */
+/** Returns as many records as one call may put back, but at least one. */
 function pageFrom(missing: readonly MissingRecord[], from: number): readonly MissingRecord[] {
   const page = missing.slice(from, from + pageRecordsMax);
   let bytes = 0;
@@ -172,7 +172,7 @@ function restoreArgs({ id, version, record }: MissingRecord): readonly string[] 
   return [id, String(version), "1", JSON.stringify(record.value)];
 }
 
-/** Undefined: the store is not the one that is known. */
+/** Undefined: the store is not in the state that the caller knows. */
 function parseOutcome(reply: ScriptReply): ChangeOutcome | undefined {
   const [, kind, digits] =
     /^(changed|conflict|full|lost) (\d{1,16})$/.exec(replyBytes(reply).toString()) ?? [];

@@ -37,33 +37,33 @@ import {
 import { turnScript } from "./room-turn-script.js";
 
 interface RedisRoomsParts {
-  /** For what visitors wait for; it never repeats a call, which could give out numbers twice. */
+  /** For visitors' requests. Never repeats a call, which could give out numbers twice. */
   readonly turns: StoreConnection;
   readonly heartbeats: StoreConnection;
-  /** For words of lines, which are megabytes. */
+  /** For words of lines, which take megabytes. */
   readonly bulk: StoreConnection;
   readonly keyPrefix: string;
 }
 
-/** Bytes of what an operator set at most, as JSON. */
+/** Maximum size of an operator's override, as JSON in bytes. */
 const overrideBytesMax = 4_096;
 
-/** Bytes of a replica's name at most. */
+/** Maximum length of a replica's id, in bytes. */
 const leaderBytesMax = 256;
 
-/** Bytes of the answer to a turn at most: four numbers for each visitor. */
+/** Maximum size of the answer to a turn, in bytes: four numbers for each visitor. */
 const turnBytesMax = 65_536;
 
-/** The next number of a line, as far as this process knows. */
+/** The highest next number of a line that this process knows. */
 interface KnownLine {
   readonly lineId: number;
   readonly nextNumber: number;
 }
 
 /**
- * Lines of waiting rooms in Redis; see `room-texts` for the keys. A primary that died before its
- * replica had its last writes has given out numbers that the replica does not know: each call says
- * which number is next as far as this process knows, so that none of them is given out twice.
+ * Lines of waiting rooms in Redis; see `room-texts` for the keys. If a primary dies before its last
+ * writes are replicated, the new primary does not know the last numbers given out. So each call
+ * sends the next number that this process knows, and no such number is given out twice.
  */
 export class RedisRooms implements RoomStore {
   readonly #parts: RedisRoomsParts;
@@ -207,7 +207,7 @@ export class RedisRooms implements RoomStore {
   }
 }
 
-/** Visits by chunk, as the script takes them, and in which order. */
+/** Packs visits by chunk in the script's format. Also returns the visits in the packed order. */
 function packVisits(visits: readonly number[]): {
   readonly visits: readonly number[];
   readonly bytes: Buffer | string;
@@ -247,13 +247,13 @@ function packOthers({ renewals, letIns, leaves }: RoomTurn): Buffer | string {
   return list.finish();
 }
 
-/** Frees and calls of one run of the script: so many calls hold up decisions for 2.5 ms. */
+/** Maximum frees or calls in one run of the script. This many calls block decisions for 2.5 ms. */
 const partEntriesMax = 512;
 
 interface StepPart {
   readonly frees: RoomStep["frees"];
   readonly calls: RoomStep["calls"];
-  /** The place of the first call that is still to come, or the step's. */
+  /** Place of the first call of the next part; in the last part, that of the step. */
   readonly calledPlace: number;
   readonly isLast: boolean;
 }
@@ -288,7 +288,7 @@ function packSessions(sessions: readonly number[]): Buffer {
   return Buffer.from(Uint32Array.from(sessions).buffer).swap32();
 }
 
-/** Words as the store has them, the highest byte first; those that are missing are 0. */
+/** Reads words in big-endian order, as the store keeps them. Missing words are 0. */
 function parseWords(reply: ScriptReply, count: number): Uint32Array {
   const bytes = replyBytes(reply);
   if (bytes.length > 4 * count || bytes.length % 4 !== 0) throw new ServiceError("STORE_PROTOCOL");
@@ -302,7 +302,7 @@ function parseWords(reply: ScriptReply, count: number): Uint32Array {
 const waiting: LineEntry = { kind: "waiting" };
 const gone: LineEntry = { kind: "gone" };
 
-/** What the script says of one who waits on, in the place of a session. */
+/** The script's code, instead of a session, for a visitor who still waits. */
 const waitsCode = -2;
 const goneCode = -1;
 
@@ -387,17 +387,17 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
     const value: unknown = JSON.parse(text);
     if (typeof value === "object" && value !== null) return { ...value };
   } catch {
-    // Told below: the text itself may be anything.
+    // Handled below: the text may be anything.
   }
   throw new ServiceError("STORE_PROTOCOL");
 }
 
 const [space, minus, zero] = [0x20, 0x2d, 0x30];
 
-/** Digits of the largest number that is exact here and in the store. */
+/** Number of digits of the largest number that is exact here and in the store. */
 const digitsMax = 16;
 
-/** Reads the numbers that a script answers, with a space between them. */
+/** Reads the numbers of a script's reply, separated by spaces. */
 class ReplyNumbers {
   readonly #bytes: Buffer;
   #at = 0;
@@ -407,7 +407,7 @@ class ReplyNumbers {
     if (this.#bytes.length > turnBytesMax) throw new ServiceError("STORE_PROTOCOL");
   }
 
-  /** The next one, which is whole and within these. */
+  /** Reads the next number, which must be an integer within the bounds. */
   take(min: number, max: number): number {
     const bytes = this.#bytes;
     const isNegative = bytes[this.#at] === minus;
@@ -429,7 +429,7 @@ class ReplyNumbers {
     return Array.from({ length: count }, take);
   }
 
-  /** There is no other one. */
+  /** Checks that there are no further numbers. */
   end(): void {
     if (this.#at !== this.#bytes.length + 1) throw new ServiceError("STORE_PROTOCOL");
   }

@@ -6,7 +6,7 @@ import {
 import type { ScriptReply, StoreScript } from "../scripts/connection.js";
 import { type FleetStore, replyBytes, runFleetScript } from "./fleet-script.js";
 
-/** Readings in Redis: for each source a hash of whose turn it is, until when, and what was told. */
+/** Readings in Redis, with a hash for each source: owner and end of the turn, and the readings. */
 export class RedisSignals implements SignalStore {
   readonly #store: FleetStore;
 
@@ -42,7 +42,7 @@ export class RedisSignals implements SignalStore {
   }
 }
 
-/** The time in milliseconds, and whose turn it is until when; a clock may have stepped back. */
+/** Reads the time in ms, and the owner and end of the turn. The clock may have stepped back. */
 const readTurn = `
 local time = redis.call('TIME')
 local nowMs = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -57,8 +57,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `;
 
 /**
- * Takes or keeps the turn. KEYS: the source. ARGV: the replica, how long a turn lasts in
- * milliseconds, the most bytes of readings. Answers what another replica has told, or nothing.
+ * Takes or keeps the turn. KEYS: the source. ARGV: the replica, the length of a turn in ms, the
+ * maximum bytes of readings. Returns the readings that another replica has published, or nothing.
  */
 const takeScript: StoreScript = {
   name: "signal-take",
@@ -74,7 +74,7 @@ return ''
 `,
 };
 
-/** Tells readings. KEYS: the source. ARGV: the replica, the length of a turn, the readings. */
+/** Publishes readings. KEYS: the source. ARGV: the replica, the length of a turn, the readings. */
 const tellScript: StoreScript = {
   name: "signal-tell",
   text: `${readTurn}

@@ -3,10 +3,10 @@ import type { StoreScript } from "../scripts/connection.js";
 import { commonText, wordsText } from "./room-texts.js";
 
 /**
- * ARGV: the replica, its lease in ms, the id of a line and a secret where there are none; the line
- * whose numbers it knows, and the next one of them as far as it knows; waits that ended, and those
- * of them in their ranges. Answers a line of numbers (the fields of a `RoomHead`, and the lengths
- * of what follows), and the texts behind it.
+ * ARGV: the replica, its lease in ms, the id of a new line and a new secret; the line that the
+ * replica knows, and the next number that it knows; the waits that ended, and those of them in
+ * their ranges. Returns a line of numbers (the fields of a `RoomHead`, and the lengths of the
+ * texts), followed by the texts.
  */
 export const beatScript: StoreScript = {
   name: "room-beat",
@@ -61,13 +61,13 @@ return table.concat(numbers, ' ') .. '\\n' .. leader .. room.secret .. override 
 };
 
 /**
- * A part of a step. ARGV: the term, the replica, the line, the `statusMs` that it was decided from
- * or -1, after how many seconds a place is lost,
- * the called place, the number below which chunks are forgotten; a packed list: how many frees
- * follow (session, number, word), and how many calls (number, place, session); 1 with the last
- * part, and with that one alone: the spare sessions and the extra ones, a word each; what is
- * published. Answers numbers: of calls, of frees, 1 where the calls ended at a session that is not
- * free, and ms of the line; nothing to one who does not lead, or is late.
+ * Applies a part of a step. ARGV: the term, the replica, the line, the `statusMs` that it was
+ * decided from or -1, the seconds after which a place is lost, the called place, the number below
+ * which chunks are forgotten; a packed list: how many frees follow (session, number, word), and how
+ * many calls (number, place, session); 1 for the last part, otherwise 0. Only for the last part:
+ * the spare and the extra sessions, one word each; what is published. Returns the number of calls,
+ * the number of frees, 1 if the calls ended at a session that is not free, and the time in ms of
+ * the line. Returns nothing if the replica does not lead or the step is late.
  */
 export const applyScript: StoreScript = {
   name: "room-apply",
@@ -122,7 +122,7 @@ return answer
 `,
 };
 
-/** ARGV: the first number, and how many. Answers their words, without the last ones that are 0. */
+/** ARGV: the first number, and how many. Returns their words, without missing ones at the end. */
 export const readLineScript: StoreScript = {
   name: "room-line",
   text: `
@@ -147,7 +147,7 @@ return table.concat(parts)
 `,
 };
 
-/** ARGV: the first session, and how many. Answers their words, as far as there are any. */
+/** ARGV: the first session, and how many. Returns their words, without missing ones at the end. */
 export const readSessionsScript: StoreScript = {
   name: "room-sessions",
   text: `
@@ -159,7 +159,7 @@ return call('GETRANGE', room.sessions, from, from + 8 * tonumber(ARGV[2]) - 1)
 `,
 };
 
-/** ARGV: what an operator set, or nothing. */
+/** ARGV: the operator's override, or an empty text to remove it. */
 export const overrideScript: StoreScript = {
   name: "room-override",
   text: `

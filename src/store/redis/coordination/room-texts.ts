@@ -1,28 +1,28 @@
 import { calledBit } from "../../../core/waiting-room/room-line.js";
 import { lineChunkSize, silenceSecondsMax } from "../../coordination/room-store.js";
 
-/** The longest silence that counts, in milliseconds. */
+/** Maximum silence that counts as time of the line, in milliseconds. */
 export const silenceMsMax = 1_000 * silenceSecondsMax;
 
 /**
- * The scripts of waiting rooms; `MemoryRooms` does the same.
+ * Common part of the scripts of waiting rooms. `MemoryRooms` implements the same.
  *
- * KEYS: the head of a room, a hash, whose key ends with `head`. The others have the same key with
- * another ending, so they are under the same hash tag and in the same slot, and a script may use
- * them without naming them. Which these are, only the head tells. They carry the id of the line,
- * so that a line which begins anew never finds words of the last one:
+ * KEYS: the head of a room, a hash, whose key ends with `head`. The other keys differ only in the
+ * ending, so they have the same hash tag and slot, and a script may use them without naming them.
+ * Only the head determines which keys these are. They contain the id of the line, so that a new
+ * line never finds words of an earlier one:
  *
- * - `ID:line:N`: chunk N of the line. Words are big-endian, as BITFIELD has them.
- * - `ID:sessions`: two words a session.
- * - `ID:spare`, `ID:extra`: the leader's lists of sessions, a word each.
+ * - `ID:line:N`: chunk N of the line. Words are big-endian, as BITFIELD requires.
+ * - `ID:sessions`: two words per session.
+ * - `ID:spare`, `ID:extra`: the leader's lists of sessions, one word each.
  *
  * Fields of the head: `line`, `began`, `last` (the last beat, in ms of the line), `next`, `called`,
- * `forgotten` (the first chunk that there is), `term`, `leader`, `until` (of the lease, in ms of
- * the line), `secret`, `status` and `statusMs`, `override`, `spare` and `extra` (how many
- * of the leader's lists were taken), `spares` (how many there were), `kept` (when keys were last
- * kept from expiring, in ms of the line), `ended` and `held` (counts of waits).
+ * `forgotten` (the first existing chunk), `term`, `leader`, `until` (end of the lease, in ms of the
+ * line), `secret`, `status` and `statusMs`, `override`, `spare` and `extra` (how many entries of
+ * the leader's lists were taken), `spares` (length of the spare list), `kept` (when the keys'
+ * expiry was last extended, in ms of the line), `ended` and `held` (counts of waits).
  *
- * Scripts but `beat` and `forget` answer 0 where the room has no line.
+ * Scripts except `beat` and `forget` return 0 if the room has no line.
  */
 export const commonText = `
 local call, floor = redis.call, math.floor
@@ -62,7 +62,7 @@ local function lineMs(room)
 end
 `;
 
-/** What `turn` and `apply` do with words. */
+/** Functions of `turn` and `apply` that read and write words. */
 export const wordsText = `
 local zeros = string.rep('\\0', 8)
 

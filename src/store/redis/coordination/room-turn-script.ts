@@ -4,20 +4,21 @@ import type { StoreScript } from "../scripts/connection.js";
 import { commonText, silenceMsMax, wordsText } from "./room-texts.js";
 
 /**
- * ARGV: the line of the numbers; the next one of them as far as the replica knows; how many join;
- * the span; after how many seconds a place is lost; and packed lists. The visits, by chunk: the
- * chunk, how many follow, and the offset of each as BITFIELD has it. Then: how many renewals follow
- * (session, number), how many `letIns` (number), and how many leaves (number; session or -1).
+ * ARGV: the line of the numbers; the next number that the replica knows; how many visitors join;
+ * the maximum span; the seconds after which a place is lost; and two packed lists. The first has
+ * the visits, by chunk: the chunk, how many follow, and the offset of each in BITFIELD's format.
+ * The second has how many renewals follow (session, number), how many `letIns` (number), and how
+ * many leaves (number; session or -1).
  *
- * Answers numbers: the line; ms of the line; the first number given out, how many were, and how
- * many sessions follow; how many visits follow that do not wait (index; session or -1; second); of
- * each of `letIns` the session, -1 (gone) or -2 (waits), and the second; how many renewals follow
- * that are none (index).
+ * Returns numbers: the line; the time in ms of the line; the first number given out, how many were
+ * given out, and how many sessions follow; how many visits of visitors who do not wait follow
+ * (index; session or -1; second); for each of `letIns` the session, -1 (gone) or -2 (waits), and
+ * the second; how many lapsed renewals follow (index).
  *
- * A visit costs one operation of BITFIELD, which sets the word of one who waits and answers what it
- * was; what should not have been set is put back. That takes half of Redis's time for a read and a
- * write of bytes. Of one number that stands there twice the second operation finds the word of the
- * first, so the caller takes what is answered for all visits of that number.
+ * A visit costs one BITFIELD operation, which sets the word as for a waiting visitor and returns
+ * the old word. Words that should not have been set are restored. That takes half of Redis's time
+ * for reading and writing bytes. If a number occurs twice, the second operation finds the word of
+ * the first, so the caller applies an answer to all visits of that number.
  */
 export const turnScript: StoreScript = {
   name: "room-turn",

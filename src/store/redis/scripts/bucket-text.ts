@@ -1,20 +1,20 @@
 import { exactText } from "./exact-text.js";
 
-/** How much longer than it needs a new key is kept: this part of the need, and `keptLongerMs`. */
+/** A new key is kept longer than needed, by this part of the need plus `keptLongerMs`. */
 const keptLongerRatio = 0.25;
 
-/** The same for a key that is charged again: many keys never are, and take room for nothing. */
+/** The same for a key that is charged again. Many keys never are, and would waste room. */
 const usedKeptLongerRatio = 0.5;
 
-/** Milliseconds; a key that is asked for at least this often is seldom given a new expiry. */
+/** In milliseconds. A key that is used at least this often seldom needs a new expiry. */
 const keptLongerMs = 1_000;
 
-/** A drain time counts as at most this, about 35 years; as in `core/limits/gcra`. */
+/** Maximum drain time, about 35 years, as in `core/limits/gcra`. Longer ones count as this. */
 const drainTimeMsMax = 2 ** 50 / 1_000;
 
 /**
- * Reading and keeping any bucket, in Lua: a part of the take script, whose `stored` holds three
- * numbers of each key: level, time and expiry. `keptBy` says how its expiry follows from the level.
+ * Reads and keeps any bucket, in Lua, as part of the take script. Its `stored` has three numbers
+ * for each key: level, time and expiry. `keptBy` determines the expiry from the level.
  */
 export const bucketsText = `
 local floorMulDiv
@@ -57,8 +57,8 @@ end
 `;
 
 /**
- * Writes the keys that were changed, each kept until it has drained, or its window has ended. An
- * empty one is deleted.
+ * Writes the changed keys. Each is kept until it has drained or its window has ended. Empty ones
+ * are deleted.
  */
 export const writeBucketsText = `
 for k = 1, keyCount do

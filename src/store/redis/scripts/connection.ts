@@ -1,10 +1,10 @@
 /**
- * A program that runs inside the store, atomically. It names every key it touches among its keys,
- * so that Redis-compatible engines and clusters can run it too; or a key under the same hash tag,
- * which a cluster has in the same slot.
+ * A program that runs atomically inside the store. Its keys include every key that it uses, so that
+ * Redis-compatible engines and clusters can run it too, or at least one with the same hash tag,
+ * which a cluster keeps in the same slot.
  */
 export interface StoreScript {
-  /** What it is for; a closed set. */
+  /** Name of the script, from a closed set. */
   readonly name: string;
   /** Lua 5.1. */
   readonly text: string;
@@ -13,21 +13,21 @@ export interface StoreScript {
 /** One run of a script. */
 export interface ScriptCall {
   readonly script: StoreScript;
-  /** Whole keys, prefix included. */
+  /** Complete keys, including the prefix. */
   readonly keys: readonly string[];
   readonly args: readonly (string | Buffer)[];
-  /** Monotonic time after which nobody waits for the reply any more. */
+  /** Monotonic time after which the caller no longer waits for the reply. */
   readonly deadlineMs: number;
 }
 
-/** What our scripts answer: packed bytes, a count, or nothing. */
+/** A script's reply: packed bytes, a count, or nothing. */
 export type ScriptReply = Buffer | number | undefined;
 
 /**
- * One connection to the store, as those see it who run scripts over it. Which of them repeat a
- * failed call is said where they are made.
+ * One connection to the store, for running scripts. Each implementation documents whether it
+ * repeats failed calls.
  */
 export interface StoreConnection {
-  /** Rejects with a `ServiceError` of a STORE_ code, at `deadlineMs` at the latest. */
+  /** Runs a script. Rejects with a `ServiceError` with a STORE_ code, at `deadlineMs` at latest. */
   run(call: ScriptCall): Promise<ScriptReply>;
 }

@@ -1,7 +1,7 @@
 /**
- * `floorMulDiv` and `ceilMulDiv` of `core/base/safe-integer-math` as a part of a script: the same
- * steps, with a short cut where all products are exact as they are. `x - x % 1` is floor(x) without
- * a call, which would cost Lua three times as much.
+ * `floorMulDiv` and `ceilMulDiv` of `core/base/safe-integer-math` as part of a script. The steps
+ * are the same, with a short cut if all products are exact. `x - x % 1` is floor(x) without a
+ * function call, which would take Lua three times as long.
  */
 export const exactText = `
 local exactMax, splitFactor = 9007199254740991, 134217729

@@ -12,21 +12,21 @@ const compensationBytes = 54;
 const replyHeadBytes = 8;
 const replyBucketBytes = 16;
 
-/** Compensations as the script reads them. */
+/** Compensations in the script's format. */
 interface PackedCompensations {
-  /** Each distinct key once, in the order of first use; without the store's prefix. */
+  /** Each distinct key once, in the order of first use, without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned, a compensation: position of its key from 1 (uint16), hits (uint32),
-   * period in us (double), cost (double), time of the charge in us (double), where the windows
-   * start, end and end next in us (double each; all 0 where the limit drains).
+   * Little-endian, unaligned. Per compensation: position of its key from 1 (uint16), hits (uint32),
+   * period in us (double), cost (double), time of the charge in us (double), and the start, the end
+   * and the next end of the windows in us (double each; all 0 if the limit drains).
    */
   readonly bytes: Buffer;
 }
 
 const noWindows: Windows = { startUs: 0, endUs: 0, nextEndUs: 0 };
 
-/** Packs what is to be undone. */
+/** Packs the charges to undo. */
 export function encodeCompensations(compensations: readonly Compensation[]): PackedCompensations {
   const bytes = Buffer.allocUnsafe(compensations.length * compensationBytes);
   const positions = new Map<LimitKey, number>();
@@ -47,8 +47,8 @@ export function encodeCompensations(compensations: readonly Compensation[]): Pac
 }
 
 /**
- * Reads the script's reply: store time in us (double), then a compensation: level and time of its
- * bucket afterwards (double each). Throws STORE_PROTOCOL when it is anything else.
+ * Reads the script's reply: store time in us (double), then per compensation the resulting level
+ * and time of its bucket (double each). Throws STORE_PROTOCOL for anything else.
  */
 export function decodeGivenBack(reply: unknown, compensationCount: number): GivenBack {
   const lengthBytes = replyHeadBytes + compensationCount * replyBucketBytes;
@@ -63,12 +63,12 @@ export function decodeGivenBack(reply: unknown, compensationCount: number): Give
 }
 
 /**
- * `core/limits/compensation` a second time, in Lua, for several charges; a contract test holds
- * them equal.
+ * A second implementation of `core/limits/compensation`, in Lua, for several charges. A contract
+ * test keeps both equal.
  *
- * KEYS: each distinct key once. ARGV[1]: as `encodeCompensations` packs it. Replies one string that
- * `decodeGivenBack` reads. A missing bucket, or one that is not ours, has nothing to give back. A
- * key keeps its expiry: what is left drains sooner than what was there.
+ * KEYS: each distinct key once. ARGV[1]: as packed by `encodeCompensations`. Returns one string for
+ * `decodeGivenBack`. A missing bucket, or one not written by Headgate, gives nothing back. A key
+ * keeps its expiry, since the lower level drains earlier.
  */
 export const giveBackScript: StoreScript = {
   name: "give-back",

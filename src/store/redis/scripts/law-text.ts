@@ -1,6 +1,6 @@
 /**
- * `windowAt` of `core/limits/window` a second time, in Lua, for scripts that know `nowUs`: from
- * when on, and until when, the window counts that holds now.
+ * A second implementation of `windowAt` of `core/limits/window`, in Lua, for scripts that define
+ * `nowUs`. Returns the start and the end of the current window.
  */
 export const windowText = `
 local function windowAt(startUs, endUs, nextEndUs)
@@ -15,9 +15,9 @@ end
 `;
 
 /**
- * Decides requests of any kind, each asked once, as `decideRequest` of `core/limits/gcra` does: a
- * part of the take script, which has read the charges by then. It is made when the first one comes
- * that needs it: most batches need none of this.
+ * Decides requests of any kind with multiplicity 1, as `decideRequest` of `core/limits/gcra` does.
+ * It is a part of the take script, which has read the charges before. It is created for the first
+ * request that needs it, since most batches do not.
  */
 export const lawText = `
   local isOver, resultLevel, resultUs = {}, {}, {}

@@ -10,27 +10,27 @@ import type { ChargeResult } from "../../../core/limits/gcra.js";
 import { type Denial, denialOf, isSettled, type LimitKey } from "../../../core/limits/limit.js";
 import type { StoreOutcome, StoreRequest } from "../../limit-store.js";
 
-/** A batch as the take script reads it. */
+/** A batch in the take script's format. */
 interface PackedBatch {
-  /** Each distinct key once, in the order of first use; without the store's prefix. */
+  /** Each distinct key once, in the order of first use, without the store's prefix. */
   readonly keys: readonly LimitKey[];
   /**
-   * Little-endian, unaligned. A request: count of charges (uint16), multiplicity (uint32), and how
-   * many requests it stands for (uint16): itself and, where all of its charges are on keys of their
-   * own, those behind it that differ in nothing but their keys. With one charge, these are the next
-   * ones; with several, the positions of each such request's keys (uint16 each) follow the charges.
-   * A charge: position of its key from 1 (uint16), flags (uint8), hits (uint32), capacity in hits
-   * (double), period in us (double), cost (double); with the windows' flag, where they start, end
-   * and end next in us (double each); with that of a carried limit, the position of the key of the
-   * one carried last (uint16).
+   * Little-endian, unaligned. Per request: number of charges (uint16), multiplicity (uint32), and
+   * length of the run (uint16): the request itself and, if all of its charges have different keys,
+   * the following requests that differ from it only in their keys. With one charge, their keys are
+   * the next positions; with several charges, the positions of each such request's keys (uint16
+   * each) follow the charges. Per charge: position of its key from 1 (uint16), flags (uint8), hits
+   * (uint32), capacity in hits (double), period in us (double), cost (double); with the windows'
+   * flag, their start, end and next end in us (double each); with the flag of a carried limit, the
+   * position of its `lastKey` (uint16).
    */
   readonly bytes: Buffer;
 }
 
-/** What the take script answered. */
+/** The take script's reply. */
 interface UnpackedReply {
   readonly outcomes: readonly StoreOutcome[];
-  /** Values found under our keys that no version of us has written; each counted as absent. */
+  /** Values under Headgate's keys that no version of it has written. Each counts as absent. */
   readonly badBucketCount: number;
 }
 
@@ -38,35 +38,35 @@ const requestBytes = 8;
 const chargeBytes = 31;
 const windowsBytes = 24;
 const keyBytes = 2;
-/** A bucket as stored. */
+/** Length of a stored bucket. */
 const bucketBytes = 24;
 
 const replyHeadBytes = 16;
 const replyRequestBytes = 8;
 const replyChargeBytes = 16;
 
-/** Flags of a charge: when it denies in the lowest two bits, then one bit each. */
+/** Flags of a charge: its denial in the lowest two bits, then one bit each. */
 const denialBits: Readonly<Record<Denial, number>> = { enforce: 0, shadow: 1, quota: 2 };
 const refundBit = 4;
 const peekExhaustedBit = 8;
 
 /**
- * Stands on the first charge of a request whose charges are all on keys of their own, and of limits
- * of the policy. The script has a shorter way for these.
+ * Set on the first charge of a request whose charges all have different keys and limits from the
+ * policy. The script has a shorter path for these.
  */
 const ownKeysBit = 16;
 
-/** The limit counts in windows, which follow the charge. */
+/** The limit uses windows, which follow the charge. */
 const windowsBit = 32;
 
-/** The charge is stored whatever is decided. */
+/** The charge is stored whatever the decision is. */
 const settledBit = 64;
 
-/** The request carried the limit, and the position of its `lastKey` follows. */
+/** The request carried the limit. The position of its `lastKey` follows. */
 const carriedBit = 128;
 
 /**
- * Packs a batch that `assertBatch` found good; what it did not check would be cut to size here.
+ * Packs a batch that has passed `assertBatch`. Values that it did not check would be truncated.
  */
 export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   const packer = new BatchPacker(packedBytesMax(batch));
@@ -74,16 +74,16 @@ export function encodeBatch(batch: readonly StoreRequest[]): PackedBatch {
   return packer.finish();
 }
 
-/** The request on keys of its own that was packed last, with those that it stands for. */
+/** The run of requests with different keys that is being packed. */
 interface Run {
-  /** Where its count lies. */
+  /** Offset of its count in the packed bytes. */
   readonly countAt: number;
   readonly charges: readonly Charge[];
   readonly multiplicity: number;
   count: number;
 }
 
-/** A batch on its way into bytes. */
+/** Packs the requests of a batch. */
 class BatchPacker {
   readonly #bytes: Buffer;
   readonly #view: DataView;
@@ -93,7 +93,7 @@ class BatchPacker {
 
   constructor(bytesMax: number) {
     this.#bytes = Buffer.allocUnsafe(bytesMax);
-    // Half the time that the methods of Buffer take, which check their arguments.
+    // Takes half the time of the methods of Buffer, which check their arguments.
     this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, bytesMax);
   }
 
@@ -114,7 +114,7 @@ class BatchPacker {
     if (!hasOwnKeys) return;
     const flagsAt = startAt + requestBytes + 2;
     view.setUint8(flagsAt, view.getUint8(flagsAt) | ownKeysBit);
-    // A run of one charge goes on with the next position, so it begins with the last one so far.
+    // A run with one charge continues at the next position, so it must start at the last one.
     const isLast = view.getUint16(startAt + requestBytes, true) === this.#positions.size;
     if (charges.length === 1 && !isLast) return;
     this.#run = { countAt: startAt + 6, charges, multiplicity, count: 1 };
@@ -124,7 +124,7 @@ class BatchPacker {
     return { keys: [...this.#positions.keys()], bytes: this.#bytes.subarray(0, this.#at) };
   }
 
-  /** Lets a request stand with those before it; false when it has to be packed by itself. */
+  /** Adds a request to the current run. Returns false if it must be packed separately. */
   #joinsRun({ charges, multiplicity }: StoreRequest): boolean {
     const run = this.#run;
     if (run === undefined || charges.length !== run.charges.length) return false;
@@ -140,14 +140,14 @@ class BatchPacker {
     return true;
   }
 
-  /** Whether the key of a request of one charge is the next position. */
+  /** Gives the key of a single charge the next position. Returns false if it already has one. */
   #hasNext([charge]: readonly Charge[]): boolean {
     if (charge === undefined || this.#positions.has(charge.key)) return false;
     this.#positions.set(charge.key, this.#positions.size + 1);
     return true;
   }
 
-  /** Packs the positions of a request's keys; false if two charges are on one key. */
+  /** Packs the positions of a request's keys. Returns false if two charges have the same key. */
   #packKeys(charges: readonly Charge[]): boolean {
     for (let i = 1; i < charges.length; i += 1) if (!isFirstOnKey(charges, i)) return false;
     for (const { key } of charges) {
@@ -164,7 +164,7 @@ class BatchPacker {
     return this.#positions.size;
   }
 
-  /** Packs one charge; false when it is on a key of an earlier one, or of a carried limit. */
+  /** Packs one charge. Returns false for a key of an earlier charge, or for a carried limit. */
   #packCharge(charges: readonly Charge[], index: number): boolean {
     const charge = charges[index];
     if (charge === undefined) return false;
@@ -192,7 +192,7 @@ class BatchPacker {
   }
 }
 
-/** Whether two charges differ in nothing but their keys. */
+/** Reports whether two charges differ only in their keys. */
 function isAlike(one: Charge, other: Charge): boolean {
   return (
     one.hits === other.hits &&
@@ -219,7 +219,7 @@ function packedBytesMax(batch: readonly StoreRequest[]): number {
   return bytes;
 }
 
-/** Whether no charge before it in its request is on the same key. */
+/** Reports whether no earlier charge of the request has the same key. */
 function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
   const key = charges[index]?.key;
   for (let i = 0; i < index; i += 1) if (charges[i]?.key === key) return false;
@@ -227,10 +227,10 @@ function isFirstOnKey(charges: readonly Charge[], index: number): boolean {
 }
 
 /**
- * Reads the take script's reply to a batch, doubles all of it: store time in us, bad buckets, then
- * a request: how many were granted, and for each of its charges: the level of its bucket, or -1
- * less that level where the charge is over, and the time of it. Throws STORE_PROTOCOL when it is
- * anything else.
+ * Reads the take script's reply to a batch. It consists of doubles: store time in us, number of bad
+ * buckets, then per request: how many were granted, and for each of its charges the level of its
+ * bucket, or -1 minus that level if the charge is over, and the time of the bucket. Throws
+ * STORE_PROTOCOL for anything else.
  */
 export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): UnpackedReply {
   let lengthBytes = replyHeadBytes;
@@ -261,8 +261,8 @@ export function decodeReply(reply: unknown, batch: readonly StoreRequest[]): Unp
 }
 
 /**
- * A bucket as stored, in little-endian doubles: level, time in us, and when its key expires in ms,
- * which says nothing of the bucket. The version of all this lies in the key.
+ * Decodes a stored bucket, in little-endian doubles: level, time in us, and the expiry of its key
+ * in ms, which is not part of the bucket. The key contains the version of this format.
  */
 export function decodeBucket(value: Buffer): Bucket | undefined {
   if (value.length !== bucketBytes) return undefined;

@@ -4,8 +4,8 @@ import type { StoreScript } from "./connection.js";
 import { lawText, windowText } from "./law-text.js";
 
 /**
- * Decides a plain request, all of whose charges are on keys of their own, as `decideRepeated`,
- * whatever its buckets and its limits are like.
+ * Decides a plain request whose charges all have different keys, as `decideRepeated` does, for any
+ * buckets and limits.
  */
 const severalText = `
 local function decideSeveral(count, multiplicity)
@@ -30,8 +30,8 @@ end
 `;
 
 /**
- * `floorMulDiv` without a function: how much has drained where the product is not exact, as it is
- * for 1,000 hits an hour after 8.6 s. Each factor is split in two halves, whose products are.
+ * `floorMulDiv` inlined: computes how much has drained if the product is not exact, for example for
+ * 1,000 hits per hour after 8.6 s. Splits each factor into two halves whose products are exact.
  */
 const exactDrainText = `
             local elapsed = nowUs - tUs
@@ -56,8 +56,8 @@ const exactDrainText = `
 `;
 
 /**
- * The level of a bucket now, as `read` has it, where no stored time is in the future. One that was
- * charged in this batch has it already.
+ * Computes the current level of a bucket, like `read`, if no stored time is in the future. A bucket
+ * that was charged in this batch already has its current level.
  */
 function levelText(drain = ""): string {
   return `
@@ -80,11 +80,11 @@ function levelText(drain = ""): string {
 `;
 }
 
-/** Looks up how the bucket of a charge drains. */
+/** Reads the drain settings of a charge. */
 const drainText = `
         local drain, period, fromUs = drainOf[i], periodOf[i], fromOf[i]`;
 
-/** Reads the windows of a charge, says which one holds now, and until when it is kept. */
+/** Reads the windows of a charge, finds the current one, and computes how long it is kept. */
 const windowsText = `
       windowAt = windowAt or (function()
 ${windowText}
@@ -97,9 +97,9 @@ ${windowText}
 `;
 
 /**
- * Decides plain requests of one charge each, on keys that follow each other, as `decideRepeated`
- * does: the charge enforces, costs something and gives nothing back. Nearly every request is such a
- * one, so these do without a call of a function and without one being made.
+ * Decides plain requests with one charge each, on consecutive keys, as `decideRepeated` does. The
+ * charge enforces, has a cost and is no refund. Nearly every request is like this, so this path
+ * neither calls nor creates functions.
  */
 const plainText = `
     local burstUnits, costUnits, drain = burst * unitsPerHit, cost * unitsPerHit, hits * unitsPerHit
@@ -125,7 +125,7 @@ const plainText = `
     end
 `;
 
-/** Reads the charges of a request, and says whether it is short, and all of them are plain. */
+/** Reads the charges of a request. Determines whether it takes the short path and all are plain. */
 const chargesText = `
     if not keyOf then
       keyOf, flagsOf, drainOf = { 0, 0, 0, 0 }, { 0, 0, 0, 0 }, { 0, 0, 0, 0 }
@@ -156,7 +156,7 @@ const chargesText = `
     end
 `;
 
-/** Finds the keys of the next request of a run: `places` from `place` on. */
+/** Finds the keys of the next request of a run, in `places` from `place` on. */
 const nextKeysText = `
       if r == 2 and positions then
         places = positions
@@ -168,9 +168,9 @@ const nextKeysText = `
 `;
 
 /**
- * Decides plain requests of some charges each: one is granted as often as it fits everywhere. What
- * a run of them has in common lies in locals, since reading it from tables takes as long as the
- * decision.
+ * Decides plain requests with several charges each. A request is granted as often as it fits all
+ * its buckets. Values that a run has in common are in local variables, since reading them from
+ * tables takes as long as the decision.
  */
 function grantText(count: number): string {
   const each = (text: (i: number) => string): string =>
@@ -217,7 +217,7 @@ function grantText(count: number): string {
       end`;
 }
 
-/** Decides one with charges that are not plain: peeks, refunds, what is stored in any case. */
+/** Decides a request with charges that are not plain: peeks, refunds, settle charges. */
 const mixedText = `
       local isDenied, quotaCount, quotaOverCount = false, 0, 0
       for i = 1, count do
@@ -260,7 +260,7 @@ const mixedText = `
       outCount = outCount - 1
 `;
 
-/** Decides requests that are not of one plain charge each: mostly of two to four of them. */
+/** Decides requests without exactly one plain charge. Most have two to four plain charges. */
 const otherText = `${chargesText}
     ${[2, 3, 4].map((n) => `if arePlain and count == ${n} then${grantText(n)} else`).join("")}
       for r = 1, run do${nextKeysText}
@@ -284,27 +284,27 @@ ${bucketsText}${severalText}
 `;
 
 /**
- * The law of `core/limits/gcra` and the arithmetic of `core/base/safe-integer-math` a second time,
- * in Lua 5.1, for a batch of requests. Both are kept equal, step by step, by a differential test on
- * random histories.
+ * A second implementation of the algorithm of `core/limits/gcra` and of the arithmetic of
+ * `core/base/safe-integer-math`, in Lua 5.1, for a batch of requests. A differential test on random
+ * histories keeps both equal, step by step.
  *
- * KEYS: each distinct key of the batch once. ARGV[1]: the batch as `encodeBatch` packs it. Replies
- * one string that `decodeReply` reads. Everything crosses as packed binary numbers: Lua turns
- * numbers into text with 14 digits, and replies cut fractions off.
+ * KEYS: each distinct key of the batch once. ARGV[1]: the batch as packed by `encodeBatch`. Returns
+ * one string for `decodeReply`. All numbers are passed in packed binary form, since Lua converts
+ * numbers to text with 14 digits, and replies cut fractions off.
  *
- * A script that fails half way is not rolled back, so all reading and deciding comes first and the
- * writes come last; the first of them meets whatever refuses writes (OOM, READONLY, MISCONF).
+ * A script that fails halfway is not rolled back. So it reads and decides everything first and
+ * writes last. If the server refuses writes (OOM, READONLY, MISCONF), the first one fails.
  *
- * A stored value that is not one of ours (wrong length, not whole, negative, too large) counts as
- * absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
+ * A stored value not written by Headgate (wrong length, not an integer, negative, too large) counts
+ * as absent and is overwritten by the next charge: it must not fail the neighbours in the batch.
  *
- * A value is level, time in us and expiry in ms, so that the script sees when the expiry that the
- * key has still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1. Numbers go to it
- * as text, which it would make of them itself in 0.2 us. A new expiry reaches further than needed.
+ * A value contains level, time in us and expiry in ms, so that the script sees if the key's expiry
+ * still suffices: SETRANGE takes 0.35 us of Redis, SET with an expiry 1 us. Numbers are passed as
+ * text, since Redis would take 0.2 us to convert them. A new expiry is later than needed.
  *
- * Lua makes functions anew in every run, and a call of one costs as much as ten lines of it. So the
- * short way has none, and those of the long way are made when something needs them. Buckets and
- * results are numbers between one call that unpacks all of them and one that packs all.
+ * Lua creates functions again in every run, and a call costs as much as ten lines. So the short
+ * path has no functions, and those of the long path are created on demand. One call unpacks all
+ * buckets into numbers, and one call packs all results.
  */
 export const takeScript: StoreScript = {
   name: "take",
