@@ -16,31 +16,31 @@ export interface AdmissionCheck {
   /** The block of the policy that it belongs to, for its dry run. */
   readonly block: AdmissionBlock;
   readonly cause: RefusalCause;
-  /** Whether critical requests pass it whatever it finds. */
+  /** Whether critical requests pass this check regardless of its result. */
   readonly sparesCritical: boolean;
   refuses(visit: AdmittedRequest, nowMs: number): boolean;
 }
 
-/** What the checks of a service look at. */
+/** Dependencies of a service's checks. */
 export interface CheckParts {
   readonly policy: AdmissionPolicy;
-  /** Undefined where the policy leaves their blocks out. */
+  /** Each is undefined if the policy omits its block. */
   readonly gate: Gate | undefined;
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: PermitsByKey | undefined;
-  /** A request's key there. */
+  /** Key of a request in `keyed`. */
   readonly keyOf: (request: AdmissionRequest) => string;
   /** Uniform in [0, 1). */
   readonly draw: () => number;
-  /** Whether this process has more to do than it can do in time. */
+  /** Whether this process is overloaded. */
   readonly isOverloaded: () => boolean;
 }
 
 /**
- * All reasons to refuse a request before it asks for a permit, in the order in which they are
- * looked at: cheap ones first, so that a flood is answered by what costs least, and a refusal hides
- * what would have refused, too. Blocks that the policy leaves out have no check.
+ * Returns all checks that may refuse a request before it asks for a permit, in order of evaluation.
+ * Cheap checks come first, so that a flood is refused at the lowest cost. A refusal hides later
+ * checks that would also refuse. Blocks that the policy omits have no check.
  */
 export function createChecks(parts: CheckParts): readonly AdmissionCheck[] {
   return [
@@ -55,7 +55,7 @@ export function createChecks(parts: CheckParts): readonly AdmissionCheck[] {
   ];
 }
 
-/** Where an own overload lets all pass, nobody gets as far as this; but see `dryRun`. */
+/** If `ownOverload` is `allow`, requests pass before this check is reached; but see `dryRun`. */
 function overloadChecks({ policy, isOverloaded }: CheckParts): readonly AdmissionCheck[] {
   if (policy.ownOverload === "allow") return [];
   return [
@@ -99,7 +99,7 @@ function throttleChecks({ throttles, draw }: CheckParts): readonly AdmissionChec
   ];
 }
 
-/** The wait that a request must expect; last whether it leaves its caller enough time. */
+/** Checks of the expected wait. The last one: whether it leaves the caller enough time. */
 function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
   const { estimatedWait, deadline } = policy;
   const checks: AdmissionCheck[] = [];
@@ -133,9 +133,9 @@ function waitChecks({ policy, draw }: CheckParts): readonly AdmissionCheck[] {
 }
 
 /**
- * By class, at the load without the request: first what is in use of the permits, then with all
- * other signals. Critical requests are not refused for what is in use: they get the last permits,
- * and where there is none their place in the queue.
+ * Checks by class, at the load without the request: first permits in use, then all other signals.
+ * Critical requests are not refused because of permits in use: they get the last permits, and if
+ * none is free, their place in the queue.
  */
 function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
   const { shedAt } = policy;
@@ -151,7 +151,7 @@ function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
   }
   if (health === undefined) return checks;
   const thresholds = shedAt ?? fullThresholds;
-  // What is in use has been looked at; only a mean needs it once more.
+  // Permits in use were checked above. Only a mean includes them again.
   const isMean = health.settings.combine === "mean";
   return [
     ...checks,
@@ -167,7 +167,7 @@ function shedChecks({ policy, health }: CheckParts): readonly AdmissionCheck[] {
   ];
 }
 
-/** The caller's hash costs more than the rest and is only made where a threshold is near. */
+/** Computes the caller's hash, which costs more than the rest, only near a threshold. */
 function shedsAt(thresholds: ShedThresholds, visit: AdmittedRequest, loadRatio: number): boolean {
   const { priority } = visit;
   const { softRatio, hardRatio } = thresholds[priority];
@@ -175,7 +175,7 @@ function shedsAt(thresholds: ShedThresholds, visit: AdmittedRequest, loadRatio: 
   return sheds(thresholds, { priority, loadRatio, callerHashRatio: visit.callerHashRatio });
 }
 
-/** The share that the law `latencyShed` refuses. */
+/** The fraction of requests that the algorithm `latencyShed` refuses. */
 function latencyChecks({ draw }: CheckParts): readonly AdmissionCheck[] {
   return [
     {

@@ -2,15 +2,15 @@ import { type Priority, priorities } from "../../core/admission/priority.js";
 import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
 
-/** Upper bounds of how long requests waited, in milliseconds. */
+/** Upper bounds of the buckets for waits, in milliseconds. */
 const waitBoundsMs: readonly number[] = [
   1, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_000, 5_000, 10_000,
 ];
 
-/** Upper bounds of the capacity that was seen, in permits. */
+/** Upper bounds of the buckets for capacity, in permits. */
 const capacityBounds: readonly number[] = [10, 25, 50, 100, 250, 500, 750, 1_000];
 
-/** Numbers by the bucket that they fall into, as metrics show them. */
+/** Histogram: the number of values in each bucket, as metrics show them. */
 class Buckets {
   /** Ascending; there is one more bucket, above the last. */
   readonly bounds: readonly number[];
@@ -59,33 +59,33 @@ function indexOf(priority: Priority, cause: RefusalCause): number {
   return priorityIndex[priority] * refusalCauses.length + (causeIndex.get(cause) ?? 0);
 }
 
-/** What admission to one service has decided. Plain numbers: read them when scraped. */
+/** Counters of admission to one service. Plain numbers, read when metrics are scraped. */
 export class AdmissionCounts {
-  /** Let in, by class. */
+  /** Admitted requests, by class. */
   readonly admitted: Record<Priority, number> = { critical: 0, high: 0, normal: 0, low: 0 };
   readonly refused = new RefusalCounts();
-  /** Would have been refused by a block that only counts; a request may be among several. */
+  /** Requests that a block in dry run would have refused. One request may count several times. */
   readonly dryRefused = new RefusalCounts();
-  /** Passed uncounted: health checks and the like. */
+  /** Requests that bypassed admission: health checks and the like. */
   bypassedCount = 0;
-  /** Let in undecided, since this process was overloaded; they are among those admitted. */
+  /** Admitted without a decision because this process was overloaded. Included in `admitted`. */
   failureModeAllowedCount = 0;
-  /** Gave up while they waited. */
+  /** Requests whose callers gave up while they waited. */
   leftCount = 0;
-  /** How requests ended that held a permit. */
+  /** Outcomes of requests that held a permit. */
   readonly outcomes: Record<SampleOutcome, number> = { success: 0, ignore: 0, dropped: 0 };
-  /** Permits that came back because their leases ended; they are no outcomes. */
+  /** Permits taken back because their leases ended. Not included in `outcomes`. */
   overdueCount = 0;
-  /** Rate limits that could not be asked; such requests pass. */
+  /** Requests whose rate limits could not be checked. They pass. */
   rateLimitFailedCount = 0;
-  /** Would have been held by a rate limit that only counts. */
+  /** Requests that a rate limit in dry run would have delayed. */
   dryDelayedCount = 0;
-  /** Held by a rate limit now. */
+  /** Requests that rate limits delay now. */
   delayedNow = 0;
-  /** How long rate limits held requests, of those that were held until their turn. */
+  /** Delays by rate limits, of requests that were delayed to the end. */
   readonly delays = new Buckets(waitBoundsMs);
-  /** How long those waited that were let in from the queue. */
+  /** Waits of requests that were admitted from the queue. */
   readonly waits = new Buckets(waitBoundsMs);
-  /** Permits that this replica may have in use, looked at once a second. */
+  /** Permits that this replica may have in use, sampled once per second. */
   readonly capacity = new Buckets(capacityBounds);
 }

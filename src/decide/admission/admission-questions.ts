@@ -14,24 +14,24 @@ import type { DelayedRequests } from "./delayed-requests.js";
 import type { ServiceBlocks } from "./service-blocks.js";
 import { takeSharedKey } from "./shared-keys.js";
 
-/** Of the service that asks. */
+/** Dependencies of `AdmissionQuestions`, from the service. */
 interface AdmissionQuestionsParts {
   readonly clock: Clock;
   readonly counts: AdmissionCounts;
   readonly delayed: DelayedRequests;
   readonly sharedKeys: SharedKeyCounts | undefined;
-  /** As the active policy has them. */
+  /** The blocks under the active policy. */
   readonly blocks: () => ServiceBlocks;
   readonly isDry: (visit: AdmittedRequest, block: AdmissionBlock) => boolean;
-  /** Whether it was refused: who would be, for want of room, is not charged first. */
+  /** Refuses a request for which there is no room, before it is charged. Returns whether it did. */
   readonly refuseIfFull: (visit: AdmittedRequest, nowMs: number) => boolean;
   readonly refuse: (visit: AdmittedRequest, cause: RefusalCause, grounds: RefusalDetail) => void;
   readonly enter: (visit: AdmittedRequest, nowMs: number) => void;
 }
 
 /**
- * What is asked of stores about a request, before it takes a permit or a place in the queue: the
- * fleet's count of its caller, then the rate limit, then budgets. Its caller may leave meanwhile.
+ * Checks a request against the store before it takes a permit or a place in the queue: first the
+ * fleet's count of its key, then the rate limit, then budgets. The caller may leave meanwhile.
  */
 export class AdmissionQuestions {
   readonly #parts: AdmissionQuestionsParts;
@@ -40,7 +40,7 @@ export class AdmissionQuestions {
     this.#parts = parts;
   }
 
-  /** Asks them in their order, and lets it enter. */
+  /** Runs the checks in this order, and lets the request enter if none refuses it. */
   ask(visit: AdmittedRequest, nowMs: number): void {
     const { sharedKeys } = this.#parts;
     const { admission } = this.#parts.blocks();
@@ -64,7 +64,7 @@ export class AdmissionQuestions {
       } else if (isIn) this.#askRateLimit(visit, countedMs);
       else this.#parts.refuse(visit, "concurrency", { wait: visit.pool.retryWait(countedMs) });
     });
-    // What is never refused does not wait for the count.
+    // A request that cannot be refused does not wait for the count.
     if (!isEnforced) this.#askRateLimit(visit, nowMs);
   }
 
@@ -99,7 +99,7 @@ export class AdmissionQuestions {
     }
   }
 
-  /** Holds a charged request until it fits. If its caller leaves, others do not move up. */
+  /** Delays a charged request until it fits. If its caller leaves, later ones do not move up. */
   #delay(visit: AdmittedRequest, delayMs: number): void {
     if (this.#parts.isDry(visit, "rateLimit")) {
       this.#parts.delayed.release();
@@ -111,7 +111,7 @@ export class AdmissionQuestions {
     this.#parts.counts.delayedNow += 1;
     visit.cancelDelay = this.#parts.delayed.hold(delayMs, () => this.#endDelay(visit));
     visit.delayedMs = delayMs;
-    // Envoy takes one extension of its timeout, so this one covers the queue as well.
+    // Envoy accepts one extension of its timeout, so this one also covers the queue.
     const queueMs = this.#parts.blocks().admission?.policy.queue?.waitMsMax ?? 0;
     const timeoutMs = Math.ceil(delayMs + queueMs) + waitTimeoutMarginMs;
     visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
@@ -125,7 +125,7 @@ export class AdmissionQuestions {
     this.#askBudgets(visit, this.#parts.clock.monotonicMs());
   }
 
-  /** Reserves what it may cost, before it takes a permit or waits for one. */
+  /** Reserves what a request may cost before it takes a permit or waits for one. */
   #askBudgets(visit: AdmittedRequest, nowMs: number): void {
     const { budgets } = this.#parts.blocks();
     if (budgets === undefined) {
@@ -154,7 +154,7 @@ export class AdmissionQuestions {
   }
 }
 
-/** When its caller stops waiting, on the monotonic clock; Infinity where nobody said. */
+/** When the caller stops waiting, on the monotonic clock. Infinity without a deadline. */
 function deadlineMsOf(visit: AdmittedRequest, nowMs: number): number {
   return nowMs + (visit.remainingMs(nowMs) ?? Number.POSITIVE_INFINITY);
 }

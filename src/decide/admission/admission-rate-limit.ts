@@ -13,40 +13,40 @@ import { ReportedRules, refusingRule } from "../rate-limit/refusing-rule.js";
 import type { AdmissionRequest } from "./admission-call.js";
 import type { DelayedRequests } from "./delayed-requests.js";
 
-/** What rate limits are asked of. */
+/** The part of `Decider` that checks rate limits. */
 export type RateLimitDecider = Pick<Decider, "prepare" | "isCurrent" | "ask"> &
   Partial<Pick<Decider, "wantsQuery">>;
 
-/** What a rate limit says to a request. */
+/** The result of a rate limit check. */
 export type RateLimitAnswer =
   | { readonly kind: "passes"; readonly marks?: RequestMarks }
-  /** It passes after this time. Its place among `DelayedRequests` is reserved. */
+  /** The request passes after this time. Its place among `DelayedRequests` is reserved. */
   | { readonly kind: "delayed"; readonly delayMs: number; readonly marks?: RequestMarks }
   | {
       readonly kind: "denied";
-      /** In which time the same request passes. */
+      /** Time until the same request passes, in milliseconds. */
       readonly retryMs: number;
-      /** The rule that it meets; undefined where nobody knows. */
+      /** The rule that denied it. Undefined if unknown. */
       readonly reportedRule: ReportedRule | undefined;
     }
-  /** Nobody could say (`on_store_failure: error`, no time left). */
+  /** No result (`on_store_failure: error`, no time left). */
   | { readonly kind: "failed" };
 
-/** The most bytes of queries of one service that are kept with what they match. */
+/** Maximum size of the cached queries of one service, in bytes. */
 export const keptQueriesBytesMax = 8_388_608;
 
-/** Queries with longer values are matched each time: few are. */
+/** Queries with longer values are rare, and are matched each time. */
 const keptNameCharsMax = 1_024;
 
 const passes: RateLimitAnswer = { kind: "passes" };
 const failed: RateLimitAnswer = { kind: "failed" };
 
-/** What is asked for a request; undefined: nothing. */
+/** Returns the query for a request. Undefined: nothing to check. */
 type QueryOf = (
   request: Pick<AdmissionRequest, "headers" | "attributes">,
 ) => RateLimitQuery | undefined;
 
-/** Asks for rate limits in the call that admits a request: those of a service, or of one place. */
+/** Checks the rate limits of a service or a waiting room in the call that admits a request. */
 export class RateLimitAsker {
   readonly #decider: RateLimitDecider;
   readonly #queryOf: QueryOf;
@@ -57,7 +57,7 @@ export class RateLimitAsker {
   );
   readonly #reportedRules = new ReportedRules();
 
-  /** @param delayed where requests are held; undefined: no query can be delayed */
+  /** @param delayed holds delayed requests; undefined: no query can be delayed */
   constructor(decider: RateLimitDecider, queryOf: QueryOf, delayed?: DelayedRequests) {
     this.#decider = decider;
     this.#queryOf = queryOf;
@@ -65,9 +65,10 @@ export class RateLimitAsker {
   }
 
   /**
-   * Charges a request. @param answered told exactly once, maybe before this returns
+   * Charges a request.
    *
-   * @param deadlineMs when its caller stops waiting, on the monotonic clock; Infinity when unknown
+   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity if unknown
+   * @param answered called exactly once, possibly before this returns
    */
   ask(
     request: AdmissionRequest,
@@ -83,7 +84,7 @@ export class RateLimitAsker {
     try {
       prepared = this.#prepare(query);
     } catch {
-      // The decider has counted it, and its words may hold a caller's values.
+      // The decider has counted the error, whose message may contain values of a caller.
       answered(failed);
       return;
     }
@@ -131,8 +132,8 @@ export class RateLimitAsker {
 }
 
 /**
- * What Envoy's rate-limit filter would ask for a request. A descriptor with a part that the request
- * does not have is left out, as in Envoy; undefined where none is left.
+ * Returns the query that Envoy's rate limit filter would send for a request. As in Envoy, a
+ * descriptor is omitted if the request lacks one of its parts. Undefined if none is left.
  */
 export function rateLimitQuery(
   { domain, descriptors }: ServiceRateLimit,
@@ -140,7 +141,7 @@ export function rateLimitQuery(
 ): RateLimitQuery | undefined {
   const asked: DescriptorQuery[] = [];
   for (const { parts, hits, isRefund, when } of descriptors) {
-    // What is known after the response only, and costs that Envoy finds, are Envoy's to tell.
+    // Only Envoy reports values that the response determines, and costs that it extracts itself.
     if (when !== "request" || hits.kind !== "fixed") continue;
     const entries = entriesOf(parts, request);
     if (entries !== undefined) asked.push({ entries, hits: hits.count, isRefund });
@@ -162,12 +163,12 @@ function entriesOf(
   return entries;
 }
 
-/** Whether a part's value is known without Envoy's own filter; a policy asks for no others here. */
+/** Whether a part is known without Envoy's own filter. A policy asks for no others here. */
 function isAskable(part: DescriptorPart): part is AskablePart {
   return part.kind === "fixed" || part.kind === "header" || part.kind === "remoteAddress";
 }
 
-/** Keys are the policy's and in its order, so what tells queries apart is their values. */
+/** Identifies a query. Keys come from the policy in its order, so values tell queries apart. */
 function nameOf({ descriptors }: RateLimitQuery): string {
   let name = "";
   for (const { entries } of descriptors) {

@@ -23,17 +23,17 @@ import { DelayedRequests } from "./delayed-requests.js";
 import { ServiceAdmission, type ServiceAdmissionParts } from "./service-admission.js";
 import type { ServiceEvent } from "./service-events.js";
 
-/** What happens to admission, for logs. */
+/** An event of admission, for logs. */
 export type AdmissionEvent = ServiceEvent;
 
 interface AdmissionParts extends Omit<ServiceAdmissionParts, "delayed"> {
   readonly policies: PolicySource;
 }
 
-/** Time between two looks at each gate and each limit, in milliseconds. */
+/** Time between two updates of each gate and each limit, in milliseconds. */
 export const tickMs = 1_000;
 
-/** What is wanted of every response. Source: Envoy, router filter (`x-envoy-overloaded`). */
+/** Response headers that are always needed. Source: Envoy, router filter (`x-envoy-overloaded`). */
 const responseHeaderNames: ReadonlySet<string> = new Set([
   ":status",
   "grpc-status",
@@ -41,7 +41,7 @@ const responseHeaderNames: ReadonlySet<string> = new Set([
   "x-envoy-overloaded",
 ]);
 
-/** What is wanted of every request: whose it is, how long it lasts, and how to refuse it. */
+/** Request headers that are always needed, for the service, the deadline and refusals. */
 const commonHeaderNames: readonly string[] = [
   ":authority",
   ":method",
@@ -51,8 +51,8 @@ const commonHeaderNames: readonly string[] = [
 ];
 
 /**
- * Admission to all services of the active policy. A service keeps what it has learnt, who is in
- * it and who waits for as long as policies name it.
+ * Admission to all services of the active policy. A service keeps what it has learned, its requests
+ * in flight and its queue as long as policies contain it.
  */
 export class Admission implements AdmissionDecider {
   readonly #parts: AdmissionParts & ServiceAdmissionParts;
@@ -63,10 +63,10 @@ export class Admission implements AdmissionDecider {
   #attributeNames: ReadonlySet<string> = new Set();
   #metadataPaths: ReadonlyMap<string, ReadonlySet<string>> = new Map();
   #cancelTick: Cancel;
-  /** Requests for services that the policy does not have; they pass. */
+  /** Requests for services that the policy does not contain. They pass. */
   unknownCount = 0;
 
-  /** Looks at gates and limits once a second, until `close`. */
+  /** Updates gates and limits once per second, until `close`. */
   constructor(parts: AdmissionParts) {
     this.#parts = { ...parts, delayed: new DelayedRequests(parts.clock) };
     this.#cancelTick = this.#scheduleTick();
@@ -121,20 +121,20 @@ export class Admission implements AdmissionDecider {
   }
 
   /**
-   * Readings of what a service's law `signal` looks at, by key where its limit is split. The policy
-   * may have changed since they were asked for: they are nothing then.
+   * Applies readings for a service's algorithm `signal`, by key if its limit is split. Ignored if a
+   * policy change since the readings were requested has removed the service.
    */
   read(service: string, update: SignalUpdate): void {
     this.#follow();
     this.#services.get(service)?.read(update);
   }
 
-  /** Readings of this replica's host, valid for `holdMs` without newer ones. */
+  /** Applies readings of this replica's host, valid for `holdMs` without newer ones. */
   readHost(readings: HostReadings, holdMs: number): void {
     for (const service of this.services()) service.readHost(readings, holdMs);
   }
 
-  /** Ends what runs by itself, and gives shares up. Who is in stays in. */
+  /** Stops the timer, and gives up all shares. Requests in flight continue. */
   close(): void {
     this.#cancelTick();
     for (const service of this.#services.values()) service.close();
@@ -148,7 +148,7 @@ export class Admission implements AdmissionDecider {
     return name === undefined ? undefined : this.#services.get(name);
   }
 
-  /** Takes a new policy over as soon as anything is asked of it. */
+  /** Applies a new policy at the first use after the change. */
   #follow(): void {
     const policy = this.#parts.policies.current();
     if (policy === this.#policy) return;
@@ -196,7 +196,7 @@ export class Admission implements AdmissionDecider {
   }
 }
 
-/** For a service that the policy does not have: nothing is known of it, and nothing to follow. */
+/** For a service that the policy does not contain: it is unknown, and its end is not followed. */
 const passing: AdmissionAnswer = {
   kind: "admitted",
   terms: {

@@ -18,13 +18,13 @@ import type {
 } from "./admission-call.js";
 
 /**
- * Where a request stands. A permit is taken on the way into `admitted` and given back on the way
- * out of it, and no way leads back into it: so each is given back exactly once.
+ * Stage of a request. A permit is taken on entry to `admitted` and given back on exit. No stage
+ * leads back to `admitted`, so each permit is given back exactly once.
  */
 type AdmittedRequestStage =
   /** Nothing is decided. */
   | "asking"
-  /** A rate limit holds it until it fits. */
+  /** A rate limit delays it until it fits. */
   | "delayed"
   /** In the queue. */
   | "waiting"
@@ -32,20 +32,20 @@ type AdmittedRequestStage =
   | "admitted"
   /** Needs no permit, but budgets follow it to its end. */
   | "followed"
-  /** Has lost its permit with the end of its lease; its exchange is still open. */
+  /** The lease of its permit has ended; its exchange is still open. */
   | "overdue"
-  /** Refused, gone or done. */
+  /** Refused, abandoned by its caller, or completed. */
   | "over";
 
-/** What a visit tells the service that it is made at. */
+/** What a request reports to its service. */
 export interface AdmittedRequestHost {
-  /** The exchange is over, at a stage that is not "over" yet. */
+  /** The exchange has ended, at a stage other than "over". */
   ended(visit: AdmittedRequest, end: Parameters<AdmissionTicket["end"]>[0]): void;
-  /** The upstream's load report came. */
+  /** The upstream sent a load report. */
   reported(loadMetrics: string): void;
 }
 
-/** How a visit begins. */
+/** Initial values of an `AdmittedRequest`. */
 interface AdmittedRequestParts {
   readonly host: AdmittedRequestHost;
   readonly request: AdmissionRequest;
@@ -66,34 +66,34 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
   readonly pool: PermitPool<AdmittedRequest>;
   readonly #host: AdmittedRequestHost;
   stage: AdmittedRequestStage = "asking";
-  /** In the queue, while it waits. */
+  /** Place in the queue, while the request waits. */
   place: QueuePlace<AdmittedRequest> | undefined;
-  /** Where it was in the queue when it came, or permits in use where there is none. */
+  /** Position in the queue on arrival. Without a queue: permits in use, including its own. */
   position = 0;
-  /** When it got its permit, and how many were in use then with its own. */
+  /** When it got its permit, and how many were then in use, including its own. */
   admittedMs = 0;
   inFlight = 0;
   /** When the lease of its permit ends. */
   expiresMs = Number.POSITIVE_INFINITY;
-  /** Its place among leases; see `Expiring`. */
+  /** Its index in the heap of leases; see `Expiring`. */
   heapPlace: number | undefined;
   /** What limits change about it. Undefined: nothing. */
   marks: RequestMarks | undefined;
-  /** The call that budgets have let in, until it has ended. Undefined: they follow none. */
+  /** The call that budgets follow, until it has ended. Undefined: budgets follow none. */
   budgeted: BudgetedCall | undefined;
-  /** How long a rate limit has held it, in milliseconds. */
+  /** How long a rate limit has delayed it, in milliseconds. */
   delayedMs = 0;
-  /** Lets go of it while it is held. */
+  /** Cancels the delay. Undefined if no rate limit delays it now. */
   cancelDelay: Cancel | undefined;
-  /** Whether its permit is also one of all pools of the service. */
+  /** Whether it also holds a permit of the pool of the whole service. */
   holdsWhole = false;
-  /** Its caller's or route's permit, where those are counted; held from before it waits. */
+  /** Permit of its caller, route or model, if those are counted. Held from before it waits. */
   keyCount: KeyCount | undefined;
-  /** Gives back the same in the fleet's count; undefined where it has none. */
+  /** Gives back the same permit in the fleet's count. Undefined if it has none there. */
   giveBackShared: (() => void) | undefined;
-  /** The last that is known of the response. */
+  /** What is known of the response so far. */
   response: ResponseFacts | undefined;
-  /** Who is told; undefined while `begin` runs, which returns what it is told. */
+  /** Receives verdicts. Undefined while `begin` runs, which returns the verdict itself. */
   #call: AdmissionCall | undefined;
   #verdict: AdmissionVerdict | undefined;
   #callerHashRatio: number | undefined;
@@ -109,31 +109,31 @@ export class AdmittedRequest implements AdmissionTicket, Expiring {
     this.pool = parts.pool;
   }
 
-  /** What became of it, for `begin` to return while that runs; after it, for who asks. */
+  /** Delivers a verdict: while `begin` runs, as its result; afterwards, to its `call`. */
   tell(verdict: AdmissionVerdict): void {
     if (this.#call === undefined) this.#verdict = verdict;
     else this.#call.decided(verdict);
   }
 
-  /** What `begin` returns at its end; from then on `call` is told. */
+  /** Returns the result of `begin`. From then on, `call` receives verdicts. */
   begun(call: AdmissionCall): AdmissionAnswer {
     this.#call = call;
     return this.#verdict ?? { kind: "asking", ticket: this };
   }
 
-  /** See `callerHashRatio`; only made where a threshold is near. */
+  /** See `callerHashRatio`. Computed only if a threshold is near. */
   get callerHashRatio(): number {
     this.#callerHashRatio ??= callerHashRatio(this.caller);
     return this.#callerHashRatio;
   }
 
-  /** How it found the queue when it was first asked for, which is while it is decided. */
+  /** State of the queue at the first use, which is while the request is decided. */
   queueState(nowMs: number): QueueState {
     this.#queueState ??= this.pool.state(nowMs);
     return this.#queueState;
   }
 
-  /** What is left of its caller's time; undefined where nobody said. */
+  /** Remaining time of the caller, in milliseconds. Undefined without a deadline. */
   remainingMs(nowMs: number): number | undefined {
     if (this.deadline === undefined) return undefined;
     return this.deadline.remainingMs - (nowMs - this.arrivedMs);

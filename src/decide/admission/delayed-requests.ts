@@ -1,11 +1,11 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 
-/** The most requests that this process holds for rate limits with `over: delay` at a time. */
+/** Maximum number of requests that this process delays at the same time (`over: delay`). */
 export const delayedRequestsMax = 10_000;
 
 /**
- * Requests that rate limits hold until they fit. A place is reserved before the limits are asked:
- * what is charged can then always be held.
+ * Requests that rate limits delay until they fit. A place is reserved before the limits are
+ * charged, so that a charged request can always be delayed.
  */
 export class DelayedRequests {
   readonly #clock: Clock;
@@ -25,15 +25,15 @@ export class DelayedRequests {
     return true;
   }
 
-  /** Gives a place back that nobody needs. */
+  /** Gives back a reserved place that is not needed. */
   release(): void {
     this.#takenCount -= 1;
   }
 
   /**
-   * Holds a request in its reserved place for at least this long, in milliseconds.
+   * Delays a request in its reserved place by at least this time, in milliseconds.
    *
-   * @returns lets go of the request, which is then not called any more
+   * @returns cancels the delay; `onEnd` is then not called
    */
   hold(delayMs: number, onEnd: () => void): Cancel {
     const clock = this.#clock;
@@ -41,7 +41,7 @@ export class DelayedRequests {
     let cancelTimer: Cancel | undefined;
     const arm = (): void => {
       const leftMs = endMs - clock.monotonicMs();
-      // Timers may fire a fraction of a millisecond early, and nobody may leave before its turn.
+      // Timers may fire a fraction of a millisecond early, and no request may pass before its time.
       if (leftMs > 0) cancelTimer = clock.schedule(Math.ceil(leftMs), arm);
       else {
         cancelTimer = undefined;

@@ -2,12 +2,12 @@ import type { ExchangeFault } from "../../core/admission/exchange.js";
 import type { ExchangePart } from "../../core/admission/exchange-messages.js";
 
 /**
- * Why a stream ended early: a fault of the protocol, a message larger than is read, or a response
- * that was to wait for an answer and not only to be shown.
+ * Why a stream ended early: a protocol fault, a message above the maximum size, or a response that
+ * waits for an answer although it should only be observed.
  */
 type CountedFault = ExchangeFault | "tooLarge" | "notObserved";
 
-/** What ext_proc streams have seen, as plain integers that metrics read. */
+/** Counters of ext_proc streams. Plain integers, read when metrics are scraped. */
 export class ExchangeCounts {
   /** Streams that are open now. */
   openCount = 0;
@@ -23,7 +23,7 @@ export class ExchangeCounts {
     this.openedCount += 1;
   }
 
-  /** Once for each stream. */
+  /** Called once for each stream. */
   closed(): void {
     this.openCount -= 1;
   }
@@ -40,12 +40,12 @@ export class ExchangeCounts {
     this.#faults.set(fault, (this.#faults.get(fault) ?? 0) + 1);
   }
 
-  /** Messages by the part that they held. */
+  /** Messages by the part that they contained. */
   get parts(): ReadonlyMap<ExchangePart, number> {
     return this.#parts;
   }
 
-  /** Streams that broke the protocol or had a message too large, by how. */
+  /** Streams that broke the protocol or contained a message above the maximum size, by fault. */
   get faults(): ReadonlyMap<CountedFault, number> {
     return this.#faults;
   }

@@ -1,19 +1,19 @@
 import type { Gate, GateSettings, GateState } from "../../core/admission/gate.js";
 
-/** A gate as the fleet has it. */
+/** State of a gate in the whole fleet. */
 interface FleetGate {
-  /** The share of the fleet's requests that the expected wait would refuse, 0 to 1. */
+  /** Fraction of the fleet's requests that the expected wait would refuse, 0 to 1. */
   readonly rejectRatio: number;
   readonly state: GateState;
 }
 
-/** A service's gate as the fleet has it; undefined: a process goes by what it sees itself. */
+/** Reads a service's gate in the fleet. Undefined: the process uses its own measurements. */
 export type ReadFleetGate = (service: string) => FleetGate | undefined;
 
-/** What holds for a service's gate, where an operator has changed it; `own` is the policy's. */
+/** Returns the settings of a gate with operators' changes; `own`: those of the policy. */
 export type ReadGateSettings = (service: string, own: GateSettings) => GateSettings;
 
-/** Gives a gate other thresholds where they are others. */
+/** Changes the thresholds of a gate if they differ. */
 export function setGate(gate: Gate, settings: GateSettings): void {
   const { openBelowRatio, closeAboveRatio, passAtCloseRatio } = gate.settings;
   if (
@@ -23,15 +23,15 @@ export function setGate(gate: Gate, settings: GateSettings): void {
   ) {
     return;
   }
-  // Whoever made them has refused what the gate would.
+  // Settings that the gate would reject were rejected where they were made.
   gate.change(settings);
 }
 
 /**
- * Moves a gate for another second: to where the fleet has it, and by what is seen here where nobody
- * says that.
+ * Updates a gate for another second: to the fleet's state or, if that is unknown, from the requests
+ * of this process.
  *
- * @param ownRatio the share of requests that the expected wait would refuse here
+ * @param ownRatio the fraction of requests that the expected wait would refuse in this process
  */
 export function moveGate(gate: Gate, reported: FleetGate | undefined, ownRatio: number): void {
   if (reported === undefined) gate.update(ownRatio);

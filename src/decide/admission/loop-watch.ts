@@ -5,17 +5,17 @@ interface LoopWatchParts {
   readonly clock: Clock;
   readonly pressure: Pressure;
   readonly onEvent: (event: PressureEvent) => void;
-  /** Whether the loop has had next to nothing to do for a while. Default: it never has. */
+  /** Whether the event loop has been almost idle for a while. Default: never. */
   readonly isIdle?: () => boolean;
 }
 
-/** Time between two looks: what is seen of a late turn is at most this much too little. */
+/** Time between two ticks, in ms. Lateness is underestimated by at most this much. */
 const tickMs = 20;
 
-/** The same for a loop that idles: each look wakes the process. */
+/** The same for an idle loop: each tick wakes the process. */
 const idleTickMs = 250;
 
-/** Tells the pressure regularly how late the event loop is, until it is cancelled. */
+/** Regularly reports to `pressure` how late the event loop is, until it is cancelled. */
 export function watchLoop(parts: LoopWatchParts): Cancel {
   const { clock, pressure, onEvent, isIdle = () => false } = parts;
   let cancel: Cancel;

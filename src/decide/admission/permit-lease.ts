@@ -1,25 +1,25 @@
 /**
- * The shortest lease of a permit, in milliseconds: four times Envoy's default time-out, which
- * begins only when a request has been read to its end. Callers' deadlines are claims, too: if they
- * could end a lease while the service is still at work, a header would switch its limit off.
+ * Minimum lease of a permit, in milliseconds: four times Envoy's default timeout, which starts only
+ * when a request has been read to its end. Callers' deadlines are only claims: if they could end a
+ * lease while the service still works, a header would disable its limit.
  */
 export const permitLeaseMsMin = 60_000;
 
-/** What bounds the time that a request may take. */
+/** Bounds of the duration of a request. */
 export interface LeaseBounds {
-  /** `timeouts.request` of its service, which is Envoy's; 0: for ever. */
+  /** `timeouts.request` of its service, which is Envoy's timeout. 0: none. */
   readonly requestMs: number;
-  /** What is left of its caller's time, in milliseconds; undefined where nobody said. */
+  /** Remaining time of the caller, in milliseconds. Undefined without a deadline. */
   readonly remainingMs: number | undefined;
-  /** The lease where a service has no time-out, in milliseconds. */
+  /** The lease if a service has no timeout, in milliseconds. */
   readonly leaseMsMax: number;
 }
 
 /**
- * How long a permit is held for a request of which nobody says how it ended, in milliseconds: until
- * its deadline or its service's time-out, but `permitLeaseMsMin` at least.
+ * Returns how long a request whose end is never reported may hold a permit, in milliseconds: until
+ * its deadline or its service's timeout, but at least `permitLeaseMsMin`.
  *
- * Example: a time-out of ten minutes and a caller that waits for two: 120,000.
+ * Example: a timeout of ten minutes and a caller that waits for two: 120,000.
  */
 export function permitLeaseMs({ requestMs, remainingMs, leaseMsMax }: LeaseBounds): number {
   const endMs = requestMs === 0 ? leaseMsMax : requestMs;

@@ -38,30 +38,30 @@ import { type AdmittedService, type BlockParts, ServiceBlocks } from "./service-
 import { CapacityChanges, LongWaits, type ServiceEvent } from "./service-events.js";
 import { ServicePools } from "./service-pools.js";
 
-/** What admission to a service is made of. */
+/** Dependencies of `ServiceAdmission`. */
 export interface ServiceAdmissionParts extends BlockParts {
   readonly clock: Clock;
-  /** Absent where this process is alone. */
+  /** Absent if this process is the only replica. */
   readonly shares: SharesPermits | undefined;
-  /** Calls in flight by key over all replicas; absent where this process is alone. */
+  /** Calls in flight by key in all replicas. Absent if this process is the only replica. */
   readonly sharedKeys?: SharedKeyCounts;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
   /** See `LeaseBounds.leaseMsMax`. Default 300,000. */
   readonly permitLeaseMsMax: number;
-  /** The part of a service's permits that one peer may have in use, 1 to 100. Default 100. */
+  /** Percentage of a service's permits that one peer may have in use, 1 to 100. Default 100. */
   readonly permitsPeerPercentMax?: number;
   readonly onEvent: (event: ServiceEvent) => void;
-  /** What the fleet's leader says of gates; absent where this process is alone. */
+  /** Reads gates from the fleet's leader. Absent if this process is the only replica. */
   readonly fleetGate?: ReadFleetGate;
 }
 
 /**
- * Admission to one service: asks the checks in their order, then the rate limit, then for a permit,
- * and lets wait who may. Outlives policies as long as one of this name is in them.
+ * Admission to one service. Runs the checks in order, then the rate limit, then takes a permit or
+ * queues the request. Exists across policies as long as they contain a service of this name.
  *
- * Who asks is told by what `begin` returns, and called only after that. Whoever is called may end
- * its request at once: so all counts are settled before each call.
+ * `begin` returns the first answer, and callbacks are called only after it has returned. A callback
+ * may end its request at once, so all counts are up to date before each call.
  */
 export class ServiceAdmission implements AdmittedRequestHost {
   readonly name: string;
@@ -71,7 +71,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #indexed: AdmittedService;
   #blocks: ServiceBlocks;
   readonly #queue: AdmissionQueue<AdmittedRequest>;
-  /** Who holds a permit, by when its lease ends. */
+  /** Requests that hold a permit, ordered by the end of their leases. */
   readonly #leases = new ExpiryHeap<AdmittedRequest>();
   readonly #questions: AdmissionQuestions;
   readonly #longWaits = new LongWaits();
@@ -104,7 +104,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     });
   }
 
-  /** What the active policy says of it. */
+  /** The service's part of the active policy. */
   get policy(): ServicePolicy {
     return this.#indexed.service;
   }
@@ -117,7 +117,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return this.#pools;
   }
 
-  /** A new policy: what was learnt stays where its settings do. */
+  /** Applies a new policy. What was learned is kept if its settings are unchanged. */
   configure(indexed: AdmittedService): void {
     if (indexed.service === this.#indexed.service) return;
     this.#indexed = indexed;
@@ -126,40 +126,40 @@ export class ServiceAdmission implements AdmittedRequestHost {
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
-  /** No policy has it any more: who is in it goes on as before. */
+  /** Called when the policy no longer contains the service. Its requests go on as before. */
   close(): void {
     this.#pools.close();
   }
 
-  /** How full it is: the fullest of its pools; see `PermitPool.occupancyRatio`. */
+  /** Occupancy of the fullest pool; see `PermitPool.occupancyRatio`. */
   occupancyRatio(nowMs: number): number {
     let ratio = this.#pools.whole.occupancyRatio(nowMs);
     for (const { pool } of this.#pools.all()) ratio = Math.max(ratio, pool.occupancyRatio(nowMs));
     return ratio;
   }
 
-  /** Whether its policy bounds permits of the whole fleet. */
+  /** Whether the policy limits permits for the whole fleet. */
   get isLimited(): boolean {
     if (this.policy.admission === undefined) return false;
     const { whole } = this.#pools;
     return this.#pools.isSplit || whole.fleetLimit() !== Number.POSITIVE_INFINITY;
   }
 
-  /** Readings of what the law `signal` looks at; see `Admission.read`. */
+  /** Applies readings for the algorithm `signal`; see `Admission.read`. */
   read(update: SignalUpdate): void {
     for (const change of this.#pools.read(update)) this.#capacityChanges.add(change);
     if (update.byKey.size > 0 || typeof update.rest === "number") this.#loadBySignal();
     this.#queue.serve(this.#parts.clock.monotonicMs());
   }
 
-  /** Readings of this replica's host; `holdMs` as for `LoadSignals.host`. */
+  /** Applies readings of this replica's host; `holdMs` as for `LoadSignals.host`. */
   readHost(readings: HostReadings, holdMs: number): void {
     const ratio = hostLoadRatio(readings, this.policy.admission?.load?.host ?? {});
     const nowMs = this.#parts.clock.monotonicMs();
     if (ratio !== undefined) this.#blocks.admission?.health?.signals.host(ratio, holdMs, nowMs);
   }
 
-  /** The share of requests that the expected wait would refuse now; 0 without a sigmoid. */
+  /** Fraction of requests that the expected wait would refuse now; 0 without a sigmoid. */
   rejectRatio(nowMs: number): number {
     const sigmoid = this.#blocks.admission?.policy.estimatedWait?.sigmoid;
     if (sigmoid === undefined) return 0;
@@ -170,7 +170,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return ratio;
   }
 
-  /** Once a second. */
+  /** Called once per second. */
   tick(nowMs: number): void {
     const gate = this.#blocks.admission?.gate;
     if (gate !== undefined) {
@@ -195,7 +195,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     if (waits !== undefined) {
       this.#parts.onEvent({ kind: "waitedLong", service: this.name, ...waits });
     }
-    // The end of a lease, of a permit's or of a share's, or a reading may have made room.
+    // The end of a permit's or share's lease, or a reading, may have made room.
     this.#queue.serve(nowMs);
   }
 
@@ -225,7 +225,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return visit.begun(call);
   }
 
-  /** The exchange of a visit is over. */
+  /** Handles the end of a request's exchange. */
   ended(visit: AdmittedRequest, end: Ending): void {
     const nowMs = this.#parts.clock.monotonicMs();
     const { stage } = visit;
@@ -243,7 +243,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
     this.#leases.remove(visit);
     const { lateAfterMs: lateMs } = this.#blocks.admission?.policy ?? {};
-    // While a rate limit held it, the service was not late.
+    // The time for which a rate limit delayed the request is not latency of the service.
     const lateAfterMs = lateMs && lateMs + visit.delayedMs;
     const learnt = requestOutcome(visit, { end, nowMs, lateAfterMs });
     const { request, priority } = visit;
@@ -257,9 +257,10 @@ export class ServiceAdmission implements AdmittedRequestHost {
   }
 
   /**
-   * Takes permits back whose leases have ended: nobody has said how their requests did, so they
-   * teach nothing, or a peer that falls silent could move a law either way. Its caller's own permit
-   * stays taken until the exchange ends: its caller would have more in work than it may.
+   * Takes back permits whose leases have ended. How these requests ended is unknown, so nothing is
+   * learned from them; otherwise a peer that falls silent could move a limit either way. The permit
+   * of the request's key stays taken until the exchange ends, or its caller could exceed its
+   * maximum in flight.
    */
   #endLeases(nowMs: number): void {
     for (;;) {
@@ -273,7 +274,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
   }
 
-  /** Where an admitted visit has its permits. */
+  /** The pools in which an admitted request holds permits. */
   #poolsOf({ pool, holdsWhole }: AdmittedRequest): readonly PermitPool<AdmittedRequest>[] {
     return holdsWhole ? [pool, this.#pools.whole] : [pool];
   }
@@ -292,7 +293,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     }
   }
 
-  /** Who would be refused for want of room is not charged first. */
+  /** Refuses a request without room before it is charged. Returns whether it did. */
   #refuseIfFull(visit: AdmittedRequest, nowMs: number): boolean {
     if (this.#mayEnter(visit, nowMs)) return false;
     const full = this.#queue.mayWait(visit, nowMs) ? "queueFull" : "concurrency";
@@ -313,25 +314,25 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return undefined;
   }
 
-  /** Whether a block only counts for this request. */
+  /** Whether a block only counts this request, and does not refuse it. */
   #isDry({ request }: AdmittedRequest, block: AdmissionBlock): boolean {
     return request.isObserved || this.#blocks.admission?.policy.dryRun.has(block) === true;
   }
 
-  /** Whether a permit is free, or a place in the queue, or somebody may have to go for it. */
+  /** Whether a permit or a place in the queue is free, or may be taken from a waiting request. */
   #mayEnter(visit: AdmittedRequest, nowMs: number): boolean {
     if (this.#blocks.admission === undefined || this.#isDry(visit, "permits")) return true;
     if (this.#queue.hasRoom(visit, nowMs)) return true;
     return this.#queue.mayWait(visit, nowMs) && visit.pool.mayTakePlace();
   }
 
-  /** Takes a permit, or a place in the queue, or neither. */
+  /** Takes a permit or a place in the queue, or refuses the request. */
   #enter(visit: AdmittedRequest, nowMs: number): void {
     const { admission, terms } = this.#blocks;
     if (admission === undefined) {
       const isFollowed = visit.budgeted !== undefined;
       if (isFollowed) visit.stage = "followed";
-      // Another policy may have come since it was counted.
+      // The policy may have changed since the request was counted.
       else this.#close(visit);
       this.counts.admitted[visit.priority] += 1;
       if (!isFollowed) visit.tell(terms.unfollowedBy(visit));
@@ -365,7 +366,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
       if (visit.delayedMs === 0) visit.tell({ kind: "waiting", timeoutMs, ticket: visit });
     }
     this.#dismiss(dismissed, nowMs);
-    // A permit may have come free that nobody was told of: a lease has ended, or a limit rose.
+    // A permit may have become free without notice: a lease has ended, or a limit rose.
     if (visit.pool.isFree(visit.priority, nowMs)) this.#queue.serve(nowMs);
   }
 
@@ -400,7 +401,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
     return permitLeaseMs({ requestMs, remainingMs: visit.remainingMs(nowMs), leaseMsMax });
   }
 
-  /** The largest of all readings, as a load; it fades when no newer one comes in time. */
+  /** Reports the largest reading as a load, which fades if no newer one arrives in time. */
   #loadBySignal(): void {
     const full = this.policy.admission?.load?.signalReading;
     const holdMs = this.policy.concurrency?.signal?.staleAfterMs;
@@ -429,13 +430,13 @@ export class ServiceAdmission implements AdmittedRequestHost {
   #dismiss(dismissed: readonly QueueRefusal<AdmittedRequest>[], nowMs: number): void {
     for (const { place, cause } of dismissed) {
       const visit = place.payload;
-      // The one before may have ended its neighbours.
+      // Refusing the previous request may have ended the next ones.
       if (visit.stage === "waiting")
         this.#refuse(visit, cause, { wait: visit.pool.retryWait(nowMs) });
     }
   }
 
-  /** It is over: leaves the queue, and its caller's permit goes back. */
+  /** Ends a request: it leaves the queue, and gives back the permit of its key. */
   #close(visit: AdmittedRequest): void {
     visit.stage = "over";
     if (visit.place !== undefined) visit.pool.leave(visit.place);
@@ -453,7 +454,7 @@ export class ServiceAdmission implements AdmittedRequestHost {
 
 type Ending = Parameters<AdmissionTicket["end"]>[0];
 
-/** Tells budgets how their call has ended: one that got no place has not reached the upstream. */
+/** Reports the end of a call to budgets. One that was not admitted has not reached the upstream. */
 function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   const { stage, response, budgeted } = visit;
   visit.budgeted = undefined;
@@ -462,7 +463,7 @@ function endBudgeted(visit: AdmittedRequest, end: Ending): void {
   budgeted?.end(isIn ? { hasResponse, status: response?.status, mayGoOn: true } : unansweredEnd);
 }
 
-/** Most requests say nothing of their time: that is seen without a list of who said what. */
+/** Most requests state no deadline. Finds that without building a list of statements. */
 function deadlineOf(
   headers: AdmissionRequest["headers"],
   header: string | undefined,

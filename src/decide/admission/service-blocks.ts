@@ -29,31 +29,31 @@ import { type ReadGateSettings, setGate } from "./fleet-gate.js";
 import { ServiceHealth } from "./service-health.js";
 import { Throttles } from "./throttles.js";
 
-/** What the blocks of a policy are made with. */
+/** Dependencies of `ServiceBlocks`. */
 export interface BlockParts {
   readonly random: Random;
-  /** Whether this process has more to do than it can do in time. */
+  /** Whether this process is overloaded. */
   readonly isOverloaded: () => boolean;
-  /** Whether it hears of things later than they are; absent: never. */
+  /** Whether this process handles events late. Absent: never. */
   readonly isLate?: (nowMs: number) => boolean;
   readonly decider: RateLimitDecider;
-  /** Where rate limits hold requests; one for all services. */
+  /** Holds requests that rate limits delay; shared by all services. */
   readonly delayed: DelayedRequests;
-  /** What operators have changed about gates; absent: nothing, ever. */
+  /** Reads operators' changes to gates. Absent: there are none. */
   readonly gateSettings?: ReadGateSettings;
-  /** Whoever tells of refusals; absent: nobody, ever. */
+  /** Logs refusals. Absent: refusals are not logged. */
   readonly refusalLog?: RefusalLog | undefined;
-  /** Who asks a service's budgets, by the active policy; absent: there are none. */
+  /** Returns the budgets of a service under the active policy. Absent: there are none. */
   readonly budgetsOf?: (service: ServicePolicy) => BudgetAsker | undefined;
 }
 
-/** A service of a policy, and what limits may do to its requests. */
+/** A service of a policy, with the headers that limits may set on its requests. */
 export interface AdmittedService extends IndexedService {
-  /** Headers that limits set, in lower case: callers' own are removed. */
+  /** Headers that limits set, in lower case. They are removed from callers' requests. */
   readonly ownHeaders: readonly string[];
 }
 
-/** How rate limits refuse where admission is off. */
+/** Settings for refusals by rate limits if admission is off. */
 const defaultRejectSettings: RejectSettings = {
   retryAfterSecondsMin: 1,
   retryAfterJitterRatio: 0.5,
@@ -61,20 +61,21 @@ const defaultRejectSettings: RejectSettings = {
 };
 
 /**
- * What one policy makes of a service, but for its permits. Made anew with each policy; what has
- * learnt something is taken over from the one before wherever its own settings are the same.
+ * The parts of a service under one policy, except its permits. Created anew for each policy. Parts
+ * that learn are kept from the previous policy if their settings are the same; a gate is always
+ * kept.
  */
 export class ServiceBlocks {
   readonly service: ServicePolicy;
   readonly terms: AdmissionTerms;
   readonly refusals: ImmediateResponseCache;
-  /** Undefined where admission is off. */
+  /** Undefined if admission is off. */
   readonly admission: AdmissionBlocks | undefined;
-  /** Undefined where the policy asks for none here. */
+  /** Undefined if the policy does not check rate limits here. */
   readonly rateLimit: RateLimitAsker | undefined;
-  /** Undefined where nothing of its calls is measured. */
+  /** Undefined if no usage of its calls is measured. */
   readonly budgets: BudgetAsker | undefined;
-  /** Undefined where nobody is told. */
+  /** Undefined if refusals are not logged. */
   readonly #refusalLog: RefusalLog | undefined;
   readonly #refusing = new Map<RefusalCause, RefusingCause>();
   readonly #isLate: BlockParts["isLate"];
@@ -101,7 +102,7 @@ export class ServiceBlocks {
         before: before?.admission,
       });
     this.budgets = parts.budgetsOf?.(service);
-    // Its queries are known by the policy that matched them, so there is nothing to take over.
+    // Cached queries are valid only for the policy that matched them, so none are kept.
     this.rateLimit =
       rateLimit?.inExtProc === true
         ? new RateLimitAsker(
@@ -112,9 +113,9 @@ export class ServiceBlocks {
         : undefined;
   }
 
-  /** A request was refused: it may be one of those that are told in the log. */
+  /** Passes a refused request to the log, which logs a sample. */
   tellRefused(cause: RefusalCause, nowMs: number): void {
-    // Whoever decides rate limits tells of theirs.
+    // The decider logs denials by rate limits itself.
     if (this.#refusalLog === undefined || cause === "rateLimit") return;
     let refusing = this.#refusing.get(cause);
     if (refusing === undefined) {
@@ -125,8 +126,9 @@ export class ServiceBlocks {
   }
 
   /**
-   * Teaches law, throttle and load what a request taught that held a permit. What this process
-   * hears of late took no longer at the service: it is no latency of it.
+   * Updates algorithm, throttle and load signals with the outcome of a request that held a permit.
+   * While this process is late, only the throttle learns: the measured time is not the latency of
+   * the service.
    */
   learn(
     visit: AdmittedRequest,
@@ -156,7 +158,7 @@ function keyOf(
   return usage === undefined ? "" : callFactsOf(usage, request).model;
 }
 
-/** The same for admission alone. */
+/** The parts of `ServiceBlocks` for admission. */
 class AdmissionBlocks {
   readonly policy: AdmissionPolicy;
   readonly checks: readonly AdmissionCheck[];
@@ -164,7 +166,7 @@ class AdmissionBlocks {
   readonly throttles: Throttles | undefined;
   readonly health: ServiceHealth | undefined;
   readonly keyed: PermitsByKey | undefined;
-  /** What `maxInFlightPer` counts a request under; the empty text where the request says none. */
+  /** The key under which `maxInFlightPer` counts a request. Empty if the request has none. */
   readonly keyOf: (request: AdmissionRequest) => string;
   readonly #isOverloaded: () => boolean;
   readonly #gateSettings: () => GateSettings | undefined;
@@ -199,47 +201,47 @@ class AdmissionBlocks {
   }
 
   /**
-   * Whether requests pass without a decision now, critical ones as well: a late decision must not
-   * be worse than none.
+   * Whether requests of all classes, even critical ones, pass without a decision now: a late
+   * decision must not be worse than none.
    */
   passesUndecided(): boolean {
     const { ownOverload, dryRun } = this.policy;
     return ownOverload === "allow" && !dryRun.has("load") && this.#isOverloaded();
   }
 
-  /** Takes over what operators have changed about its gate. */
+  /** Applies operators' changes to the gate. */
   renewGate(): void {
     const settings = this.#gateSettings();
     if (this.gate !== undefined && settings !== undefined) setGate(this.gate, settings);
   }
 }
 
-/** A gate keeps its state: thresholds change while it runs. */
+/** Keeps the state of an existing gate, and changes its thresholds. */
 function gateOf(settings: GateSettings | undefined, before: Gate | undefined): Gate | undefined {
   if (settings === undefined) return undefined;
   if (before === undefined) return new Gate(settings);
-  // The policy's reader has refused what the gate would.
+  // The policy's reader has already rejected what the gate would reject.
   before.change(settings);
   return before;
 }
 
-/** Settings are plain data, made in one place in one order of fields. */
+/** Compares settings as JSON: they are plain data with a fixed order of fields. */
 function isSame<T extends object>(one: T | undefined, other: T | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
 type Admitted = Extract<AdmissionVerdict, { readonly kind: "admitted" }>;
 
-/** What goes on with admitted requests of a service; nearly always the same few objects. */
+/** Grants for admitted requests of a service. Nearly always the same few objects. */
 class AdmissionTerms {
   readonly #policy: ServicePolicy;
   readonly #draw: () => number;
   readonly #full: Readonly<Record<Priority, AdmissionGrant>>;
   readonly #sampled: Readonly<Record<Priority, AdmissionGrant>>;
   readonly #unsampled: Readonly<Record<Priority, AdmissionGrant>>;
-  /** For requests whose end nobody needs to know. */
+  /** For requests whose end is not followed. */
   readonly unfollowed: Readonly<Record<Priority, Admitted>>;
-  /** For a path that is not counted: its class is nobody's business, and not to be believed. */
+  /** For a bypassed path: sets no class, and removes the caller's, which must not be trusted. */
   readonly bypassed: AdmissionVerdict;
 
   /** @param draw uniform in [0, 1) */
@@ -266,7 +268,7 @@ class AdmissionTerms {
     });
   }
 
-  /** For a request that holds a permit; `waitedMs` is how long it was here. */
+  /** Returns the grant of a request that holds a permit. `waitedMs`: time since its arrival. */
   followed(visit: AdmittedRequest, waitedMs: number): AdmissionGrant {
     const terms = this.measured(visit);
     const deadline = this.#policy.admission?.deadline;
@@ -276,7 +278,7 @@ class AdmissionTerms {
     return { ...terms, setHeaders: [...terms.setHeaders, ...budget] };
   }
 
-  /** For a request whose end is of interest: a call that budgets follow has its response seen. */
+  /** Returns the grant of a followed request. Sampling never skips a call that budgets follow. */
   measured({ priority, marks, budgeted }: AdmittedRequest): AdmissionGrant {
     if (budgeted === undefined) return marked(this.#sample()[priority], marks);
     const sampleRatio = this.#policy.admission?.sampleRatio ?? 1;
@@ -286,7 +288,7 @@ class AdmissionTerms {
     return { ...terms, metadata: new Map([...terms.metadata, ...metadata]) };
   }
 
-  /** For a request that needs no permit. */
+  /** Returns the verdict on a request that needs no permit. */
   unfollowedBy({ priority, marks }: AdmittedRequest): AdmissionVerdict {
     const plain = this.unfollowed[priority];
     return marks === undefined ? plain : passed(marked(plain.terms, marks));
@@ -300,7 +302,7 @@ class AdmissionTerms {
 }
 
 /**
- * The terms of a request that limits change. Generated routes look at the metadata `fallback`,
+ * Returns the grant with what limits change. Generated routes match on the metadata `fallback`,
  * which no caller can set.
  */
 function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): AdmissionGrant {
@@ -309,7 +311,7 @@ function marked(terms: AdmissionGrant, marks: RequestMarks | undefined): Admissi
   const sent = { ...terms, setHeaders: [...terms.setHeaders, ...markFields(marks)] };
   if (fallback === undefined) return sent;
   if (fallback.kind === "header") return { ...sent, clearsRoute: true };
-  // Generated routes look at it: unlike a header, no caller can say it.
+  // Generated routes match on it: unlike a header, callers cannot set it.
   const metadata = new Map([...(terms.metadata ?? []), ["fallback", fallback.cluster]] as const);
   return { ...sent, clearsRoute: true, metadata };
 }

@@ -2,21 +2,21 @@ import type { GateState } from "../../core/admission/gate.js";
 import type { CapacityChange } from "../../core/concurrency/signal-update.js";
 import { otherKey } from "./service-pools.js";
 
-/** What happens to a service, for logs; all names are the policy's. */
+/** An event of a service, for logs. All names are from the policy. */
 export type ServiceEvent =
   | { readonly kind: "gateChanged"; readonly service: string; readonly state: GateState }
   | ({ readonly kind: "capacityChanged"; readonly service: string } & CapacityChange)
-  /** Requests that were let in in the last second had waited for long. */
+  /** Requests that were admitted in the last second had waited long. */
   | ({ readonly kind: "waitedLong"; readonly service: string } & LongWaitsEvent);
 
 /**
- * Changes of capacity until they are told: readings may come ten times a second, of a hundred keys.
- * Of each name one is left, from where it began to where it ended; of `other` the largest.
+ * Collects capacity changes until they are reported: readings may come ten times a second for a
+ * hundred keys. Keeps one change per name, from its start to its end; for `other`, the largest.
  */
 export class CapacityChanges {
   readonly #byKey = new Map<string, CapacityChange>();
 
-  /** One more, later than those before. */
+  /** Adds a change that is later than all previous ones. */
   add(change: CapacityChange): void {
     const { key } = change;
     const before = this.#byKey.get(key);
@@ -25,7 +25,7 @@ export class CapacityChanges {
     else if (sizeOf(change) > sizeOf(before)) this.#byKey.set(key, change);
   }
 
-  /** What is left of them; none that ended where it began. */
+  /** Takes the collected changes, except those that ended where they began. */
   take(): readonly CapacityChange[] {
     const changes = [...this.#byKey.values()].filter((change) => sizeOf(change) > 0);
     this.#byKey.clear();
@@ -37,22 +37,22 @@ function sizeOf({ from, to }: CapacityChange): number {
   return Math.abs(to - from);
 }
 
-/** A wait for a permit from which it is told, in milliseconds. */
+/** Waits for a permit above this duration are reported, in milliseconds. */
 export const longWaitMs = 100;
 
-/** Long waits of a span of time. */
+/** Long waits in a period. */
 interface LongWaitsEvent {
-  /** Whose wait was the longest, as metrics name it. */
+  /** Key of the longest wait, as metrics name it. */
   readonly key: string;
   readonly count: number;
   readonly longestMs: number;
 }
 
-/** Adds up waits of those who were let in after long: an overload has thousands, and one line. */
+/** Sums up long waits of admitted requests: an overload has thousands, but logs one line. */
 export class LongWaits {
   #reported: LongWaitsEvent | undefined;
 
-  /** One was let in; a wait up to `longWaitMs` is not long. */
+  /** Adds the wait of an admitted request. A wait up to `longWaitMs` is not long. */
   add(key: string, waitMs: number): void {
     if (waitMs <= longWaitMs) return;
     const before = this.#reported ?? { key, count: 0, longestMs: waitMs };
@@ -60,7 +60,7 @@ export class LongWaits {
     this.#reported = { ...before, ...longest, count: before.count + 1 };
   }
 
-  /** What there was since the last call; undefined: nothing. */
+  /** Takes the long waits since the last call. Undefined if there were none. */
   take(): LongWaitsEvent | undefined {
     const reported = this.#reported;
     this.#reported = undefined;

@@ -3,13 +3,13 @@ import { parseOrcaReport } from "../../core/admission/orca.js";
 import type { RequestOutcome } from "../../core/calls/request-outcome.js";
 import { LatencyBaseline } from "../../core/concurrency/latency-baseline.js";
 
-/** How long one request was served, and with what outcome. */
+/** Latency and outcome of one request. */
 interface ServedRequest extends Pick<RequestOutcome, "outcome" | "isFailed"> {
   readonly latencyMs: number;
   readonly nowMs: number;
 }
 
-/** What requests that were let in tell of a service's load. */
+/** Load of a service, measured by its admitted requests. */
 export class ServiceHealth {
   readonly settings: LoadSettings;
   readonly #signals: LoadSignals;
@@ -20,12 +20,12 @@ export class ServiceHealth {
     this.#signals = new LoadSignals(settings);
   }
 
-  /** Each reading on the scale on which 1 is full. */
+  /** The load signals. On their scale, 1 is full load. */
   get signals(): LoadSignals {
     return this.#signals;
   }
 
-  /** A request that held a permit has ended. */
+  /** Records the end of a request that held a permit. */
   ended({ outcome, isFailed, latencyMs, nowMs }: ServedRequest): void {
     if (isFailed === true) this.#signals.failed(nowMs);
     else if (isFailed === false) this.#signals.succeeded(nowMs);
@@ -35,7 +35,7 @@ export class ServiceHealth {
     if (baselineMs !== undefined) this.#signals.latency(latencyMs, baselineMs, nowMs);
   }
 
-  /** A response brought a load report; one that cannot be read says nothing. */
+  /** Records a load report from a response. A malformed report is ignored. */
   reported(loadMetrics: string, nowMs: number): void {
     const report = parseOrcaReport(loadMetrics);
     if (report !== undefined) this.#signals.orca(report, nowMs);

@@ -10,59 +10,58 @@ import type { AdmittedRequest } from "./admitted-request.js";
 
 interface ServicePoolsParts {
   readonly policy: ServicePolicy;
-  /** Absent where this process is alone. */
+  /** Absent if this process is the only replica. */
   readonly shares: SharesPermits | undefined;
-  /** The part of each limit that one peer may have in use, 1 to 100. */
+  /** Percentage of each limit that one peer may have in use, 1 to 100. */
   readonly peerPercentMax: number;
-  /** A strong hash of a text, in hexadecimal, for keys in names. */
+  /** A cryptographic hash in hexadecimal, for keys in names. */
   readonly digest: (text: string) => string;
-  /** Told when somebody who waits may go in now. */
+  /** Called when a waiting request may be admitted. */
   readonly onGrown: () => void;
   /** Monotonic time, in milliseconds. */
   readonly nowMs: () => number;
 }
 
-/** How long a key that nobody asks for keeps its pool, in milliseconds. */
+/** How long an unused key keeps its pool, in milliseconds. */
 export const keyIdleMsMax = 600_000;
 
-/** Pools that one `expire` looks at. */
+/** Maximum number of pools that one `expire` checks. */
 export const expiryLooksMax = 100;
 
-/** Pools that are looked at for one that is idle, when a new key finds no room. */
+/** Maximum number of pools that are checked for an idle one if a new key finds no room. */
 const idleLooksMax = 16;
 
-/** How metrics name keys that the policy does not. */
+/** Name in metrics of keys that the policy does not name. */
 export const otherKey = "other";
 
-/** One key's pool. */
+/** The pool of one key. */
 interface KeyedPool {
-  /** A name of the policy's, or `otherKey`. */
+  /** A name from the policy or `otherKey`; empty for the pool of a limit that is not split. */
   readonly label: string;
   readonly pool: PermitPool<AdmittedRequest>;
 }
 
 interface HeldPool extends KeyedPool {
-  /** When a request last asked for it. */
+  /** When a request last used it. */
   usedMs: number;
 }
 
-/** Longer keys are known by their digests. */
+/** Maximum length of a key. Longer keys are replaced by their digests. */
 export const poolKeyCharsMax = 256;
 
 /**
- * The pools of one service: one for all requests, or, where its limit is split by a header, one for
- * each key beside one for all together. Keys above the bound share a pool, and so have the permits
- * of one; a key that has nothing in it makes room for a new one, and goes by itself when nobody has
- * asked for it in ten minutes.
+ * The pools of one service: one for all requests or, if its limit is split by a header, one for
+ * each key and one for all together. Keys above the maximum share one pool, with the permits of one
+ * key. An idle key makes room for a new one, and is removed after ten minutes without a request.
  */
 export class ServicePools {
   readonly #parts: ServicePoolsParts;
   #policy: ServicePolicy;
-  /** All requests of the service: the only pool, or a bound on those of all keys together. */
+  /** The pool of all requests: the only pool, or a limit on all keys together. */
   readonly whole: PermitPool<AdmittedRequest>;
   readonly #byKey = new Map<string, HeldPool>();
   #others: KeyedPool | undefined;
-  /** The last reading of a signal, for keys that come later and laws that are made anew. */
+  /** Last readings of a signal, for later keys and recreated algorithms. */
   readonly #readings = new Map<string, number>();
   #readingOfRest: SignalReading | undefined;
 
@@ -73,7 +72,7 @@ export class ServicePools {
     this.whole = this.#create(wholeName(policy), { label: "", settings: wholeSettings(policy) });
   }
 
-  /** Changes settings while it runs; a law that is made anew begins with the last reading. */
+  /** Changes settings at run time. A recreated algorithm starts with the last reading. */
   configure(policy: ServicePolicy): void {
     const before = this.#policy.concurrency?.per?.header;
     this.#policy = policy;
@@ -85,13 +84,13 @@ export class ServicePools {
     if (this.#others !== undefined) this.#configurePool(this.#others.pool, keySettings(policy));
   }
 
-  /** Gives all shares up. */
+  /** Gives up all shares. */
   close(): void {
     for (const { pool } of this.all()) pool.close();
     this.whole.close();
   }
 
-  /** Whether each key has a pool of its own, within the service's. */
+  /** Whether each key has its own pool, within the service's. */
   get isSplit(): boolean {
     return this.#policy.concurrency?.per !== undefined;
   }
@@ -111,7 +110,7 @@ export class ServicePools {
     const per = this.#policy.concurrency?.per;
     if (per === undefined) return this.whole;
     const value = headers.get(per.header) ?? "";
-    // Keys are kept for minutes, and callers may make them as long as a header may be.
+    // Keys are kept for minutes, and callers may make them as long as headers may be.
     const key = value.length > poolKeyCharsMax ? this.#parts.digest(value) : value;
     const usedMs = this.#parts.nowMs();
     const known = this.#byKey.get(key);
@@ -129,10 +128,10 @@ export class ServicePools {
   }
 
   /**
-   * Readings of what the law `signal` looks at. Of keys without a pool as many are kept as keys are
-   * held.
+   * Applies readings for the algorithm `signal`. Readings of keys without a pool are kept for at
+   * most as many keys as may have pools.
    *
-   * @returns what they changed: each name of the policy by itself, all other keys together
+   * @returns the changed limits: one change for each name of the policy, one for all other keys
    */
   read({ isAnew, byKey, gone, rest }: SignalUpdate): readonly CapacityChange[] {
     const changes = new Map<string, CapacityChange>();
@@ -159,7 +158,7 @@ export class ServicePools {
     return [...changes.values()];
   }
 
-  /** The last readings by label: of each name, the largest of all others, and what is for all. */
+  /** Last readings by label: of each name, the largest of other keys, and of all (empty label). */
   readings(): ReadonlyMap<string, number> {
     const byLabel = new Map<string, number>();
     const names = this.#policy.concurrency?.per?.names ?? [];
@@ -171,9 +170,9 @@ export class ServicePools {
     return byLabel;
   }
 
-  /** Lets keys go that nobody has asked for in a long time; a part of them with each call. */
+  /** Removes keys that have been unused for long. Each call checks some of them. */
   expire(nowMs: number): void {
-    // Each goes to the end, so the count of this call's beginning ends it.
+    // Each checked key moves to the end, so the initial count ends the loop.
     let leftCount = Math.min(expiryLooksMax, this.#byKey.size);
     for (const [key, held] of this.#byKey) {
       if (leftCount === 0) return;
@@ -189,7 +188,7 @@ export class ServicePools {
     if (this.#readings.has(key) || this.#readings.size < keysMax) this.#readings.set(key, reading);
   }
 
-  /** A pool follows a reading; of keys that share a label the largest change is told. */
+  /** Applies a reading to a pool. Of keys with the same label, reports the largest change. */
   #follow(pool: PermitPool<AdmittedRequest> | undefined, { reading, changes }: Followed): void {
     const law = pool?.law;
     if (pool === undefined || law === undefined || reading === undefined) return;
@@ -215,7 +214,7 @@ export class ServicePools {
     this.#teach(pool, own ?? this.#readingOfRest);
   }
 
-  /** Who is in one of the pools keeps its permit there; nobody else comes. */
+  /** Closes the pools of keys. Requests in flight keep their permits there; no others come. */
   #forgetKeys(): void {
     for (const { pool } of this.#byKey.values()) pool.close();
     this.#others?.pool.close();
@@ -244,7 +243,7 @@ export class ServicePools {
         keyed.pool.close();
         return true;
       }
-      // To the end, so that the next look begins with others.
+      // Moves to the end, so that the next search starts with others.
       this.#byKey.set(key, keyed);
     }
     return false;
@@ -276,7 +275,7 @@ function isIdle(pool: PermitPool<AdmittedRequest>): boolean {
   return pool.inUseCount() === 0 && pool.waitingCount === 0;
 }
 
-/** With its length, so that no service's name and key read like another's. */
+/** Includes the length, so that names with keys of different services are never equal. */
 function wholeName({ name }: ServicePolicy): string {
   return `${name.length}:${name}`;
 }
@@ -288,7 +287,7 @@ function wholeSettings(policy: ServicePolicy): PoolSettings {
   return { ...keySettings(policy), maxInFlight };
 }
 
-/** A queue that only counts holds nobody. Where admission is off, a law has nobody to let in. */
+/** A queue in dry run holds no request. If admission is off, an algorithm has none to admit. */
 function keySettings({ admission, concurrency }: ServicePolicy, key?: string): PoolSettings {
   if (admission === undefined) return unlimited;
   const queue = admission.dryRun.has("queue") ? undefined : admission.queue;

@@ -7,24 +7,24 @@ import type { ServiceDescriptor } from "../../policy/services/service-rate-limit
 import { type IpAddress, parseSourceAddress } from "../../policy/text/network.js";
 import type { DescriptorQuery, RateLimitQuery } from "../rate-limit/query.js";
 
-/** Why a descriptor of a service is not asked for a request. */
+/** A descriptor of a service that is omitted for a request, and why. */
 export interface LeftOutDescriptor {
-  /** Its place in the policy's list, from 0. */
+  /** Its index in the policy's list, from 0. */
   readonly index: number;
-  /** The key of the part that decided. */
+  /** The key of the part that caused the omission. */
   readonly key: string;
-  /** `absent`: Envoy leaves it out. `unknown`: only Envoy can tell what the part is. */
+  /** `absent`: Envoy omits it. `unknown`: only Envoy knows the value of the part. */
   readonly why: "absent" | "unknown" | "streamDone";
 }
 
-/** What Envoy would ask for a request, as far as it can be told without Envoy. */
+/** The query that Envoy would send for a request, as far as it is known without Envoy. */
 export interface ServiceQuery {
-  /** Undefined where no descriptor is left. */
+  /** Undefined if no descriptor is left. */
   readonly query: RateLimitQuery | undefined;
   readonly leftOut: readonly LeftOutDescriptor[];
 }
 
-/** Runs the actions of a service over a request; undefined where it asks for no limits. */
+/** Applies the actions of a service to a request. Undefined if it has no rate limits. */
 export function serviceQuery(
   { name, rateLimit }: Pick<ServicePolicy, "name" | "rateLimit">,
   facts: RequestFacts,
@@ -43,11 +43,11 @@ export function serviceQuery(
 }
 
 /**
- * The bucket of a quota that a request is of, as the descriptor that it stands for. Its condition
- * and its regular expressions are left to Envoy.
+ * Returns the quota bucket of a request, as the descriptor that it represents. The quota's CEL
+ * condition and regular expressions are left to Envoy.
  *
- * @param service the one that the request goes to
- * @returns undefined where the quota leaves the request alone
+ * @param service the service that the request goes to
+ * @returns undefined if the quota does not apply to the request
  */
 export function bucketQuery(
   quota: Pick<QuotaPolicy, "domain" | "services" | "match" | "bucket">,
@@ -62,7 +62,7 @@ export function bucketQuery(
   const entries: { readonly key: string; readonly value: string }[] = [];
   for (const part of bucket) {
     const own = partValue(part, { cluster: service, facts });
-    // Of an empty text the filter of quotas makes no entry, other than that of descriptors.
+    // Unlike the rate limit filter, the quota filter makes no entry for an empty text.
     const value = own === undefined || own === "" ? part.fallback : own;
     if (value === undefined || value === unknown) return undefined;
     entries.push({ key: part.key, value });
@@ -93,7 +93,7 @@ function makeDescriptor(
 
 const unknown = Symbol("only Envoy can tell");
 
-/** Undefined where the request has no such part. */
+/** Undefined if the request has no such part. */
 function partValue(
   part: DescriptorPart,
   { cluster, facts }: Surroundings,
@@ -124,7 +124,7 @@ function partValue(
   }
 }
 
-/** To Envoy a `+` is no blank, and only the first `?` begins a query. */
+/** For Envoy, a `+` is not a space, and only the first `?` begins a query. */
 function queryOf({ headers }: RequestFacts): URLSearchParams {
   const path = headers.get(pathHeader) ?? "";
   const mark = path.indexOf("?");
@@ -139,7 +139,7 @@ function matched(
 ): string | typeof unknown | undefined {
   let isMatch = true;
   for (const match of part.matches) {
-    // RE2 and JavaScript do not read the same patterns, and not in the same time.
+    // RE2 and JavaScript differ in the patterns they support and in the time they take.
     if (match.test === "regex") return unknown;
     if (!testText(match, read(match.name))) isMatch = false;
   }
@@ -164,14 +164,14 @@ function testText({ test, text }: TextMatch, value: string | undefined): boolean
   }
 }
 
-/** An address as Envoy writes it; one that it alone can read, as one with a zone, stays. */
+/** An address as Envoy writes it. One that only Envoy can parse (with a zone) is unchanged. */
 function addressText(text: string | undefined): string | undefined {
   const address = text === undefined ? undefined : parseSourceAddress(text);
   return address?.length === 16 ? version6Text(address) : text;
 }
 
 /**
- * An address with the bits behind the prefix cleared, as Envoy writes it: `10.0.0.0/8`.
+ * Returns an address with the bits after the prefix cleared, as Envoy writes it: `10.0.0.0/8`.
  *
  * Source: envoy.config.route.v3.RateLimit.Action.MaskedRemoteAddress.
  */
@@ -188,7 +188,7 @@ function maskedAddress(
   return `${masked.length === 4 ? masked.join(".") : version6Text(masked)}/${bits}`;
 }
 
-/** Source: RFC 5952 section 4.2: the longest run of zero groups, of two at least, is `::`. */
+/** Source: RFC 5952 section 4.2: the longest run of at least two zero groups is `::`. */
 function version6Text(bytes: IpAddress): string {
   const groups = Array.from({ length: 8 }, (_, i) =>
     (((bytes[2 * i] ?? 0) << 8) | (bytes[2 * i + 1] ?? 0)).toString(16),

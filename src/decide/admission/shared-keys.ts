@@ -7,7 +7,7 @@ interface SharedKeyParts {
   readonly service: string;
   readonly limit: KeyedPermits;
   readonly key: string;
-  /** This replica's own count, which says no without a call to the store. */
+  /** This replica's own count, which refuses without a call to the store. */
   readonly keyed: PermitsByKey;
   readonly sharedKeys: SharedKeyCounts;
   readonly isEnforced: boolean;
@@ -15,11 +15,11 @@ interface SharedKeyParts {
 }
 
 /**
- * Counts a request among those of its caller, here and in the fleet. It gives both back when it is
- * over.
+ * Counts a request for its key, in this replica and in the fleet. Both counts are given back when
+ * the request is over.
  *
- * @param counted told later, unless it is over by then: whether it is in, and whether it is above
- * the maximum in the fleet but not here
+ * @param counted called later, unless the request is over by then: whether the request is in, and
+ *   whether it is above the maximum in the fleet but not here
  */
 export function takeSharedKey(
   visit: AdmittedRequest,

@@ -2,13 +2,13 @@ import { Throttle } from "../../core/admission/throttle.js";
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import type { ThrottlePolicy } from "../../policy/services/admission-blocks.js";
 
-/** The most bytes of callers' counts that are kept at once, per service. */
+/** Maximum size of all callers' counts, per service, in bytes. */
 export const throttledCallersBytesMax = 5_242_880;
 
-/** About how much the counts of one caller take, in bytes, beside its name. */
+/** Approximate size of the counts of one caller, without its name, in bytes. */
 export const throttleBytes = 500;
 
-/** The throttle of a service and, where the policy says so, one for each caller beside it. */
+/** The throttle of a service and, if the policy says so, another one for each caller. */
 export class Throttles {
   readonly settings: ThrottlePolicy;
   readonly #service: Throttle;
@@ -23,12 +23,12 @@ export class Throttles {
         : undefined;
   }
 
-  /** Callers whose counts are kept. */
+  /** Number of callers whose counts are kept. */
   get callerCount(): number {
     return this.#callers?.size ?? 0;
   }
 
-  /** The share of all requests to refuse now. */
+  /** Fraction of all requests to refuse now. */
   rejectRatio(nowMs: number): number {
     return this.#service.rejectRatio(nowMs);
   }
@@ -39,19 +39,19 @@ export class Throttles {
     return this.#callers?.get(caller)?.rejects(nowMs, draw) === true;
   }
 
-  /** The service took a request on. */
+  /** Records a request that the service accepted. */
   accepted(caller: string, nowMs: number): void {
     this.#service.accepted(nowMs);
     this.#of(caller)?.accepted(nowMs);
   }
 
-  /** The service refused a request, or it was refused here for the throttle. */
+  /** Records a request that the service or this throttle refused. */
   refused(caller: string, nowMs: number): void {
     this.#service.refused(nowMs);
     this.#of(caller)?.refused(nowMs);
   }
 
-  /** Of the callers that are too many some are not counted by themselves, only by the service. */
+  /** If there are too many callers, some are counted only for the service. */
   #of(caller: string): Throttle | undefined {
     const known = this.#callers?.get(caller);
     if (known !== undefined || this.#callers?.wantsMore() !== true) return known;

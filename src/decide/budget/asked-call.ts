@@ -21,18 +21,18 @@ export interface AskedAccount {
   readonly estimate: EntryEstimate;
 }
 
-/** A call with all that budgets make of it. */
+/** A call with everything that budgets determine for it. */
 export interface AskedCall {
   readonly facts: CallFacts;
   /** In the order of the policy; at most `entriesMax`. */
   readonly entries: readonly AskedAccount[];
-  /** What is known of calls of its kind. */
+  /** What is known about calls of its kind. */
   readonly learned: LearnedCalls;
   readonly expected: UsageEstimate;
   readonly price: ModelPrice | undefined;
 }
 
-/** What a call is measured with. */
+/** Inputs of `prepareCall`. */
 export interface CallMeasures {
   readonly service: string;
   readonly budgets: readonly CompiledBudget[];
@@ -45,7 +45,7 @@ export interface CallMeasures {
   readonly nowUs: number;
 }
 
-/** Which accounts a call is charged to, and what is reserved at each. Changes nothing. */
+/** Returns the accounts that a call is charged to, and the reservations. Changes nothing. */
 export function prepareCall(
   request: BudgetedRequest,
   facts: CallFacts,
@@ -92,14 +92,14 @@ function withoutMax({ outputTokensMax: _, ...facts }: CallFacts): CallFacts {
   return facts;
 }
 
-/** An account of a budget, and whose it is. */
+/** An account of a budget, and the values that identify it. */
 interface NamedAccount {
   readonly budget: CompiledBudget;
   readonly values: readonly string[];
   readonly account: ReservedEntry["account"];
 }
 
-/** By the account with the most parts: the one that says most of who calls. */
+/** The kind of a call by the account with the most parts: it tells most about the caller. */
 export function callKind(
   service: string,
   model: string,
@@ -113,7 +113,7 @@ export function callKind(
   return { caller: `${ofModel}\n${most?.account ?? ""}`, model: ofModel };
 }
 
-/** The used part of an account together with a call, from 0; 1 of one that nothing fits in. */
+/** Used fraction of an account including a call, from 0. 1 if nothing fits into the account. */
 export function usedRatio(
   { capacity, estimate }: ReservedEntry,
   { spent, reserved }: Pick<EntryResult, "spent" | "reserved">,

@@ -3,100 +3,100 @@ import type { CallFacts } from "../../core/budgets/usage.js";
 import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { RequestFacts } from "../../policy/cel/request-facts.js";
 
-/** A request that budgets are asked for. */
+/** A request whose budgets are checked. */
 export interface BudgetedRequest extends RequestFacts {
-  /** What its body says. Absent: it was not read. */
+  /** Facts from its body. Absent: the body was not read. */
   readonly facts?: CallFacts;
   /** Whether it is only counted, and never refused. */
   readonly isObserved: boolean;
 }
 
-/** Where a response reports usage, beside its body. */
+/** Where a response reports usage, other than in its body. */
 export interface ReportingResponse {
-  /** Wanted headers, or trailers, by lower-case name. Absent: they are of no interest. */
+  /** Requested headers or trailers, by lower-case name. Absent: none are needed. */
   readonly headers?: ReadonlyMap<string, string>;
-  /** Wanted dynamic metadata of other filters. Absent: none. */
+  /** Requested dynamic metadata of other filters. Absent: none. */
   readonly metadata?: MetadataValues | undefined;
 }
 
-/** What budgets say to a request. */
+/** The result of a budget check. */
 export type BudgetAnswer =
   | {
       readonly kind: "passes";
       /** To be ended exactly once. */
       readonly call: BudgetedCall;
-      /** Warnings, annotations, and where it goes instead; undefined: nothing. */
+      /** Warnings, annotations and the fallback route. Undefined: none. */
       readonly marks: RequestMarks | undefined;
     }
   | {
       readonly kind: "denied";
       /** The budget that has no room. */
       readonly budget: string;
-      /** Undefined: only other calls' ends help. */
+      /** Undefined: only the end of other calls makes room. */
       readonly retryMs: number | undefined;
     };
 
-/** One call that budgets have let in. */
+/** A call that budgets have admitted. */
 export interface BudgetedCall {
-  /** For the filter that observes the response: goes with it in the namespace `headgate`. */
+  /** For the filter that observes the response: sent along in the namespace `headgate`. */
   readonly metadata: ReadonlyMap<string, ScalarValue>;
-  /** Response headers or trailers came: they may report the usage. */
+  /** Response headers or trailers arrived. They may report the usage. */
   responded(facts: ReportingResponse): void;
   /**
-   * The call has ended. Charges its usage; where that is not known and another filter observes the
-   * body, waits for that one first, and charges what is known otherwise. Exactly once.
+   * The call has ended. Charges its usage. If that is unknown and another filter observes the body,
+   * waits for that filter first; otherwise charges what is known. Called exactly once.
    */
   end(end: CallEnd): void;
 }
 
 /** How a call ended. */
 export interface CallEnd {
-  /** Whether the upstream began to answer. */
+  /** Whether the upstream began to respond. */
   readonly hasResponse: boolean;
   /** HTTP status of the response; undefined without one. */
   readonly status: number | undefined;
   /**
-   * The upstream may have it, and go on with it when its stream is cut: without an answer it costs
-   * what was reserved. Absent: the upstream has not seen it, and it costs nothing.
+   * The upstream may have received the call, and may continue after its stream is cut: without a
+   * response, it costs what was reserved. Absent: not received, and it costs nothing.
    */
   readonly mayGoOn?: true;
 }
 
-/** The end of a call that the upstream has not seen. */
+/** The end of a call that the upstream has not received. */
 export const unansweredEnd: CallEnd = { hasResponse: false, status: undefined };
 
-/** Asks budgets in the call that admits a request, and ends what they let in. */
+/** Checks budgets in the call that admits a request, and ends what they admit. */
 export interface BudgetAsker {
   /**
-   * @param deadlineMs when its caller stops waiting, on the monotonic clock; Infinity when unknown
-   * @param answered told exactly once, maybe before this returns
+   * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity if unknown
+   * @param answered called exactly once, possibly before this returns
    */
   ask(request: BudgetedRequest, deadlineMs: number, answered: (answer: BudgetAnswer) => void): void;
 }
 
-/** The stream that shows the response of a budgeted call, on whichever replica it lands. */
+/** The stream that shows the response of a budgeted call, on any replica. */
 export interface UsageObserver {
-  /** Response headers, of which the service wants these. */
+  /** The response headers that the service needs. */
   responded(headers: ReadonlyMap<string, string>): void;
   /** A piece of the body. The bytes are not kept. */
   body(bytes: Uint8Array): void;
   /** Response trailers. */
   trailers(headers: ReadonlyMap<string, string>): void;
-  /** The response is complete, or the stream is over. Exactly once. */
+  /** The response is complete, or the stream is over. Called exactly once. */
   end(isComplete: boolean): void;
 }
 
-/** Takes streams that show responses. */
+/** Accepts streams that show responses. */
 export interface UsageObservers {
-  /** Names of response headers and trailers that it wants to see, in lower case. */
+  /** Names of the response headers and trailers that it needs, in lower case. */
   readonly responseHeaderNames: ReadonlySet<string>;
-  /** Names of the fields that `BudgetedCall` gives to the response, all of them scalars. */
+  /** Names of the fields in `BudgetedCall.metadata`, all of them scalars. */
   readonly fieldNames: ReadonlySet<string>;
   /**
-   * Begins with a response; undefined where it is of no interest.
+   * Starts to observe a response. Undefined if it is not needed.
    *
-   * @param fields what the stream that asked has said of the call; empty where it refused it
-   * @param peer who shows it; see `Peer.identity`
+   * @param fields metadata of the call, from the stream that decided it; empty if it was refused
+   * @param peer the peer that shows it; see `Peer.identity`
    */
   open(fields: ReadonlyMap<string, ScalarValue>, peer: string): UsageObserver | undefined;
 }

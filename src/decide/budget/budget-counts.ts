@@ -1,7 +1,7 @@
 import type { SettleResult } from "../../core/budgets/account.js";
 import { type Usage, type UsageCount, usageCounts } from "../../core/budgets/usage.js";
 
-/** What came of a budget's part in a reservation. */
+/** Results of a budget's part in a reservation. */
 export const reservationResults = [
   /** It had room. */
   "reserved",
@@ -9,19 +9,19 @@ export const reservationResults = [
   "refused",
   /** It had none, and the call passed with headers. */
   "annotated",
-  /** It had none, and the call went elsewhere. */
+  /** It had none, and the call was routed elsewhere. */
   "fallback",
-  /** It had none, and only counts. */
+  /** It had none, but only counts. */
   "dryRun",
 ] as const;
 
 /** One of `reservationResults`. */
 export type ReservationResult = (typeof reservationResults)[number];
 
-/** What came of calls that ended. */
+/** Results of settlements. */
 export const settleResults: readonly SettleResult[] = ["settled", "late", "unknown"];
 
-/** What one budget has decided in this replica. Plain numbers: read them when scraped. */
+/** Counters of one budget in this replica. Plain numbers, read when metrics are scraped. */
 export class BudgetCounts {
   readonly reservations: Record<ReservationResult, number> = {
     reserved: 0,
@@ -32,7 +32,7 @@ export class BudgetCounts {
   };
   /** Calls that passed with a warning. */
   warnedCount = 0;
-  /** Decided without the store. */
+  /** Reservations decided without the store. */
   withoutStoreCount = 0;
   readonly settlements: Record<SettleResult, number> = { settled: 0, late: 0, unknown: 0 };
   /** Costs of calls that ended, in the budget's unit. */
@@ -41,11 +41,11 @@ export class BudgetCounts {
   reserved = 0;
   /** By how much costs have exceeded their estimates, in the budget's unit. */
   overshoot = 0;
-  /** The highest used ratio of an account since this was last taken; see `takeUsedRatio`. */
+  /** The highest used ratio of an account since the last `turn`. */
   #usedRatio = 0;
   #usedRatioBefore = 0;
 
-  /** An account was seen that is used up to this ratio. */
+  /** Records the used ratio of an account. */
   sawUsed(ratio: number): void {
     if (ratio > this.#usedRatio) this.#usedRatio = ratio;
   }
@@ -55,20 +55,20 @@ export class BudgetCounts {
     return Math.max(this.#usedRatio, this.#usedRatioBefore);
   }
 
-  /** Begins another minute. */
+  /** Starts another minute. */
   turn(): void {
     this.#usedRatioBefore = this.#usedRatio;
     this.#usedRatio = 0;
   }
 }
 
-/** How the usage of a call was found. */
+/** How the usage of a call was determined. */
 export const usageOrigins = [
   /** Reported in full. */
   "reported",
   /** Reported in part, or counted by bytes. */
   "partial",
-  /** Nobody reported it: the estimate counts. */
+  /** Not reported: the estimate counts. */
   "estimated",
   /** The upstream did not answer, or answered with an error. */
   "none",
@@ -77,7 +77,7 @@ export const usageOrigins = [
 /** One of `usageOrigins`. */
 export type UsageOrigin = (typeof usageOrigins)[number];
 
-/** What calls of one service have used, as far as this replica has settled them. */
+/** Usage of the calls of one service that this replica has settled. */
 export class UsageCounts {
   readonly origins: Record<UsageOrigin, number> = {
     reported: 0,
@@ -87,12 +87,12 @@ export class UsageCounts {
   };
   readonly #byModel = new Map<string, Map<UsageCount, number>>();
 
-  /** Sums of counts, by model as `labelOf` of the price table names it. */
+  /** Sums of counts, by the model that the price table names; empty if it names none. */
   get byModel(): ReadonlyMap<string, ReadonlyMap<UsageCount, number>> {
     return this.#byModel;
   }
 
-  /** @param model of a closed set */
+  /** @param model from a closed set */
   add(model: string, used: Usage): void {
     let sums = this.#byModel.get(model);
     if (sums === undefined) {

@@ -22,33 +22,33 @@ import { OpenCalls } from "./open-calls.js";
 import { ServiceBudgets, type SharedBudgets } from "./service-budgets.js";
 import { BodyObservers, type ShownCall } from "./usage-observers.js";
 
-/** What budgets are made of. */
+/** Dependencies of `Budgets`. */
 interface BudgetsParts {
   readonly policies: PolicySource;
   readonly ledger: BudgetLedger;
   readonly clock: Clock;
   readonly topUps: TopUps;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
   readonly onEvent: (event: BudgetEvent) => void;
 }
 
-/** What happens to budgets, for logs; all names are the policy's. */
+/** An event of budgets, for logs. All names are from the policy. */
 export interface BudgetEvent {
   readonly kind: "usageUnrecognised";
   readonly service: string;
   readonly reason: UnrecognisedReason;
 }
 
-/** Time between two looks at calls that may have to be settled, in milliseconds. */
+/** Time between two checks for calls to settle, in milliseconds. */
 const tickMs = 1_000;
 
-/** Ticks after which the highest used ratios are taken anew. */
+/** Ticks after which the highest used ratios are measured anew. */
 const turnTicks = 60;
 
 /**
- * The budgets of the active policy: asked when a request is admitted, told when its call ends. What
- * was learned of calls outlives policies, and calls keep the budgets that they were let in by.
+ * The budgets of the active policy: checked when a request is admitted, charged when its call ends.
+ * Learned usage is kept across policies, and calls keep the budgets that admitted them.
  */
 export class Budgets {
   readonly #parts: BudgetsParts;
@@ -62,7 +62,7 @@ export class Budgets {
   #cancelTick: Cancel;
   #tickCount = 0;
 
-  /** Settles once a second what has to be, until `close`. */
+  /** Settles overdue calls once per second, until `close`. */
   constructor(parts: BudgetsParts) {
     const { ledger, clock, topUps } = parts;
     this.#parts = parts;
@@ -72,7 +72,7 @@ export class Budgets {
     this.#follow();
   }
 
-  /** The budgets of a service of the active policy; undefined where nothing of it is measured. */
+  /** The budgets of a service of the active policy. Undefined if its usage is not measured. */
   of(service: Pick<ServicePolicy, "name">): ServiceBudgets | undefined {
     this.#follow();
     return this.#services.get(service.name);
@@ -84,7 +84,7 @@ export class Budgets {
     return this.#compiled;
   }
 
-  /** What calls used, by service. */
+  /** Usage of calls, by service. */
   get usage(): ReadonlyMap<string, UsageCounts> {
     this.#follow();
     return this.#usageCounts;
@@ -95,12 +95,12 @@ export class Budgets {
     return this.#shared.learned;
   }
 
-  /** Calls in flight that this replica has let in, those among them whose usage is waited for. */
+  /** Calls in flight that this replica has admitted, including those that wait for their usage. */
   get openCount(): number {
     return this.#shared.calls.count;
   }
 
-  /** The call that a stream shows; undefined where its service reports usage elsewhere. */
+  /** The call that a stream shows. Undefined if its service reports usage elsewhere. */
   #shown(fields: ReadonlyMap<string, ScalarValue>): ShownCall | undefined {
     this.#follow();
     const service = textOf(fields.get("service"));
@@ -121,7 +121,7 @@ export class Budgets {
     };
   }
 
-  /** Of a call that another replica has let in; undefined if this policy has no such budgets. */
+  /** The charge of a call of another replica. Undefined if this policy lacks its budgets. */
   #chargeOf(
     metadata: ReadonlyMap<string, ScalarValue>,
     measured: ServiceBudgets,
@@ -148,7 +148,7 @@ export class Budgets {
     return new CallCharge(measured.context, parts);
   }
 
-  /** From now on streams are cut, so that their ends are not those of their calls. */
+  /** From now on, streams are cut, so their ends are not those of their calls. */
   cut(): void {
     this.#shared.calls.cut();
   }
@@ -165,14 +165,14 @@ export class Budgets {
     for (const account of text.split(accountSeparator)) {
       if (!isAccountKey(account)) return undefined;
       const budget = this.#compiled.get(readAccountKey(account).budget);
-      // Costs are told in order: one that is missing makes all of them wrong.
+      // Costs are reported in order: a missing one makes all of them wrong.
       if (budget === undefined) return undefined;
       accounts.push({ budget, account, estimate: undefined });
     }
     return accounts;
   }
 
-  /** Takes a new policy over as soon as anything is asked of it. */
+  /** Applies a new policy at the first use after the change. */
   #follow(): void {
     const policy = this.#parts.policies.current();
     if (policy === this.#policy) return;
@@ -217,7 +217,7 @@ function textOf(value: ScalarValue | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Undefined where it is no count. */
+/** Undefined if it is not a count. */
 function numberOf(value: ScalarValue | undefined): number | undefined {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }

@@ -16,7 +16,7 @@ export interface ChargeContext {
   readonly ledger: Pick<BudgetLedger, "settle" | "record">;
   readonly clock: Pick<Clock, "epochUs">;
   readonly usageCounts: UsageCounts;
-  /** Counts that the service's budgets are made of. */
+  /** Counts that the units of the service's budgets use. */
   readonly wanted: ReadonlySet<LearnedCount>;
 }
 
@@ -24,17 +24,17 @@ export interface ChargeContext {
 export interface ChargedAccount {
   readonly budget: CompiledBudget;
   readonly account: AccountKey;
-  /** What was reserved; undefined where another replica did. */
+  /** The reserved amount. Undefined if another replica reserved it. */
   readonly estimate: number | undefined;
 }
 
 /** One call, from its reservation to its settlement. */
 interface CallChargeParts {
-  /** Undefined where no budget applies, and only the usage is of interest. */
+  /** Undefined if no budget applies, and only the usage is recorded. */
   readonly id: ReservationId | undefined;
   readonly model: string;
   readonly requestBytes: number | undefined;
-  /** When it was let in, in milliseconds since 1970. */
+  /** When it was admitted, in milliseconds since 1970. */
   readonly startedMs: number;
   /** In the order of the reservation. */
   readonly accounts: readonly ChargedAccount[];
@@ -46,22 +46,22 @@ interface CallChargeParts {
   readonly learned: LearnedCalls;
 }
 
-/** What is known of a call at its end. */
+/** What is known about a call at its end. */
 export interface KnownEnd {
-  /** What was reported. */
+  /** The reported usage. */
   readonly usage: Usage | undefined;
   /** False: the upstream has not seen the call, and it costs nothing. */
   readonly mayCost: boolean;
   readonly status: number | undefined;
-  /** Whether the response went through to its end, as far as is known. */
+  /** Whether the response was complete, as far as is known. */
   readonly isComplete: boolean;
-  /** Whether all that was reported is the provider's word. */
+  /** Whether the provider reported all of the usage itself. */
   readonly isExact: boolean;
   /** The model that the response names; empty: none. */
   readonly model: string;
 }
 
-/** What `CallCharge.metadata` says. */
+/** The fields of `CallCharge.metadata`. */
 export const metadataFields: ReadonlySet<string> = new Set([
   "service",
   "model",
@@ -74,7 +74,7 @@ export const metadataFields: ReadonlySet<string> = new Set([
 /** Separates accounts in metadata; no account key has control characters. */
 export const accountSeparator = "\n";
 
-/** What a call is charged to, and what for. Settled once. */
+/** The accounts that a call is charged to, and the basis of its cost. Settled once. */
 export class CallCharge {
   readonly #context: ChargeContext;
   readonly #parts: CallChargeParts;
@@ -89,7 +89,7 @@ export class CallCharge {
     return this.#parts.id;
   }
 
-  /** What another replica needs to settle it; see `readCharge`. */
+  /** What another replica needs to settle it; `Budgets` reads it. */
   metadata(): ReadonlyMap<string, ScalarValue> {
     const { id, model, requestBytes, startedMs, accounts } = this.#parts;
     const fields = new Map<string, ScalarValue>([
@@ -118,7 +118,7 @@ export class CallCharge {
     const costs = accounts.map(({ budget: { policy }, estimate }) => {
       if (used === undefined) return 0;
       const cost = costOf(policy.unit, used, price);
-      // A maximum that is declared in vain exhausts no account; time is known in any case.
+      // A declared maximum that is not used exhausts no account. Time is known in any case.
       const isReserved = isUnknown && estimate !== undefined && policy.unit.kind !== "seconds";
       return isReserved ? Math.min(cost, estimate) : cost;
     });
@@ -130,12 +130,12 @@ export class CallCharge {
         counts.spent += cost;
         if (estimate !== undefined) counts.overshoot += Math.max(0, cost - estimate);
       });
-      // Whoever settled it first has learned from it.
+      // The replica that settled it first has learned from it.
       if (result !== "unknown") this.#learn(end, used);
     });
   }
 
-  /** A call that fell back was answered by another model than its request names. */
+  /** Prefers the model in the response: after a fallback, the request names another one. */
   #priceOf({ model }: KnownEnd): ModelPrice | undefined {
     const { price, prices, startedMs } = this.#parts;
     const answered = model === "" ? undefined : prices?.find(model, startedMs);
@@ -159,7 +159,7 @@ export class CallCharge {
     const isWhole = isComplete && (status === undefined || status < 400);
     const known = { ...usage, durationMs: used.durationMs ?? 0 };
     if (isWhole) learned.learn({ usage: known, requestBytes, wanted });
-    // The model is the caller's text; the price's pattern is the policy's.
+    // The model is text from the caller. The price's pattern is from the policy.
     sums.add(price?.model ?? "", used);
     const cost = price && costOf({ kind: "money" }, used, price);
     ledger.record({

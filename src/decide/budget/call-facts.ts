@@ -10,7 +10,7 @@ import type { ModelSource, ServiceUsage, UsageSource } from "../../policy/budget
 import { pathHeader } from "../../policy/cel/request-facts.js";
 import type { BudgetedRequest, ReportingResponse } from "./budget-call.js";
 
-/** What the headers of a request, and its body where that was read, say of its call. */
+/** Returns facts about a call from the request's headers, and from its body if it was read. */
 export function callFactsOf(
   { model: source, declaredMax }: Pick<ServiceUsage, "model" | "declaredMax">,
   { headers, facts: read }: Pick<BudgetedRequest, "headers" | "facts">,
@@ -45,7 +45,7 @@ function modelOf(
   }
 }
 
-/** Of `/v1beta/models/gemini-pro:streamGenerateContent` after `models` it is `gemini-pro`. */
+/** Example: `/v1beta/models/gemini-pro:streamGenerateContent` after `models` is `gemini-pro`. */
 function modelInPath(path: string, after: string): string {
   const segments = path.split("/");
   const place = segments.indexOf(after);
@@ -53,14 +53,14 @@ function modelInPath(path: string, after: string): string {
   try {
     return decodeURIComponent(model);
   } catch {
-    // Escapes that are none: as it is written.
+    // Invalid escapes: the model is used as written.
     return model;
   }
 }
 
 /**
- * What headers, trailers or metadata of other filters report, and the size that headers declare;
- * undefined: nothing.
+ * Returns the usage that headers, trailers or metadata of other filters report, and the size that
+ * headers declare. Undefined: none.
  */
 export function reportedUsage(source: UsageSource, facts: ReportingResponse): Usage | undefined {
   const responseBytes = countIn(facts.headers?.get("content-length"));
@@ -79,7 +79,7 @@ function countIn(text: string | undefined): number | undefined {
   return text === undefined ? undefined : parseCount(text);
 }
 
-/** Adds what a service's usage looks at of responses. */
+/** Adds the parts of responses that a service's usage needs. */
 export function addUsageNeeds(
   { source }: ServiceUsage,
   needs: {

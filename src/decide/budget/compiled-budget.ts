@@ -10,10 +10,10 @@ import { requestKey } from "../../policy/services/callers.js";
 import { calendarWindows } from "../rate-limit/calendar.js";
 import type { BudgetCounts } from "./budget-counts.js";
 
-/** Keys that are remembered, for accounts of one value. */
+/** Maximum number of cached keys, for accounts with one value. */
 const accountsMax = 20_000;
 
-/** Whose account of a budget it is. */
+/** A request whose account is looked up. */
 export interface AccountRequest extends RequestFacts {
   readonly service: string;
   readonly model: string;
@@ -27,11 +27,11 @@ export class CompiledBudget {
   readonly #models: readonly Glob[];
   readonly #overrides: readonly { readonly values: readonly Glob[]; readonly amount: number }[];
   readonly #onlyAccount: AccountKey | undefined;
-  /** By value, where accounts have one. */
+  /** By value, if accounts have one value. */
   readonly #accounts = new GenerationalMap<string, AccountKey>(accountsMax);
   #law: AccountLaw | undefined;
 
-  /** @param digest a strong hash of a text, in hexadecimal */
+  /** @param digest a cryptographic hash in hexadecimal */
   constructor(policy: BudgetPolicy, counts: BudgetCounts, digest: (text: string) => string) {
     this.policy = policy;
     this.counts = counts;
@@ -45,15 +45,15 @@ export class CompiledBudget {
   }
 
   /**
-   * Whether calls of a model count. Those whose model nobody could read count everywhere: otherwise
-   * a body that only the upstream can read would pass by every budget.
+   * Whether calls of a model count. Calls whose model could not be read always count: otherwise, a
+   * body that only the upstream can read would bypass every budget.
    */
   appliesTo(model: string): boolean {
     if (this.#models.length === 0 || model === "") return true;
     return this.#models.some((glob) => globMatches(glob, model));
   }
 
-  /** The values of the account that a request is charged to; empty where it has none. */
+  /** The values of the account that a request is charged to. A missing value is empty. */
   valuesOf(request: AccountRequest): readonly string[] {
     return this.policy.per.map((part) => partValue(part, request));
   }
@@ -69,7 +69,7 @@ export class CompiledBudget {
     return account;
   }
 
-  /** What may be spent of an account: the first override that matches, and what was topped up. */
+  /** Returns the capacity of an account: the first matching override, and what was topped up. */
   capacityOf(values: readonly string[], topUps: TopUps, nowMs: number): number {
     const { name, amount } = this.policy;
     const override =

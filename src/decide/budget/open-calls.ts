@@ -13,16 +13,16 @@ import { reportedUsage } from "./call-facts.js";
  */
 const usageGraceMs = 5_000;
 
-/** How a call is followed. */
+/** Parameters of an open call. */
 interface OpenCallParts {
   readonly charge: CallCharge;
-  /** Where its usage is reported; of a body, another filter shows it: see `usageGraceMs`. */
+  /** Where its usage is reported. Bodies are shown by another filter: see `usageGraceMs`. */
   readonly source: UsageSource;
   /** When it is settled at the latest, on the monotonic clock. */
   readonly expiresMs: number;
 }
 
-/** Calls that this replica has let in and not settled, and their ends. */
+/** Calls that this replica has admitted and not yet settled. */
 export class OpenCalls {
   readonly #byId = new Map<ReservationId, OpenCall>();
   readonly #expiring = new ExpiryHeap<OpenCall>();
@@ -34,17 +34,17 @@ export class OpenCalls {
     this.#nowMs = nowMs;
   }
 
-  /** Calls in flight, those among them whose usage is waited for. */
+  /** Calls in flight, including those that wait for their usage. */
   get count(): number {
     return this.#byId.size;
   }
 
-  /** Whether ends say nothing of calls any more; see `cut`. */
+  /** Whether the end of a stream no longer is the end of its call; see `cut`. */
   get isCutting(): boolean {
     return this.#isCutting;
   }
 
-  /** This process cuts its streams, and their calls go on without them. */
+  /** Called when this process cuts its streams. Their calls continue without them. */
   cut(): void {
     this.#isCutting = true;
   }
@@ -61,7 +61,7 @@ export class OpenCalls {
     return this.#byId.get(id);
   }
 
-  /** Settles calls that last for too long, or whose usage has not come in time. */
+  /** Settles calls that last too long, or whose usage has not arrived in time. */
   expire(nowMs: number): void {
     for (;;) {
       const call = this.#expiring.first;
@@ -70,12 +70,12 @@ export class OpenCalls {
     }
   }
 
-  /** Settles calls that have ended at once; those that have not are left to their lease. */
+  /** Settles calls that have ended, at once. Others are left to their leases. */
   close(): void {
     for (const call of [...this.#byId.values()]) if (call.hasEnded) call.expire();
   }
 
-  /** The call has ended: its usage may still come. */
+  /** The call has ended. Its usage may still arrive. */
   wait(call: OpenCall): void {
     this.#expiring.remove(call);
     call.expiresMs = Math.min(call.expiresMs, this.#nowMs() + usageGraceMs);
@@ -90,8 +90,8 @@ export class OpenCalls {
 }
 
 /**
- * One call that budgets have let in. It is settled once: by its own stream, by the stream that
- * shows its response where that lands here, or because time is over.
+ * A call that budgets have admitted. It is settled once: by its own stream, by the stream that
+ * shows its response if that is on this replica, or when its time is over.
  */
 export class OpenCall implements BudgetedCall, Expiring {
   readonly #calls: OpenCalls;
@@ -101,7 +101,7 @@ export class OpenCall implements BudgetedCall, Expiring {
   #isSettled = false;
   #reported: Usage | undefined;
   #end: CallEnd | undefined;
-  /** What the stream that shows its response has seen until now; undefined: it is not here. */
+  /** Reads what the stream that shows its response has seen. Undefined: it is not here. */
   #look: (() => KnownEnd) | undefined;
   expiresMs: number;
   heapPlace: number | undefined;
@@ -138,7 +138,7 @@ export class OpenCall implements BudgetedCall, Expiring {
 
   /**
    * Whether its stream was cut, and its usage is not known here. Then it stays reserved until the
-   * lease ends, and is charged by whoever sees its response, or as `whenLost` says.
+   * lease ends, and is charged by the replica that sees its response, or as `whenLost` says.
    */
   #isLeftToOthers({ mayGoOn, hasResponse }: CallEnd): boolean {
     if (!this.#calls.isCutting || mayGoOn === undefined) return false;
@@ -146,15 +146,15 @@ export class OpenCall implements BudgetedCall, Expiring {
     return this.#source.kind === "body" || !hasResponse;
   }
 
-  /** A stream shows the response here. */
+  /** A stream shows the response on this replica. */
   shown(look: () => KnownEnd): void {
     this.#look = look;
   }
 
-  /** A stream that showed it has ended; what that one has seen counts, whoever else looks on. */
+  /** A stream that showed it has ended. If complete, what it saw counts, whatever others see. */
   endShown(isComplete: boolean, look: () => KnownEnd): void {
     if (isComplete) this.#look = look;
-    // It may break while the call goes on: then the call's own end counts.
+    // It may break while the call continues. Then the call's own end counts.
     if (!this.#isSettled && (isComplete || this.#end !== undefined)) this.#settle();
   }
 
@@ -170,7 +170,7 @@ export class OpenCall implements BudgetedCall, Expiring {
     const seen = this.#look?.();
     this.#charge.settle({
       usage: seen?.usage ?? this.#reported,
-      // Without an end it lasts for longer than calls may, and has probably cost what they cost.
+      // Without an end, it lasts longer than calls may, and has probably cost what they cost.
       mayCost: seen !== undefined || end?.hasResponse !== false || end.mayGoOn !== undefined,
       status: seen?.status ?? end?.status,
       isComplete: seen?.isComplete ?? end?.hasResponse === true,

@@ -5,7 +5,7 @@ import type { RequestMarks } from "../../core/limits/request-marks.js";
 import { type AskedAccount, usedRatio } from "./asked-call.js";
 import type { BudgetAnswer } from "./budget-call.js";
 
-/** The first enforced budget that is over, and when all of them have room by time alone. */
+/** Returns the first enforced budget that is over, and when all of them have room by time alone. */
 export function refusedBy(
   entries: readonly AskedAccount[],
   results: readonly EntryResult[],
@@ -17,7 +17,7 @@ export function refusedBy(
     if (!isOver || !asked.entry.isEnforced) continue;
     asked.budget.counts.reservations.refused += 1;
     budget ??= asked.budget.policy.name;
-    // One that only other calls' ends make room in has no time of its own.
+    // A budget in which only the end of other calls makes room has no time of its own.
     if (ownUs === undefined || retryUs === undefined) retryUs = undefined;
     else retryUs = Math.max(retryUs, ownUs);
   }
@@ -28,9 +28,9 @@ export function refusedBy(
 const notOver: Pick<EntryResult, "isOver" | "retryUs"> = { isOver: false };
 
 /**
- * What a call is told that passes: annotations of budgets that are over, the first fallback, and
- * warnings of those that are used up to `warnAt`, this call included. Of several fields of one name
- * the one of the most used budget counts. Undefined: nothing.
+ * Returns the marks of a call that passes: annotations of budgets that are over, the first
+ * fallback, and warnings of budgets that are used up to `warnAt`, including this call. Of several
+ * fields with the same name, that of the most used budget applies. Undefined: none.
  */
 export function passedMarks(
   entries: readonly AskedAccount[],

@@ -38,12 +38,12 @@ interface ServiceBudgetsParts {
   readonly usageCounts: UsageCounts;
 }
 
-/** Budgets of one service: what applies to a call, what it is estimated at, and the answer. */
+/** Budgets of one service: which of them apply to a call, its estimate, and their answer. */
 export class ServiceBudgets implements BudgetAsker {
   readonly #shared: SharedBudgets;
   readonly #parts: ServiceBudgetsParts;
   readonly #context: ChargeContext;
-  /** How bodies report usage; undefined where they are not read. */
+  /** How bodies report usage. Undefined if they are not read. */
   readonly form: UsageForm | undefined;
 
   constructor(shared: SharedBudgets, parts: ServiceBudgetsParts) {
@@ -65,7 +65,7 @@ export class ServiceBudgets implements BudgetAsker {
     return this.#parts.prices;
   }
 
-  /** For calls that another replica has let in. */
+  /** For calls that another replica has admitted. */
   get context(): ChargeContext {
     return this.#context;
   }
@@ -82,12 +82,12 @@ export class ServiceBudgets implements BudgetAsker {
         answered(this.#answerOf(asked, answer)),
       );
     } else {
-      // No budget bounds it, but what it uses is reported.
+      // No budget limits the call, but its usage is reported.
       answered({ kind: "passes", call: this.#open(asked, undefined), marks: undefined });
     }
   }
 
-  /** Which accounts a call is charged to, and with what. Changes nothing. */
+  /** Returns the accounts that a call is charged to, and the amounts. Changes nothing. */
   prepare(request: BudgetedRequest): AskedCall {
     const { service, budgets, prices } = this.#parts;
     const { clock, learned, topUps } = this.#shared;

@@ -10,22 +10,22 @@ import type { UsageObserver, UsageObservers } from "./budget-call.js";
 import { type KnownEnd, metadataFields } from "./call-charge.js";
 import type { OpenCall } from "./open-calls.js";
 
-/** Who settles a call whose response is shown here: its own replica, or this one. */
+/** A call whose response is shown on this replica, and how it is settled. */
 export interface ShownCall {
   /** How its service reports usage in bodies. */
   readonly form: UsageForm;
-  /** Undefined where another replica has let it in. */
+  /** Undefined if another replica has admitted it. */
   readonly open: OpenCall | undefined;
-  /** Settles it, where another replica has let it in. */
+  /** Settles it, if another replica has admitted it. */
   settle(end: KnownEnd): void;
-  /** Its body reported nothing. */
+  /** Called if its body reported nothing. */
   unrecognised(reason: UnrecognisedReason): void;
 }
 
-/** Finds the call that a response belongs to; undefined: none that is measured. */
+/** Finds the call that a response belongs to. Undefined if no such call is measured. */
 type FindCall = (fields: ReadonlyMap<string, ScalarValue>) => ShownCall | undefined;
 
-/** What the readers of bodies look at, beside the status. */
+/** Response headers that the readers of bodies need, and the status. */
 const responseHeaders: ReadonlySet<string> = new Set([
   ":status",
   "content-type",
@@ -71,7 +71,7 @@ class BodyObserver implements UsageObserver {
   }
 
   body(bytes: Uint8Array): void {
-    // A call that lasts for too long is settled before its end.
+    // A call that lasts too long is settled before its end.
     if (this.#end !== undefined) return;
     this.#reader ??= createUsageReader(this.#call.form, new Map());
     this.#reader.push(bytes);
@@ -86,7 +86,7 @@ class BodyObserver implements UsageObserver {
     else open.endShown(isComplete, () => this.#read());
   }
 
-  /** What was seen; nothing is read after it. */
+  /** Returns what was seen. Nothing is read afterwards. */
   #read(): KnownEnd {
     this.#end ??= this.#known();
     return this.#end;

@@ -1,33 +1,33 @@
 import type { Cancel, Clock, Random } from "../../core/base/clock.js";
 
-/** Calls that are looked at in a second, about: where fewer come, each is. */
+/** Approximate number of calls sampled per second. If fewer arrive, each one is sampled. */
 export const sampledPerSecondMax = 100;
 
-/** The most calls that one sample stands for. */
+/** Maximum number of calls that one sample represents. */
 export const sampleWeightMax = 4_096;
 
-/** How long the pace of calls is measured before the next gaps are made of it. */
+/** How long the rate of calls is measured before it determines the next gaps, in milliseconds. */
 const paceMs = 100;
 
-/** Samples after which that is done at once: of calls that suddenly come, no more are looked at. */
+/** Number of samples after which this happens at once, so that a rush adds no more samples. */
 const rushSamplesMax = 50;
 
 /**
- * Chooses calls to be looked at: each while there are few, else one of so many that about
- * `sampledPerSecondMax` are a second. The gaps are random, so that no caller hides in a rhythm, and
- * each sample stands for all calls since the one before: the weights add up to all calls.
+ * Chooses calls to sample: every call while there are few, otherwise about `sampledPerSecondMax` a
+ * second. The gaps are random, so that no regular caller stays hidden, and each sample represents
+ * all calls since the previous one: the weights add up to all calls.
  *
  * A call that is not chosen costs a subtraction and a comparison.
  */
 export class CallSampler {
   readonly #clock: Pick<Clock, "schedule">;
   readonly #random: Random;
-  /** Calls until the next one is chosen, and what it was at first. */
+  /** Calls until the next one is chosen, and the initial value of that. */
   #left = 1;
   #gap = 1;
-  /** Calls that a sample stands for, on average. */
+  /** Number of calls that a sample represents on average. */
   #weight = 1;
-  /** Ends a gap that takes longer than the pace is measured. */
+  /** Ends a gap that takes longer than the rate is measured. */
   #cancelWake: Cancel | undefined;
   #paceFromMs = 0;
   #paceCallCount = 0;
@@ -38,18 +38,18 @@ export class CallSampler {
     this.#random = random;
   }
 
-  /** Asked once for each call: whether it is chosen. */
+  /** Whether a call is chosen. Called once for each call. */
   wants(): boolean {
     this.#left -= 1;
     return this.#left <= 0;
   }
 
-  /** Whether a call is chosen and not taken yet; where it never came to that, the next one is. */
+  /** Whether a call is chosen and not yet taken. If it is never taken, the next one is chosen. */
   get isDue(): boolean {
     return this.#left <= 0;
   }
 
-  /** Takes the call that was chosen; answers for how many calls it stands. */
+  /** Takes the chosen call. Returns the number of calls that it represents. */
   take(nowMs: number): number {
     const callCount = Math.max(1, this.#gap - this.#left);
     this.#paceCallCount += callCount;
@@ -62,7 +62,7 @@ export class CallSampler {
     return callCount;
   }
 
-  /** After a rush come few calls: the next one ends the gap that was made for many. */
+  /** Few calls follow a rush: the next one ends the gap that was computed for many. */
   #wake(): void {
     this.#cancelWake = undefined;
     if (this.#left <= 1) return;
@@ -71,7 +71,7 @@ export class CallSampler {
   }
 
   #measure(nowMs: number): void {
-    // A moment of a millisecond at least: the clock may stand within a turn.
+    // At least a millisecond: the clock may stand still within a turn.
     const elapsedMs = Math.max(1, nowMs - this.#paceFromMs);
     const wanted = (this.#paceCallCount * 1_000) / (elapsedMs * sampledPerSecondMax);
     this.#weight = Math.min(sampleWeightMax, Math.max(1, Math.ceil(wanted)));
@@ -80,7 +80,7 @@ export class CallSampler {
     this.#paceSampleCount = 0;
   }
 
-  /** Uniform from 1 to twice the weight less 1: the weight on average. */
+  /** Uniform from 1 to twice the weight minus 1, so that the mean is the weight. */
   #nextGap(): number {
     if (this.#weight === 1) return 1;
     return 1 + Math.floor(this.#random.next() * (2 * this.#weight - 1));

@@ -13,24 +13,24 @@ import { KeySketches, type SeenTime, type TopKey } from "./key-sketches.js";
 import { type NearLimitKey, NearLimitKeys } from "./near-limit-keys.js";
 import { type RuleSelector, seenKey } from "./seen-key.js";
 
-/** What `DecisionSampler` need. */
+/** Dependencies of a `DecisionSampler`. */
 export interface DecisionSamplerParts {
   readonly clock: Clock;
   readonly random: Random;
-  /** The most bytes of the most frequent keys, about. Default: no bound. */
+  /** Approximate maximum size of the most frequent keys, in bytes. Default: unlimited. */
   readonly frequentKeysBytesMax?: number;
 }
 
 interface SampledCall {
-  /** How many calls it stands for in the sketches; 0: it is none of their sample. */
+  /** Number of calls that it represents in the sketches. 0: it is not in their sample. */
   readonly callCount: number;
   readonly followers: readonly TailFollower[];
 }
 
 /**
- * What this replica sees of the calls that it answers: the most frequent keys, those near their
- * limits, and decisions for those who look on. Callers' values are in it, so it is for the admin
- * API alone, and for no log and no label.
+ * Samples the calls that this replica answers: the most frequent keys, those near their limits, and
+ * decisions for followers. It contains callers' values, so it is for the admin API only, not for
+ * logs or labels.
  */
 export class DecisionSampler implements DecisionObserver {
   readonly #clock: Clock;
@@ -47,7 +47,7 @@ export class DecisionSampler implements DecisionObserver {
     this.#sketches = new KeySketches(this.#time(), frequentKeysBytesMax);
   }
 
-  /** Descriptors that were seen, and left out because they are too long to be kept. */
+  /** Number of descriptors that were skipped because they are too long to be recorded. */
   get tooLongCount(): number {
     return this.#tooLongCount;
   }
@@ -68,7 +68,7 @@ export class DecisionSampler implements DecisionObserver {
     return this.#nearKeys.near(selector, { ...asked, epochMs: this.#time().epochMs });
   }
 
-  /** Undefined: as many follow as may. */
+  /** Undefined: there are already `tailFollowersMax` followers. */
   follow(filter: TailFilter): TailFollower | undefined {
     return this.#tail.follow(filter);
   }
@@ -76,7 +76,7 @@ export class DecisionSampler implements DecisionObserver {
   /** See `DecisionObserver`. */
   wants(prepared: PreparedQuery): boolean {
     const isSampled = this.#sampler.wants();
-    // Nearly always: whatever else is done here, every call pays for.
+    // Nearly always the case: every call pays for any other work here.
     if (!this.#tail.isFollowed) return isSampled;
     return this.#tail.wants(prepared) || isSampled;
   }
@@ -114,7 +114,7 @@ export class DecisionSampler implements DecisionObserver {
     }
     const { isOver, currentLimit, limitRemaining = 0 } = status;
     this.#sketches.count(rule, key, { ...seen, isOver });
-    // What a flood of new keys shares is nobody's own.
+    // A bucket that a flood of new keys shares belongs to no single key.
     if (currentLimit === undefined || !prepared.isKeepable) return;
     const { burst, name: limitName } = currentLimit;
     const usedRatio = burst === 0 || isOver ? 1 : Math.max(0, 1 - limitRemaining / burst);
@@ -164,7 +164,7 @@ function seenDescriptor(
   const status = verdict.statuses[index];
   if (descriptor === undefined || entries === undefined || status === undefined) return undefined;
   const { isOver } = status;
-  // Nobody looked: of this one there is nothing to show.
+  // Not evaluated, so there is nothing to show.
   if (isOver === undefined) return undefined;
   return { index, descriptor, entries, status: { ...status, isOver } };
 }

@@ -3,33 +3,33 @@ import { charCountOf, type DescriptorEntry } from "../../core/limits/key.js";
 import type { PreparedDescriptor, PreparedQuery } from "../rate-limit/prepared-query.js";
 import { isSelected, type RuleSelector } from "./seen-key.js";
 
-/** The most that follow at a time. */
+/** Maximum number of followers at the same time. */
 export const tailFollowersMax = 16;
 
-/** Samples that wait for one follower to take them; more are dropped. */
+/** Maximum number of samples that wait for one follower. Further ones are dropped. */
 export const tailRingMax = 1_000;
 
-/** The most text of them, in UTF-16 units of keys and values: 8 MiB of all followers. */
+/** Maximum size of these, in UTF-16 units of keys and values: 8 MiB for all followers. */
 export const tailRingCharsMax = 262_144;
 
-/** Calls that are looked at in a second for all followers together: 1 % of a core, about. */
+/** Calls that all followers together may sample per second: about 1 % of a core. */
 export const tailLooksPerSecondMax = 2_000;
 
-/** The longest descriptor that is shown, in UTF-16 units of all its keys and values. */
+/** Maximum size of a shown descriptor, in UTF-16 units of all its keys and values. */
 export const tailCharsMax = 2_048;
 
-/** Parts of a second in which looks are given out, so that they are spread over it. */
+/** Number of parts of a second over which these samples are spread. */
 const partsPerSecond = 10;
 const partMs = 1_000 / partsPerSecond;
 
-/** Which decisions somebody wants to see. */
+/** Selects the decisions that a follower sees. */
 export interface TailFilter extends RuleSelector {
   readonly isDeniedOnly: boolean;
   /** Entries that a descriptor must have. */
   readonly having: readonly DescriptorEntry[];
-  /** Part of the decisions to look at, above 0 to 1. */
+  /** Fraction of the decisions to sample, above 0 to 1. */
   readonly sampleRatio: number;
-  /** The rest is left out, and counted. */
+  /** Maximum number of samples per second. The rest is dropped, and counted. */
   readonly perSecondMax: number;
 }
 
@@ -38,27 +38,27 @@ export interface DecisionSample {
   readonly epochMs: number;
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];
-  /** Undefined: no rule met it. */
+  /** Undefined: no rule matched it. */
   readonly ruleLabel: string | undefined;
   readonly isDenied: boolean;
   readonly hits: number;
   readonly remainingHits: number;
-  /** `store`, `memory`, a failure mode, or `policy` where nothing had to be asked. */
+  /** `store`, `memory`, a failure mode, or `policy` if nothing had to be checked. */
   readonly decidedBy: string;
 }
 
-/** Somebody who looks at decisions, through a bounded ring. */
+/** A follower of decisions, with a bounded buffer. */
 export interface TailFollower {
-  /** What has come since the last time, the oldest first, and how many were left out. */
+  /** Takes the samples since the last call, oldest first, and the number of dropped ones. */
   take(): { readonly samples: readonly DecisionSample[]; readonly droppedCount: number };
-  /** Wants no more. */
+  /** Stops following. */
   stop(): void;
 }
 
 /**
- * Decisions as they are made, for those who look on. A decision costs one comparison when nobody
- * does, and never waits: what comes faster than it may be looked at, or than it is taken, is left
- * out and counted. What is left out unlooked at may have been of no interest.
+ * Live decisions for followers. Without followers, a decision costs one comparison. It never waits:
+ * what comes faster than it may be sampled or is taken is dropped and counted. What is dropped
+ * unseen may not have matched the filter.
  */
 export class DecisionTail {
   readonly #clock: Pick<Clock, "schedule">;
@@ -78,12 +78,12 @@ export class DecisionTail {
     this.#random = random;
   }
 
-  /** Whether anybody looks: asked for every call, and so no more than a field. */
+  /** Whether there are followers. Read for every call, and therefore only a field. */
   get isFollowed(): boolean {
     return this.#isFollowed;
   }
 
-  /** Undefined: as many follow as may. */
+  /** Undefined: there are already `tailFollowersMax` followers. */
   follow(filter: TailFilter): TailFollower | undefined {
     if (this.#followers.size >= tailFollowersMax) return undefined;
     const follower = new Follower(filter, this.#random, () => this.#leave(follower));
@@ -93,10 +93,10 @@ export class DecisionTail {
     return follower;
   }
 
-  /** Asked once for each call while somebody looks: whether anybody wants to see this one. */
+  /** Whether any follower wants this call. Called once for each call while there are followers. */
   wants({ descriptors }: PreparedQuery): boolean {
     let isWanted = false;
-    // Left over where the call before was refused before it was asked.
+    // Left over if the previous call failed before `chosen` was called.
     if (this.#chosen.length > 0) this.#chosen = [];
     for (const follower of this.#followers) {
       if (!follower.chooses(descriptors)) continue;
@@ -110,7 +110,7 @@ export class DecisionTail {
     return isWanted;
   }
 
-  /** Who wanted to see the last call that `wants` was asked about. */
+  /** Takes the followers that wanted the last call passed to `wants`. */
   chosen(): readonly TailFollower[] {
     const { length } = this.#chosen;
     if (length === 0) return nobody;
@@ -119,7 +119,7 @@ export class DecisionTail {
     return chosen;
   }
 
-  /** Shows a descriptor of a decision to those who chose its call. */
+  /** Shows a descriptor of a decision to the followers that chose its call. */
   show(chosen: readonly TailFollower[], sample: DecisionSample): void {
     for (const follower of this.#followers) {
       if (chosen.includes(follower)) follower.show(sample);
@@ -151,7 +151,7 @@ class Follower implements TailFollower {
   #samples: DecisionSample[] = [];
   #charCount = 0;
   #droppedCount = 0;
-  /** Calls until the next one is looked at. */
+  /** Calls until the next one is sampled. */
   #left: number;
   #leftThisSecond: number;
 
@@ -179,7 +179,7 @@ class Follower implements TailFollower {
     this.#leftThisSecond = this.#filter.perSecondMax;
   }
 
-  /** Whether a call is one of the sample, as far as its rules are of interest. */
+  /** Whether a call is in the sample, if its rules match the filter. */
   chooses(descriptors: readonly PreparedDescriptor[]): boolean {
     if (!this.#mayConcern(descriptors)) return false;
     this.#left -= 1;
@@ -211,7 +211,7 @@ class Follower implements TailFollower {
     if (domains === undefined && ruleLabel === undefined) return true;
     return descriptors.some((descriptor) => {
       const rule = "rule" in descriptor ? descriptor.rule : undefined;
-      // Of what meets no rule the domain is not known yet.
+      // Without a matching rule, the domain is not known yet.
       return rule === undefined ? ruleLabel === undefined : isSelected(rule, this.#filter);
     });
   }
@@ -226,7 +226,7 @@ class Follower implements TailFollower {
     );
   }
 
-  /** Uniform, so that the ratio holds on average and no rhythm of callers meets one of ours. */
+  /** Uniform, so that the ratio holds on average and does not align with regular callers. */
   #nextGap(): number {
     const { sampleRatio } = this.#filter;
     if (sampleRatio >= 1) return 1;

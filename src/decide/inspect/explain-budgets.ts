@@ -16,11 +16,11 @@ import { callFactsOf } from "../budget/call-facts.js";
 import { CompiledBudget } from "../budget/compiled-budget.js";
 import { passedMarks } from "../budget/reservation-answer.js";
 
-/** How a call is measured, and what its budgets say to it now. */
+/** How a call is measured, and the current answer of its budgets. */
 export interface ExplainedUsage {
   /** Empty: the request names none. */
   readonly model: string;
-  /** The row of prices; undefined: there are none. */
+  /** The row of the price table. Undefined: there is no table. */
   readonly price: { readonly model: string; readonly isKnown: boolean } | undefined;
   readonly isDenied: boolean;
   /** Whether a budget denies it that is not among `budgets`. */
@@ -42,38 +42,38 @@ export interface ExplainedBudget extends EntryResult {
   readonly isWarned: boolean;
 }
 
-/** What a process knows of budgets. */
+/** Dependencies of a `BudgetExplainer`. */
 interface BudgetExplainerParts {
   readonly learned: LearnedUsage;
   readonly topUps: TopUps;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** Reads accounts as they are. */
+  /** Reads the current state of accounts. */
   readonly read: (
     accounts: readonly Pick<ReservedEntry, "account" | "law">[],
   ) => Promise<readonly (AccountState | undefined)[]>;
 }
 
 /**
- * How much of a budget is told: `all`; the `policy` without accounts as they are; only the
- * `verdict` that it takes part in; or nothing, as if it was not there.
+ * How much of a budget is shown: `all`; the `policy` without the state of accounts; only its part
+ * in the `verdict`; or nothing, as if it did not exist.
  */
 type BudgetSight = "all" | "policy" | "verdict" | "none";
 
-/** What an explanation of budgets is about. */
+/** Input of an explanation of budgets. */
 export interface ExplainBudgetsCall {
   readonly policy: Pick<Policy, "budgets" | "prices">;
   readonly service: ServicePolicy;
   readonly request: BudgetedRequest;
-  /** How much of a budget is told. */
+  /** How much of a budget is shown. */
   readonly sightOf: (budget: BudgetPolicy) => BudgetSight;
-  /** Now, in microseconds since 1970. */
+  /** The current time, in microseconds since 1970. */
   readonly epochUs: number;
 }
 
 /**
- * Says what budgets would do with a call, without reserving anything: by the estimates and answers
- * of `ServiceBudgets`, under any policy.
+ * Explains what budgets would do with a call, without reserving anything: by the estimates and
+ * answers of `ServiceBudgets`, under any policy.
  */
 export class BudgetExplainer {
   readonly #parts: BudgetExplainerParts;
@@ -95,7 +95,7 @@ export class BudgetExplainer {
     const own = policy.budgets.filter((budget) => {
       return isBudgeted(service, budget) && sightOf(budget) !== "none";
     });
-    // With counts of their own: what is explained is counted nowhere.
+    // With separate counts: explanations are not counted.
     const budgets = own.map((budget) => new CompiledBudget(budget, new BudgetCounts(), digest));
     const prices = policy.prices && new PriceIndex(policy.prices);
     const { estimate: settings } = usage;
@@ -123,7 +123,7 @@ export class BudgetExplainer {
       price: found && { model: found.price.model, isKnown: found.isKnown },
       isDenied,
       isDeniedByHidden: denying.some((entry) => !isShown(entry)),
-      // Headers may have the names of budgets.
+      // Headers may contain the names of budgets.
       marks: isDenied
         ? undefined
         : passedMarks(
@@ -134,7 +134,7 @@ export class BudgetExplainer {
     };
   }
 
-  /** In the order of the entries; undefined for one that is not read. */
+  /** In the order of the entries. Undefined for an entry that is not read. */
   async #read(
     entries: readonly AskedAccount[],
     sightOf: ExplainBudgetsCall["sightOf"],

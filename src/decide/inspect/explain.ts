@@ -32,45 +32,45 @@ import type { RateLimitQuery } from "../rate-limit/query.js";
 import type { LimitSwitches } from "../rate-limit/switches.js";
 import { WindowSource } from "../rate-limit/window-source.js";
 
-/** Why a call would pass or be refused now. */
+/** Why a call would pass or be denied now. */
 export interface Explanation {
   readonly policyVersion: string;
   readonly isDomainKnown: boolean;
   readonly isDenied: boolean;
-  /** How long its caller would hold it; absent: not at all. */
+  /** How long its caller would delay it. Absent: not at all. */
   readonly delayUs?: number;
   /** What limits change about it, if it passes; undefined: nothing. */
   readonly marks?: RequestMarks | undefined;
-  /** One a descriptor, in the order in which they are asked. */
+  /** One per descriptor, in the order of the query. */
   readonly descriptors: readonly ExplainedDescriptor[];
 }
 
-/** What one descriptor meets. */
+/** What one descriptor matches. */
 export interface ExplainedDescriptor {
   readonly entries: readonly DescriptorEntry[];
   readonly hits: number;
-  /** The rule that it meets first, then those that came near; at most `triedRulesMax`. */
+  /** The matched rule first, then rules that nearly match; at most `triedRulesMax`. */
   readonly tried: readonly TriedRule[];
-  /** Label of the rule that it meets; undefined: none. */
+  /** Label of the matched rule. Undefined: none. */
   readonly matched: string | undefined;
   /**
-   * What that means: `limited` is charged; `replaced` is left out in favour of another rule of the
-   * request.
+   * Result of the match: `limited` is charged; `replaced` is omitted in favour of another rule of
+   * the request.
    */
   readonly effect: "unmatched" | "unlimited" | "replaced" | "limited";
   readonly isOver: boolean;
   readonly limits: readonly ExplainedLimit[];
-  /** When the same call would be answered otherwise, if nobody else asks; undefined: never. */
+  /** Time until the same call is answered differently, without other calls. Undefined: never. */
   readonly changesAfterUs: number | undefined;
 }
 
-/** One limit, and its bucket as it is. */
+/** One limit, and the current state of its bucket. */
 export interface ExplainedLimit {
-  /** As it holds now, under an override where there is one, and settling where it does by now. */
+  /** The limit that applies now, with its override, and settling if it does by now. */
   readonly limit: Limit;
-  /** Regions that a global limit is divided among; 1: there are none. */
+  /** Number of regions that a global limit is divided among. 1: there are none. */
   readonly regionCount: number;
-  /** Of the bucket here: of a limit that is divided, this region's part. */
+  /** Burst of the bucket here: of a divided limit, this region's part. */
   readonly burst: number;
   readonly override: Override | undefined;
   readonly key: LimitKey;
@@ -78,37 +78,37 @@ export interface ExplainedLimit {
   readonly usedHits: number;
   readonly remainingHits: number;
   readonly isOver: boolean;
-  /** Until the call fits; 0: it does. Undefined: it never will. */
+  /** Time until the call fits. 0: it fits. Undefined: it never will. */
   readonly retryAfterUs: number | undefined;
-  /** Until nothing is in use; undefined: it does not drain. */
+  /** Time until nothing is in use. Undefined: it does not drain. */
   readonly fullAfterUs: number | undefined;
 }
 
 interface ExplainerParts {
   readonly switches: LimitSwitches;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** Rules of a policy that settle since calls peeked at them; absent where no call is known. */
+  /** Rules of a policy that settle because calls peeked at them. Absent if no call is known. */
   readonly peekedRules?: (policy: Policy) => ReadonlySet<Rule>;
   /** This region among all of them; undefined: there are none. */
   readonly region?: RegionShare | undefined;
 }
 
-/** What an explanation is about. */
+/** Input of an explanation. */
 export interface ExplainCall {
   readonly query: RateLimitQuery;
   readonly policy: Policy;
   readonly overrides: OverrideTable;
-  /** Reads a bucket as it is. */
+  /** Reads the current state of a bucket. */
   readonly peek: (key: LimitKey) => Promise<StoredBucket | undefined>;
-  /** Now, in microseconds since 1970, where no bucket says it. */
+  /** The current time in microseconds since 1970, if no bucket reports it. */
   readonly epochUs: number;
 }
 
 /**
- * Says how a call is decided, without charging anything: by the same matching, law and answers as
- * the `Decider`, over copies of the buckets. What this process alone remembers or holds back (a
- * refusal of a moment ago, a flood of new keys) is not in it.
+ * Explains how a call is decided, without charging anything: with the same matching, algorithm and
+ * answers as the `Decider`, on copies of the buckets. The state of this process alone (a cached
+ * denial, a flood of new keys) is ignored.
  */
 export class Explainer {
   readonly #parts: ExplainerParts;
@@ -155,7 +155,7 @@ export class Explainer {
       switches,
       digest,
       peekedRules: peekedRules?.(policy) ?? new Set(),
-      // Of its own: what is explained is counted nowhere.
+      // Separate counters: explanations are not counted.
       counters: new DecisionCounters(),
       records: new KeyRecords(0),
       isKept: false,
@@ -169,7 +169,7 @@ export class Explainer {
   }
 }
 
-/** Buckets as they were, and the store's time of them. */
+/** Buckets as read, and the store's time of the read. */
 interface ReadBuckets {
   readonly byKey: ReadonlyMap<LimitKey, Bucket>;
   readonly nowUs: number | undefined;
@@ -238,7 +238,7 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
     const result = request.results[i];
     if (ask === undefined || charge === undefined || result === undefined) continue;
     const { nowUs } = request;
-    // As it is, and not as the call would leave it.
+    // The current state, not the state after the call.
     const bucket = pastBucket(buckets.byKey.get(charge.key), nowUs);
     limits.push({
       limit: isSettling ? { ...ask.limit, role: charge.role } : ask.limit,
@@ -256,7 +256,7 @@ function explainLimits(explaining: Explaining): readonly ExplainedLimit[] {
   return limits;
 }
 
-/** Over: until all that is over fits. Not over: what drains makes no other answer of it. */
+/** Over: until everything that is over fits. Not over: draining does not change the answer. */
 function changeOf(limits: readonly ExplainedLimit[], isOver: boolean): number | undefined {
   if (!isOver) return undefined;
   let changeUs = 0;

@@ -8,7 +8,7 @@ import type { LimitStore } from "../../store/limit-store.js";
 import type { PolicySource } from "../rate-limit/policy-source.js";
 import type { ExplainedLimit, Explainer } from "./explain.js";
 
-/** A key that somebody asks about: a descriptor, and where a rule has several limits, which. */
+/** Selects a key: a descriptor and, if its rule has several limits, one of them. */
 export interface KeySelector {
   readonly domain: string;
   /** From the outermost; at least one. */
@@ -17,33 +17,33 @@ export interface KeySelector {
   readonly limitName?: string;
 }
 
-/** One bucket as it is. */
+/** The current state of one bucket. */
 export interface KeyState {
   readonly ruleLabel: string;
-  /** As it holds now, under an override where there is one. */
+  /** The limit that applies now, with its override if there is one. */
   readonly limit: Limit;
-  /** As `ExplainedLimit` has them. */
+  /** See `ExplainedLimit`. */
   readonly regionCount: number;
   readonly burst: number;
   readonly override: Override | undefined;
-  /** What the bucket is called in the store; it holds callers' values. */
+  /** The bucket's key in the store. It contains callers' values. */
   readonly key: LimitKey;
   readonly usedHits: number;
   readonly remainingHits: number;
-  /** Until one more hit fits; 0: it does. Undefined: it never will. */
+  /** Time until one more hit fits. 0: it fits. Undefined: it never will. */
   readonly retryAfterUs: number | undefined;
-  /** Until nothing is in use; undefined: it does not drain. */
+  /** Time until nothing is in use. Undefined: it does not drain. */
   readonly fullAfterUs: number | undefined;
 }
 
-/** What is found under a key. */
+/** The result of looking up a key. */
 export type KeyLookup<T> =
   | { readonly kind: "found"; readonly value: T }
   /** The policy has no such domain. */
   | { readonly kind: "domainUnknown" }
-  /** No rule of the domain meets the descriptor, or the one that does limits nothing. */
+  /** No rule of the domain matches the descriptor, or the matching rule has no limits. */
   | { readonly kind: "unmatched" }
-  /** The rule has limits, and none of that name. @property names of those that it has */
+  /** The rule has no limit of that name. @property names of the limits that it has */
   | { readonly kind: "limitUnknown"; readonly names: readonly string[] };
 
 interface KeyInspectorParts {
@@ -52,16 +52,16 @@ interface KeyInspectorParts {
   readonly explainer: Pick<Explainer, "explain">;
   readonly store: Pick<LimitStore, "peek" | "forget">;
   readonly clock: Clock;
-  /** Whether a call has carried a limit of its own. */
+  /** Whether any call has carried a limit. */
   readonly areLimitsCarried: () => boolean;
-  /** Told after buckets were emptied. */
+  /** Called after buckets were emptied. */
   readonly onReset: () => void;
 }
 
-/** The longest that looking, or emptying, takes, in milliseconds: nobody's request waits for it. */
+/** Maximum duration of a read or a reset, in milliseconds. No request waits for it. */
 export const inspectionMsMax = 1_000;
 
-/** Looks at keys in the store, and empties them: in the buckets that decisions charge. */
+/** Reads and empties keys in the store: the buckets that decisions charge. */
 export class KeyInspector {
   readonly #parts: KeyInspectorParts;
 
@@ -70,7 +70,7 @@ export class KeyInspector {
   }
 
   /**
-   * What a key holds now; charges nothing.
+   * Returns the current state of a key. Charges nothing.
    *
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID, STORE_ codes
    */
@@ -99,14 +99,14 @@ export class KeyInspector {
     return { kind: "found", value: asked.map((limit) => stateOf(limit, ruleLabel)) };
   }
 
-  /** Whether requests carry limits: no reset reaches those, since nobody knows their sizes. */
+  /** Whether requests carry limits. A reset does not reach those, as their sizes are not known. */
   get leavesCarriedLimits(): boolean {
     return this.#parts.areLimitsCarried();
   }
 
   /**
-   * Empties a key's buckets; answers how many there were. Another replica that was told a moment
-   * ago that the key is over may believe so for up to a second (`refusalMsMax`).
+   * Empties a key's buckets. Returns how many there were. Another replica that has just learned
+   * that the key is over may use that for up to a second (`refusalMsMax`).
    *
    * @throws ServiceError POLICY_MISSING, REQUEST_INVALID, STORE_ codes
    */
@@ -116,7 +116,7 @@ export class KeyInspector {
     const { store, clock, onReset } = this.#parts;
     const keys = found.value.map(({ key }) => key);
     const deadlineMs = clock.monotonicMs() + inspectionMsMax;
-    // Also where the answer was lost, since the buckets may be gone.
+    // Also if the answer was lost, because the buckets may be empty.
     const value = await store.forget(keys, deadlineMs).finally(onReset);
     return { kind: "found", value };
   }

@@ -2,19 +2,19 @@ import { type FrequentKey, SpaceSaving } from "../../core/collections/space-savi
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { isSelected, type RuleSelector, ruleName, type SeenRule, seenEntries } from "./seen-key.js";
 
-/** Rules whose keys are counted in one window; those that come first. */
+/** Maximum number of rules whose keys are counted in one window: the first ones. */
 export const sketchedRulesMax = 128;
 
-/** Keys of a rule that are counted at once, by calls. */
+/** Maximum number of keys of a rule that are counted at the same time, by calls. */
 export const sketchedHitsMax = 128;
 
 /** The same, by denials. */
 export const sketchedDenialsMax = 64;
 
-/** How long a window takes. What is told is out of the running one and the one before it. */
+/** Length of a window, in milliseconds. Results cover the running and the previous window. */
 export const sketchWindowMs = 300_000;
 
-/** Bytes of a counted key beside its text, about. */
+/** Approximate size of a counted key, without its text, in bytes. */
 const countedBytes = 170;
 
 /** A key, and how often it was seen. */
@@ -22,7 +22,7 @@ export interface TopKey {
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];
   readonly ruleLabel: string;
-  /** Calls, as far as the sample shows them, and by how many the sketch may have too many. */
+  /** Estimated number of calls, and by how much the sketch may overestimate it at most. */
   readonly count: number;
   readonly errorMax: number;
 }
@@ -32,7 +32,7 @@ interface Window {
   readonly sinceMs: number;
   readonly sinceEpochMs: number;
   readonly rules: Map<string, RuleSketch>;
-  /** Of all keys that are counted in it. */
+  /** Size of all keys that are counted in it. */
   keysBytes: number;
 }
 
@@ -49,9 +49,9 @@ export interface SeenTime {
 }
 
 /**
- * Which keys of a rule are asked about, and refused, most often: sketches of constant size, fed by
- * a sample. 128 rules with 192 keys each take 8 MB. Keys may be longer: where they take
- * more than they may, new ones are left out until the window ends.
+ * Finds the keys of a rule that are asked about, and denied, most often: sketches of constant size,
+ * fed by a sample. 128 rules with 192 keys each take 8 MB. Keys may be longer: if they exceed the
+ * maximum size, new ones are left out until the window ends.
  */
 export class KeySketches {
   #running: Window;
@@ -59,13 +59,13 @@ export class KeySketches {
   #leftOutCount = 0;
   readonly #windowBytesMax: number;
 
-  /** @param bytesMax the most bytes of keys in both windows, about */
+  /** @param bytesMax approximate maximum size of keys in both windows, in bytes */
   constructor(time: SeenTime, bytesMax = Number.POSITIVE_INFINITY) {
     this.#windowBytesMax = bytesMax / 2;
     this.#running = createWindow(time);
   }
 
-  /** Samples of rules and keys that came too late for a place in their window. */
+  /** Number of samples whose rule or key found no room in the window. */
   get leftOutCount(): number {
     return this.#leftOutCount;
   }
@@ -93,7 +93,7 @@ export class KeySketches {
     window.keysBytes += bytes - (left === undefined ? 0 : bytesOf(left));
   }
 
-  /** The most frequent first. */
+  /** Returns the selected keys, the most frequent first. */
   top(
     selector: RuleSelector,
     asked: SeenTime & { readonly order: "hits" | "denials"; readonly countMax: number },
@@ -140,7 +140,7 @@ export class KeySketches {
   #turn(time: SeenTime): void {
     const agoMs = time.nowMs - this.#running.sinceMs;
     if (agoMs < sketchWindowMs) return;
-    // Where nobody has asked for long, the window before is as old as what it would be told for.
+    // After a long time without calls, the previous window is too old to be reported.
     this.#before = agoMs < 2 * sketchWindowMs ? this.#running : undefined;
     this.#running = createWindow(time);
   }

@@ -1,16 +1,16 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 import { isSelected, type RuleSelector, ruleName, type SeenRule, seenEntries } from "./seen-key.js";
 
-/** Rules whose keys are kept; of more, those that were met last. */
+/** Maximum number of rules whose keys are kept: those that were matched last. */
 export const nearRulesMax = 128;
 
-/** Keys of a rule that are kept; of more, those that were seen last. */
+/** Maximum number of keys kept per rule: those that were seen last. */
 export const nearKeysPerRuleMax = 64;
 
-/** Keys are kept from this part of their burst on. */
+/** Keys are kept if at least this fraction of their burst is in use. */
 const nearKeptRatioMin = 0.5;
 
-/** What was seen longer ago is not told: buckets drain. */
+/** Maximum age of a reported key, in milliseconds: buckets drain. */
 export const nearKeptMs = 600_000;
 
 /** A key that is near its limit, or over it. */
@@ -19,28 +19,28 @@ export interface NearLimitKey {
   readonly entries: readonly DescriptorEntry[];
   readonly limitName?: string;
   readonly ruleLabel: string;
-  /** Of the burst. */
+  /** Used fraction of the burst. */
   readonly usedRatio: number;
   readonly isOver: boolean;
   readonly seenEpochMs: number;
 }
 
-/** How a key was when it was seen last. */
+/** State of a key when it was last seen. */
 interface SeenNear {
   readonly limitName: string | undefined;
-  /** 0 to 1: what is over has used all. */
+  /** 0 to 1; 1 if the key is over its limit. */
   readonly usedRatio: number;
   readonly isOver: boolean;
   readonly seenEpochMs: number;
 }
 
-/** The keys of one rule, those seen last at the end. */
+/** The keys of one rule. Those that were seen last are at the end. */
 interface RuleKeys {
   readonly rule: SeenRule;
   readonly keys: Map<string, SeenNear>;
 }
 
-/** Keys that a sample of calls has found near their limits: the newest ones, 10 MB at most. */
+/** Keys that a sample of calls has found near their limits: the newest ones, at most 10 MB. */
 export class NearLimitKeys {
   readonly #rules = new Map<string, RuleKeys>();
 
@@ -61,7 +61,7 @@ export class NearLimitKeys {
     dropFirst(this.#rules, nearRulesMax);
   }
 
-  /** The fullest first. */
+  /** Returns the selected keys near their limits, the fullest first. */
   near(
     selector: RuleSelector,
     asked: {
@@ -89,7 +89,7 @@ export class NearLimitKeys {
   }
 }
 
-/** What is over comes before what is only full. */
+/** Keys over their limit come before keys that are only full. */
 function fullness({ usedRatio, isOver }: SeenNear): number {
   return usedRatio + (isOver ? 1 : 0);
 }

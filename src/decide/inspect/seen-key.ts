@@ -1,12 +1,12 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 
 /**
- * The longest key that what is seen keeps, in UTF-16 units of its JSON; longer ones are not kept,
- * and counted by those that leave them out.
+ * Maximum length of a recorded key, in UTF-16 units of its JSON. Longer keys are not recorded; the
+ * code that skips them counts them.
  */
 export const seenKeyCharsMax = 512;
 
-/** The entries of a descriptor as one text; undefined for one that is too long to be kept. */
+/** Returns the entries of a descriptor as one text. Undefined if it is too long to be recorded. */
 export function seenKey(entries: readonly DescriptorEntry[]): string | undefined {
   let charCount = 0;
   for (const { key, value } of entries) charCount += key.length + value.length;
@@ -15,7 +15,7 @@ export function seenKey(entries: readonly DescriptorEntry[]): string | undefined
   return text.length > seenKeyCharsMax ? undefined : text;
 }
 
-/** The entries that `seenKey` made a text of. */
+/** Returns the entries of a text from `seenKey`. */
 export function seenEntries(text: string): readonly DescriptorEntry[] {
   const parts: readonly string[] = JSON.parse(text);
   const entries: DescriptorEntry[] = [];
@@ -25,26 +25,26 @@ export function seenEntries(text: string): readonly DescriptorEntry[] {
   return entries;
 }
 
-/** Of which rules something is asked. */
+/** Selects rules. */
 export interface RuleSelector {
-  /** Only of these domains; undefined: of all. */
+  /** Only rules of these domains. Undefined: of all domains. */
   readonly domains: readonly string[] | undefined;
-  /** Undefined: of all rules. */
+  /** Undefined: all rules. */
   readonly ruleLabel: string | undefined;
 }
 
-/** A rule as what is seen knows it: it stays the same when the policy is read again. */
+/** Identifies a rule. Stays the same when the policy is read again. */
 export interface SeenRule {
   readonly domain: string;
   readonly label: string;
 }
 
-/** Tells rules apart. */
+/** Returns a unique name of a rule. */
 export function ruleName({ domain, label }: SeenRule): string {
   return `${domain.length}:${domain}${label}`;
 }
 
-/** Whether a rule is one of those that are asked about. */
+/** Whether a rule is selected. */
 export function isSelected({ domain, label }: SeenRule, selector: RuleSelector): boolean {
   const { domains, ruleLabel } = selector;
   if (domains !== undefined && !domains.includes(domain)) return false;

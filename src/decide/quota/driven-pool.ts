@@ -55,7 +55,7 @@ export class DrivenPool {
   /** When it is charged and claimed next. */
   chargeMs: number;
   claimMs: number;
-  /** When it is looked at next: of many pools, few have anything to do in a tick. */
+  /** When it is visited next: of many pools, few have anything to do in a tick. */
   lookMs: number;
   isCharging = false;
   isClaiming = false;

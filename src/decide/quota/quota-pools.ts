@@ -56,7 +56,7 @@ const claimEveryMs = 1_000;
 /** Timeout of a charge, in milliseconds. No request waits for it. */
 const chargeMsMax = 250;
 
-/** Maximum time between two looks at a pool, in milliseconds: rounds are not more frequent. */
+/** Maximum time between two visits to a pool, in milliseconds: rounds are not more frequent. */
 const lookEveryMs = 250;
 
 /** Work per turn of the event loop, in visits to a holder, which take about 0.2 us each. */
@@ -65,7 +65,7 @@ const visitsPerTurn = 5_000;
 /** What a pool costs at least, and what a round, a charge and a claim cost on top, in visits. */
 const poolVisits = { look: 5, round: 10, charge: 30, claim: 30 } as const;
 
-/** Claims in one exchange. Their answers are heard in one turn of the event loop. */
+/** Maximum claims in one exchange. Their answers are handled in one turn of the event loop. */
 const claimsPerExchange = 200;
 
 /** Pause after a failed store call, in milliseconds. */
@@ -128,8 +128,8 @@ export class QuotaPools {
   }
 
   /**
-   * One tick of all pools, every `poolsTickMs`, in turns of the event loop: what visits each holder
-   * of a big replica takes too long for one.
+   * Runs one tick of all pools, every `poolsTickMs`, in several turns of the event loop: visiting
+   * each holder of a large replica takes too long for one turn.
    */
   *tick(): Generator<undefined, void> {
     let nowMs = this.#parts.clock.monotonicMs();

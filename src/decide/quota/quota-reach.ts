@@ -24,7 +24,7 @@ import type { WindowSource } from "../rate-limit/window-source.js";
 
 interface ReachParts {
   readonly policy: Policy;
-  /** What rules of this policy were found to be. Written. */
+  /** The plans of this policy's rules so far. New ones are added. */
   readonly plans: Map<Rule, QuotaPlan>;
   readonly overrides: OverrideTable;
   readonly counters: DecisionCounters;
@@ -50,7 +50,7 @@ interface PlanParts {
   readonly mode: QuotaPoolSettings["mode"];
   /** The limits of the pool; `charged` starts with them. */
   readonly limits: readonly QuotaLimit[];
-  /** Enforced limits first, then those that are only counted. Their keys are of no bucket. */
+  /** Enforced limits first, then those that are only counted. Their keys are not used. */
   readonly charged: readonly Charge[];
   /** All limits that a descriptor matches, in the order of the rule. */
   readonly matched: readonly Limit[];
@@ -58,7 +58,7 @@ interface PlanParts {
   readonly places: readonly number[];
   /** The counters of the rule. Undefined if no rule matches the descriptor. */
   readonly counters: RuleCounters | undefined;
-  /** What applies while the store is unavailable: the strictest mode of all limits. */
+  /** Applies while the store is unavailable: the strictest mode of all limits but shadow limits. */
   readonly onStoreFailure: FailureMode;
 }
 
@@ -109,7 +109,7 @@ export class QuotaReach {
   readonly identity: string;
   readonly plan: QuotaPlan;
   readonly #firstKey: LimitKey | undefined;
-  /** Of all charges. Undefined if there is one at most: a list takes 50 bytes. */
+  /** Keys of all charges. Undefined if there is at most one: a list takes 50 bytes. */
   readonly #keys: readonly LimitKey[] | undefined;
 
   constructor(identity: string, plan: QuotaPlan, keys: readonly LimitKey[]) {
@@ -135,12 +135,12 @@ export class QuotaReach {
     return this.plan.parts.counters;
   }
 
-  /** The number of its charges, of which the first ones are of `limits`. */
+  /** The number of its charges. The first ones belong to `limits`. */
   get chargeCount(): number {
     return this.plan.parts.charged.length;
   }
 
-  /** What so many admitted hits cost. */
+  /** Returns the charges for this many admitted hits. */
   charges(cost: number): readonly Charge[] {
     return this.plan.parts.charged.flatMap(({ hits, periodUs, burst, peekExhausted }, i) => {
       const key = this.#keys?.[i] ?? this.#firstKey;
@@ -174,7 +174,7 @@ export function findReach(descriptor: ReachDescriptor, parts: ReachParts): Quota
   return reachOf(descriptor, known, keys);
 }
 
-/** @param keys of `matched` */
+/** @param keys the keys of `matched` */
 function reachOf(
   descriptor: ReachDescriptor,
   plan: QuotaPlan,
@@ -185,7 +185,7 @@ function reachOf(
   return new QuotaReach(identity, plan, charged);
 }
 
-/** Matches a descriptor as a call would be. */
+/** Matches a descriptor like that of a call. */
 function preparePlan(
   { domain, entries, isOverflow }: ReachDescriptor,
   parts: ReachParts,
@@ -220,8 +220,8 @@ function preparePlan(
 }
 
 /**
- * Identifies what buckets of these keys share: a single key itself, which is no start of a list of
- * lengths and keys, since its second character is a letter.
+ * Identifies what buckets with these keys share. A single key identifies itself: it never equals
+ * the start of a list of lengths and keys, because its second character is a letter.
  */
 export function keysIdentity(keys: readonly LimitKey[]): string {
   const [first] = keys;
@@ -249,12 +249,12 @@ const unlimited = {
   onStoreFailure: "allow",
 } as const satisfies Omit<PlanParts, "counters">;
 
-/** Never equal to that of limits, which starts with a digit. */
+/** Never equals an identity of limits, which starts with a digit. */
 function descriptorIdentity({ domain, entries }: ReachDescriptor): string {
   return JSON.stringify([domain, ...entries.map(({ key, value }) => [key, value])]);
 }
 
-/** Of a global limit, this region's part. Pools do not borrow. */
+/** The size of a limit; for a global limit, this region's part. Pools do not borrow. */
 function plain({ hits, periodUs, burst }: Charge): QuotaLimit {
   return { hits, periodUs, burst };
 }

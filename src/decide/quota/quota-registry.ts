@@ -69,7 +69,7 @@ export interface QuotaRegistryParts {
 /** Minimum time between two events of one kind and cause, in milliseconds. */
 const sameEventMsMin = 1_000;
 
-/** Streams that are looked at, and buckets that are told, per turn of the event loop. */
+/** Streams visited, and buckets instructed, per turn of the event loop. */
 const visitsPerTurn = 2_000;
 
 /** Buckets that are matched again per turn of the event loop. */
@@ -93,7 +93,7 @@ export class QuotaRegistry implements DividesQuotas {
   readonly #lines = new LogInterval<string>(sameEventMsMin);
   readonly #windowSource = new WindowSource();
   #quotas: ReadonlyMap<string, QuotaPolicy> = new Map();
-  /** Of rules of the active policy. */
+  /** The plans of the active policy's rules. */
   #plans = new Map<Rule, QuotaPlan>();
   /** Whether any bucket must be renewed between reports. */
   #hasShort = false;
@@ -214,7 +214,7 @@ export class QuotaRegistry implements DividesQuotas {
     this.#cancelTick = this.#parts.clock.schedule(poolsTickMs, () => this.#goOn(tick));
   }
 
-  /** Does one turn of a tick, and then the next or waits for the next tick. */
+  /** Runs one turn of a tick, then schedules the next turn or the next tick. */
   #goOn(tick: Generator<undefined, void>): void {
     this.#cancelTick = undefined;
     let isDone: boolean | undefined = true;

@@ -94,7 +94,7 @@ export interface QuotaSessionHost {
   noteIgnored(cause: IgnoredBucket): void;
   noteNodeTwice(): void;
   /**
-   * An Envoy's stream reports its first bucket of a domain. Holds until `onDomainOver`.
+   * An Envoy's stream reports its first bucket of a domain. Counts until `onDomainOver`.
    *
    * @returns whether no other open stream is from the same Envoy and domain
    */
@@ -225,7 +225,7 @@ export class OpenQuotaSession implements QuotaSession {
     const { key, id, bucket, pool, holder } = member;
     const { buckets } = this.#host;
     this.#members.delete(key);
-    // There may be several ids of it, but they are soon known again.
+    // The bucket may have several ids, but they are soon known again.
     this.#byId.clear();
     const name = this.#inheritedName(bucket.domain, key);
     const untilMs = this.#host.countsUntilMs(holder);

@@ -40,7 +40,7 @@ export function decidedByStore(
 
 /** Builds the response to a request, with one status per descriptor, in the query's order. */
 export function present(prepared: PreparedQuery, request: DecidedRequest): Verdict {
-  // Of just as many elements: an array that grows allocates room for 17.
+  // `map` allocates the exact size. An array that grows allocates room for 17 elements.
   const decided = { prepared, request };
   const statuses = prepared.descriptors.map((one) => presentDescriptor(one, decided));
   const delayUs = prepared.delayUs === 0 ? 0 : longestDelayUs(request);
@@ -50,7 +50,7 @@ export function present(prepared: PreparedQuery, request: DecidedRequest): Verdi
   return marks === undefined ? verdict : { ...verdict, marks };
 }
 
-/** How long a request is held: until all of its charges that may hold it fit. */
+/** How long a request is delayed: until all charges that may delay it fit. */
 function longestDelayUs(request: DecidedRequest): number {
   let longestUs = 0;
   for (let i = 0; i < request.charges.length; i += 1) {
@@ -59,7 +59,7 @@ function longestDelayUs(request: DecidedRequest): number {
   return longestUs;
 }
 
-/** How long one of its charges holds a request. A shadow limit holds none. */
+/** How long one of its charges delays a request. A shadow limit does not delay it. */
 function chargeDelayUs({ isDenied, charges, results, nowUs }: DecidedRequest, i: number): number {
   const charge = charges[i];
   const result = results[i];
@@ -101,7 +101,7 @@ function decidedLimit(
   return result === undefined ? undefined : { limit: ask.limit, charge, result };
 }
 
-/** Shows the lender what was decided of global limits. Failure modes say nothing of the store. */
+/** Reports decisions on global limits. Failure modes are skipped: they do not reflect the store. */
 export function noteGlobal(
   { asks }: PreparedQuery,
   { charges, results, nowUs, isFallback }: DecidedRequest,

@@ -60,7 +60,7 @@ export const latencyBoundsMs: readonly number[] = [
   0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 20, 50, 100, 1000,
 ];
 
-/** Where a decision is found in a system for traces. */
+/** Identifies a decision in a tracing system. */
 export interface DecisionTrace {
   /** 32 lower-case hexadecimal digits. */
   readonly traceId: string;

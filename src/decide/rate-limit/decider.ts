@@ -102,7 +102,7 @@ export class Decider {
   readonly #peeked = new PeekedRules();
   readonly #recentCharges = new RecentCharges();
   #localStore: LimitStore;
-  /** The shed mode for calls that are answered unread. */
+  /** What determines the shed mode of calls that are answered without being parsed. */
   #areLimitsCarried = false;
   #shedding: { readonly policy: Policy; readonly mode: ShedMode } | undefined;
   /** The last store result that was recorded. */
@@ -152,7 +152,7 @@ export class Decider {
 
   /**
    * Called for each call before it is parsed. While memory is exhausted, returns the mode in which
-   * to answer the call unread, and counts it. Undefined: parse the call.
+   * to answer the call without parsing it, and counts it. Undefined: parse the call.
    */
   shed(): ShedMode | undefined {
     const { pressure, policies, counters, switches } = this.#parts;
@@ -218,7 +218,7 @@ export class Decider {
     }
   }
 
-  /** Once a call has carried a limit, calls that are answered unread are treated as if all did. */
+  /** Once a call has carried a limit, calls that are not parsed are treated as if all did. */
   #noteCarried({ descriptors, isOwn }: RateLimitQuery): void {
     if (this.#areLimitsCarried || isOwn === true) return;
     if (!descriptors.some(({ override }) => override !== undefined)) return;
@@ -256,7 +256,7 @@ export class Decider {
    * Decides one call of a prepared query.
    *
    * @param deadlineMs when the caller stops waiting, on the monotonic clock; Infinity if unknown
-   * @throws ServiceError DEADLINE_PASSED, and, where a limit says `on_store_failure: error`,
+   * @throws ServiceError DEADLINE_PASSED, and, if a limit says `on_store_failure: error`,
    *   OVERLOADED or the STORE_ code of the failure
    */
   decidePrepared(prepared: PreparedQuery, hits: Hits, deadlineMs: number): Promise<Verdict> {
@@ -295,7 +295,7 @@ export class Decider {
     else this.#batcher.ask(charges, decision, decision.isCoalescing ? prepared.slot : undefined);
   }
 
-  /** A caller's deadline must come after the decision and the delay. */
+  /** Returns the maximum delay such that the caller's deadline comes after decision and delay. */
   #delayUsMax({ delayUs }: PreparedQuery, call: DecisionCall, nowMs: number): number {
     if (delayUs === 0) return 0;
     if (call.refusesAtOnce === true) return 0;
@@ -485,10 +485,10 @@ const nothingAsked: DecidedRequest = {
   isFromMemory: false,
 };
 
-/** What came of one of several equal requests. */
+/** The outcome of one of several identical requests. */
 type IndexedOutcome = BatchOutcome & { readonly index: number };
 
 const passedBy: IndexedOutcome = { kind: "failed", code: "OVERLOADED", index: 0 };
 
-/** The approximate size of a charge in flight beside its key, in bytes. */
+/** Approximate size of a charge in flight, without its key, in bytes. */
 const chargeBytes = 500;

@@ -9,7 +9,7 @@ export interface DecidedRequest {
   readonly isDenied: boolean;
   /** The charges, one per limit. In a failure mode they differ from the policy. */
   readonly charges: readonly Charge[];
-  /** One per charge. Undefined where a denial from the cache does not cover this charge. */
+  /** One per charge. Undefined if a denial from the cache does not cover this charge. */
   readonly results: readonly (ChargeResult | undefined)[];
   readonly nowUs: number;
   /** Whether it was denied from the cache. */

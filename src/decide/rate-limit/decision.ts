@@ -12,8 +12,8 @@ export interface DecisionCall {
   /** When the caller stops waiting, on the monotonic clock; Infinity if unknown. */
   readonly deadlineMs: number;
   /**
-   * Whether limits that delay requests refuse this one instead, because its caller holds as many as
-   * it can. Default false.
+   * Whether limits with `over: delay` deny this request instead, because its caller cannot delay
+   * any more requests. Default false.
    */
   readonly refusesAtOnce?: boolean;
   /** The complete query. Absent unless an observer needs it (`Decider.wantsQuery`). */
@@ -94,7 +94,7 @@ type DecisionParts = Pick<
 /**
  * The charges of a call: the prepared ones if each cost is one, otherwise copies with their costs.
  *
- * @param delayUsMax how long the request may be held at most, in microseconds
+ * @param delayUsMax maximum delay of the request, in microseconds
  */
 export function chargesFor(
   { asks, charges, delayUs }: PreparedQuery,

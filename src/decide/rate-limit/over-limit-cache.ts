@@ -50,7 +50,7 @@ export function findRecords(asks: readonly LimitCheck[], records: KeyRecords): v
   for (const ask of asks) ask.record ??= records.find(ask.charge.key);
 }
 
-/** What is believed from now on: states of store calls that are sent later. */
+/** Accepts only bucket states of store calls that are sent after `sinceMs`. */
 export function believedSince(
   sinceMs: number,
   regions: Pick<RegionalLimits, "denialMsMax"> | undefined,
@@ -77,7 +77,7 @@ interface OverLimitCacheCall {
 export interface Believed {
   /** States of store calls sent up to this monotonic time are not used. */
   readonly sinceMs: number;
-  /** Their maximum age where a limit of the request is divided among regions. */
+  /** Their maximum age if a limit of the request is divided among regions. */
   readonly globalMsMax: number;
 }
 
@@ -85,9 +85,9 @@ export interface Believed {
  * Returns the limits of a request that must still be over, judging by bucket states that the store
  * returned within the last second. Undefined if none is known to be over. A bucket may be fuller by
  * now, but never emptier than the drain of the limit's own rate allows. The exceptions are refunds
- * through other replicas and other limits on the same bucket, which is why a state is used for at
- * most one second, and of a limit that borrows from other regions for a shorter time. For requests
- * that charge nothing when denied only.
+ * through other replicas and other limits on the same bucket. A state is therefore used for at most
+ * one second, or a shorter time if a limit borrows from other regions. Only for requests that
+ * charge nothing when denied.
  */
 export function refuseFromMemory(
   { prepared: { asks, isGlobal }, charges }: OverLimitCacheCall,

@@ -84,7 +84,7 @@ export interface PreparedQuery {
   charges: readonly Charge[];
   /** When the charges of window limits expire. Source: `WindowSource.renew`. */
   window: Window | undefined;
-  /** How long a request may be held at most (`over: delay`), in microseconds; 0: not at all. */
+  /** Maximum delay of a request (`over: delay`), in microseconds. 0: it is not delayed. */
   readonly delayUs: number;
   /** Whether identical calls may be combined. */
   readonly isRepeatable: boolean;
@@ -177,9 +177,9 @@ export function prepareQuery(query: RateLimitQuery, parts: PrepareParts): Prepar
 const noRules: ReadonlySet<Rule> = new Set();
 
 /**
- * Allows the charges of limits that delay to hold the request, each for the least time that one of
- * them allows, and returns that time. A key that is charged twice could let more than its burst go
- * at once, so such a request is not held.
+ * Allows the charges of limits with `over: delay` to delay the request, all by the shortest maximum
+ * among them, and returns that time. A request that charges one key twice is not delayed, because
+ * more than the burst of that key could then pass at once.
  */
 function allowDelay(asks: readonly LimitCheck[]): number {
   const delaying = asks.filter(({ limit, charge }) => heldMsMax(limit) > 0 && mayDelay(charge));
@@ -195,7 +195,7 @@ function heldMsMax({ over }: Limit): number {
 }
 
 /**
- * The rules that settle from these charges on, because the charges are the first to peek at them.
+ * Returns the rules that settle from now on, because these charges are the first to peek at them.
  */
 export function newlyPeekedRules(
   { asks, descriptors, peekedRules }: PreparedQuery,
@@ -397,7 +397,7 @@ function replacedNames(rules: readonly (Rule | undefined)[]): ReadonlySet<string
 const noNames: ReadonlySet<string> = new Set();
 
 /**
- * Maximum length of such a name, in UTF-16 code units. A longer one does not fit a StatsD packet.
+ * Maximum length of such a label, in UTF-16 code units. A longer one does not fit a StatsD packet.
  */
 export const metricLabelLengthMax = 1_000;
 
@@ -417,7 +417,7 @@ function metricLabel({ metricPath }: Rule, { entries }: DescriptorQuery): string
 
 const noDescriptor: DescriptorQuery = { entries: [], hits: 0, isRefund: false };
 
-/** A limit that a request carries: enforced and unnamed. One with its own burst drains. */
+/** The limit that a request carries: enforced and unnamed. With its own burst, it drains. */
 function overrideLimit(
   { hits, burst, unit, unitMultiplier }: LimitOverride,
   { algorithm, onStoreFailure }: LimitDefaults,

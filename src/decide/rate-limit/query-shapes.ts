@@ -24,7 +24,7 @@ const queryShapesMax = 16_384;
 /** Maximum number of limits of a query with a shape. */
 export const shapedAsksMax = 8;
 
-/** The part of the shapes that may contain keys. */
+/** Shapes that contain keys are added up to this fraction of the maximum number of shapes. */
 const keyedShapesRatioMax = 0.5;
 
 /** The shapes of the queries seen under one policy. */
@@ -46,8 +46,8 @@ export class QueryShapes {
 
   /**
    * Returns the shape of a query. Undefined if the query carries a limit or has its own time
-   * series, so that different keys alone do not make another query of it, and if a flood sent it to
-   * shared keys.
+   * series, because such queries differ in more than their keys, or if a flood sent it to shared
+   * keys.
    */
   shapeOf(prepared: PreparedQuery): QueryShape | undefined {
     const name = nameOf(prepared);
@@ -85,12 +85,12 @@ export class QueryShapes {
 /** Slots for keys that may be frequent. A power of two. */
 const frequentKeysMax = 1_024;
 
-/** A key is frequent once so many more queries with it than with others of its slot were new. */
+/** A key is frequent once its new queries outnumber those of other keys in its slot by this. */
 const frequentMin = 8;
 
 /**
- * Counts the keys of new queries, to find those that many callers share. Each slot has the key that
- * most of the queries with keys of this slot had, if there is one.
+ * Counts the keys of new queries, to find those that many callers share. Each slot keeps the key of
+ * the majority of the queries whose keys fall into it, if there is a majority.
  *
  * Source: Boyer and Moore, "MJRTY: a fast majority vote algorithm", 1981.
  */
@@ -102,7 +102,7 @@ class FrequentKeys {
   /**
    * Counts the keys of a query with several checks.
    *
-   * @returns the indexes of the checks whose keys are not frequent, and of at least one
+   * @returns the indexes of the checks whose keys are not frequent; at least one
    */
   infrequent(asks: readonly LimitCheck[]): readonly number[] {
     if (asks.length < 2) return asks.map((_, i) => i);
@@ -178,7 +178,7 @@ function shapedAsk(
 function nameOf(prepared: PreparedQuery): string | undefined {
   const { isKeepable, isPlain, isRepeatable, isDomainKnown, asks, descriptors } = prepared;
   if (!isKeepable || asks.length > shapedAsksMax) return undefined;
-  // The first two flags also tell whether keys of the query collide.
+  // The first two flags also show whether keys of the query collide.
   let name = `${isPlain}/${isRepeatable}/${isDomainKnown}`;
   for (const descriptor of descriptors) {
     const part = descriptorName(descriptor, prepared);

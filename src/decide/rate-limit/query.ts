@@ -7,9 +7,9 @@ export interface RateLimitQuery {
   readonly domain: string;
   /** 1 to `descriptorCountMax`. */
   readonly descriptors: readonly DescriptorQuery[];
-  /** Headgate asks for itself: limits that it carries hold in any domain. Absent: a caller asks. */
+  /** Set for Headgate's own queries: their limits apply in any domain. Absent: a caller's query. */
   readonly isOwn?: true;
-  /** Whether the caller can hold requests until they fit (`over: delay`). Absent: it cannot. */
+  /** Whether the caller can delay requests until they fit (`over: delay`). Absent: it cannot. */
   readonly canDelay?: true;
 }
 

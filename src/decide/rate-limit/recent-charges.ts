@@ -3,17 +3,17 @@ import { isRepeatable } from "../../core/limits/gcra.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 import { type CoalescingSlot, createSlot } from "./batcher.js";
 
-/** The most keys whose last charge is known, at most 0.5 KiB each. */
+/** Maximum number of keys whose last charge is kept, at most 0.5 KiB each. */
 export const recentChargesMax = 1_024;
 
-/** A charge in the form in which requests ask for it. */
+/** The last charge of a key, with the array and the slot that `Batcher.ask` takes. */
 interface RecentCharge {
   readonly charges: readonly [Charge];
   /** Undefined if equal charges must be decided one by one. */
   readonly slot: CoalescingSlot | undefined;
 }
 
-/** The charges that came last outside of policies, so that the batcher combines equal ones. */
+/** Keeps the last charges outside of policies, so that the batcher combines equal ones. */
 export class RecentCharges {
   readonly #byKey = new Map<LimitKey, RecentCharge>();
 

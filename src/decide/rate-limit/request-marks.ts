@@ -5,7 +5,7 @@ import type { RequestMarks } from "../../core/limits/request-marks.js";
 import type { DecidedRequest } from "./decision-observer.js";
 import type { PreparedQuery } from "./prepared-query.js";
 
-/** What the limits of a query change about a request that passes; undefined: nothing. */
+/** Returns what the limits of a query change about a request that passes. Undefined: nothing. */
 export function marksOf(
   { asks }: Pick<PreparedQuery, "asks">,
   { charges, results, nowUs }: DecidedRequest,
@@ -18,7 +18,7 @@ export function marksOf(
     if (charge === undefined || result === undefined) continue;
     const { warn, over } = limit;
     if (warn !== undefined) {
-      // In whole hits, as limits are written: what has drained since the last one is less than one.
+      // Rounds up to whole hits, the unit of limits: less than one hit has drained since the last.
       const usedHits = Math.ceil(levelAt(charge, result.bucket, nowUs) / unitsPerHit);
       const isNear = usedHits >= warn.atRatio * charge.burst;
       if (isNear || result.isOver) setHeaders.push(...warn.headers);

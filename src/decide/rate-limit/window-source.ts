@@ -34,7 +34,7 @@ export class WindowSource {
   }
 }
 
-/** Charges that were made for the windows of their time. */
+/** Charges that refer to the windows that were current when they were made. */
 interface Windowed {
   readonly asks: readonly { readonly limit: Limit; charge: Charge }[];
   charges: readonly Charge[];

@@ -26,40 +26,40 @@ import {
   type SimulatedPart,
 } from "./simulated-parts.js";
 
-/** The most keys with something in them at once. */
+/** Maximum number of keys with hits in use at the same time. */
 const trialKeysMax = 2_000_000;
 
-/** What a `PolicySimulator` is made of. */
+/** Dependencies of a `PolicySimulator`. */
 export interface PolicySimulatorParts {
   readonly policy: Policy;
   readonly switches: LimitSwitches;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
   /** Default `trialKeysMax`. */
   readonly keysMax?: number;
 }
 
-/** What a policy makes of a call. */
+/** The decision of a policy on a call. */
 export interface SimulatedDecision {
   readonly verdict: Verdict;
   readonly request: DecidedRequest;
 }
 
-/** What a policy makes of a call whose descriptors were matched one by one. */
+/** The decision of a policy on a call whose descriptors were matched one by one. */
 interface PartsDecision {
   readonly isDenied: boolean;
-  /** What each part met, in their order. */
+  /** The result of each part, in their order. */
   readonly parts: readonly PartFinding[];
 }
 
-/** `unasked`: no limit, or only such as another part stands in for. */
+/** `unasked`: no limit, or only limits that another part replaces. */
 type PartFinding = "unasked" | "within" | "over";
 
 /**
- * A policy tried out, without a store and in a time of its own: for tests of policies, for access
- * logs of yesterday, and for a candidate beside what is active. Matching, law and answers are
- * those of the `Decider`; what belongs to a process (batches, deadlines, failure modes, floods of
- * new keys) is not there.
+ * Simulates a policy, without a store and in its own time: for tests of policies, for past access
+ * logs, and for a candidate next to the active policy. Matching, algorithm and answers are those of
+ * the `Decider`. What belongs to a process (batches, deadlines, failure modes, floods of new keys)
+ * is not simulated.
  */
 export class PolicySimulator {
   readonly #parts: PolicySimulatorParts;
@@ -80,15 +80,15 @@ export class PolicySimulator {
     this.#callBuckets = new CallBuckets(this.#buckets);
   }
 
-  /** The policy that is tried. */
+  /** The simulated policy. */
   get policy(): Policy {
     return this.#parts.policy;
   }
 
   /**
-   * Matches a query, for many calls that ask the same.
+   * Matches a query, for reuse by identical calls.
    *
-   * @param nowUs as `ask` takes it
+   * @param nowUs as for `ask`
    * @throws ServiceError REQUEST_INVALID
    */
   prepare(query: RateLimitQuery, nowUs: number): PreparedQuery {
@@ -110,7 +110,7 @@ export class PolicySimulator {
     });
   }
 
-  /** Whether a query is charged as before: a rule that it meets may settle by now. */
+  /** Whether a query is charged as before: a rule that it matches may settle by now. */
   isCurrent({ peekedRules }: PreparedQuery): boolean {
     return peekedRules === this.#peeked.under(this.policy);
   }
@@ -118,8 +118,8 @@ export class PolicySimulator {
   /**
    * Decides a call, and charges it.
    *
-   * @param nowUs microseconds since 1970; earlier than before is a clock that stepped back
-   * @throws ServiceError STORE_FULL, and charges nothing, when about `keysMax` keys hold something
+   * @param nowUs microseconds since 1970; an earlier value than before is a clock that stepped back
+   * @throws ServiceError STORE_FULL, and charges nothing, if about `keysMax` keys have hits in use
    */
   ask(prepared: PreparedQuery, hits: Hits, nowUs: number): SimulatedDecision {
     this.#windows.renew(prepared, nowUs);
@@ -132,8 +132,8 @@ export class PolicySimulator {
   }
 
   /**
-   * Matches one descriptor of queries. What is asked in an access log differs from request to
-   * request, while each of its descriptors comes again and again.
+   * Matches one descriptor of a query. Queries in an access log differ from request to request, but
+   * each of their descriptors recurs.
    *
    * @throws ServiceError REQUEST_INVALID
    */
@@ -146,8 +146,8 @@ export class PolicySimulator {
   }
 
   /**
-   * Decides a call that asks all these parts, and charges it, as `ask` would for a query of all
-   * their descriptors.
+   * Decides a call with all these parts, and charges it, as `ask` would for a query with all their
+   * descriptors.
    *
    * @throws ServiceError STORE_FULL, as `ask`; REQUEST_INVALID
    */
@@ -164,7 +164,7 @@ export class PolicySimulator {
       const detail = `It matches ${charges.length} limits; ${requestChargesMax} are allowed.`;
       throw new ServiceError("REQUEST_INVALID", detail);
     }
-    // Of one charge, as most calls are, it makes less.
+    // For one charge, which most calls have, it allocates less.
     const call = { charges, multiplicity: 1 };
     const { grantedCount, results } = decideRepeated(call, this.#callBuckets, nowUs);
     let next = 0;
@@ -205,14 +205,14 @@ export class PolicySimulator {
     }
   }
 
-  /** What a key holds at a time; undefined: nothing. */
+  /** Returns the bucket of a key at a time. Undefined: nothing is in use. */
   bucketOf(key: LimitKey, nowUs: number): Bucket | undefined {
     this.#buckets.begin(nowUs, 0);
     return this.#buckets.get(key);
   }
 }
 
-/** What the charges of a call are made with. */
+/** Inputs for the charges of a call. */
 interface CallParts {
   readonly replaced: ReadonlySet<string> | undefined;
   readonly nowUs: number;

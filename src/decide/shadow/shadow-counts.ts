@@ -2,36 +2,36 @@ import type { Rule } from "../../core/limits/limit.js";
 import type { DescriptorVerdict, Verdict } from "../../core/limits/verdict.js";
 import type { PreparedDescriptor, PreparedQuery } from "../rate-limit/prepared-query.js";
 
-/** How calls that met a rule would have been treated. Counts of calls, not of hits. */
+/** How calls that matched a rule would have been treated. Counts of calls, not of hits. */
 export interface RuleDifference {
   readonly domain: string;
   readonly label: string;
-  /** They pass now; the rule is among those that would refuse them. */
+  /** They pass now; the rule is among those that would deny them. */
   newlyDeniedCount: number;
-  /** They are refused now, by this rule among others, and would pass. */
+  /** They are denied now, by this rule among others, and would pass. */
   newlyAllowedCount: number;
   sameCount: number;
-  /** Buckets that began with what those of the active policy had in use. */
+  /** Buckets that started with the usage of those of the active policy. */
   beganLiveCount: number;
-  /** Buckets that began empty, since the active policy has none of that key. */
+  /** Buckets that started empty, because the active policy has none with that key. */
   beganEmptyCount: number;
 }
 
-/** What a shadow policy would have decided otherwise. */
+/** What a shadow policy would have decided differently. */
 export interface ShadowCounts {
   /** Calls that were compared. */
   comparedCount: number;
   newlyDeniedCount: number;
   newlyAllowedCount: number;
-  /** Calls that were not: they came too fast, or the store did not answer. */
+  /** Calls that were not compared: they came too fast, or the store did not answer. */
   unseenCount: number;
   readonly rules: readonly RuleDifference[];
 }
 
-/** Rules whose differences are told apart; of further ones only the sums are. */
+/** Maximum number of rules with separate differences. Further rules count only in the sums. */
 export const shadowRulesMax = 1_000;
 
-/** A call, and what was made of it under one policy. */
+/** A call, and its verdict under one policy. */
 interface EvaluatedCall {
   readonly prepared: Pick<PreparedQuery, "descriptors">;
   readonly verdict: Verdict;
@@ -40,7 +40,7 @@ interface EvaluatedCall {
 /** Counts differences until they are taken. */
 export class ShadowCounter {
   readonly #rulesMax: number;
-  /** By a rule of either policy. What is not active any more is not kept alive. */
+  /** By a rule of either policy. Rules that are no longer active are not kept alive. */
   #byRule = new WeakMap<Rule, RuleDifference>();
   #byName = new Map<string, RuleDifference>();
   #comparedCount = 0;
@@ -52,12 +52,12 @@ export class ShadowCounter {
     this.#rulesMax = rulesMax;
   }
 
-  /** A call was not compared. */
+  /** Counts a call that was not compared. */
   noteUnseen(): void {
     this.#unseenCount += 1;
   }
 
-  /** A bucket of a rule began. */
+  /** Counts the start of a rule's bucket. */
   noteBeginning(domain: string, rule: Rule, kind: "live" | "empty"): void {
     const difference = this.#byRule.get(rule) ?? this.#find(domain, rule);
     if (difference === undefined) return;
@@ -66,8 +66,8 @@ export class ShadowCounter {
   }
 
   /**
-   * A call was. It differs where one policy refuses it and the other does not; then it counts for
-   * the rules that refuse it, and as the same for all others that it met.
+   * Counts a compared call. It differs if exactly one of the policies denies it. Then it counts for
+   * the rules that deny it, and as the same for all other rules that it matched.
    */
   compare(domain: string, live: EvaluatedCall, candidate: EvaluatedCall): void {
     this.#comparedCount += 1;
@@ -94,7 +94,7 @@ export class ShadowCounter {
     }
   }
 
-  /** What has come since the last time; undefined: nothing. */
+  /** Takes the counts since the last call. Undefined: nothing. */
   take(): ShadowCounts | undefined {
     if (this.#comparedCount === 0 && this.#unseenCount === 0) return undefined;
     const counts = {
@@ -139,7 +139,7 @@ export class ShadowCounter {
   }
 }
 
-/** A rule of which nothing was counted. */
+/** The difference of a rule without calls. */
 export const noDifference = {
   newlyDeniedCount: 0,
   newlyAllowedCount: 0,

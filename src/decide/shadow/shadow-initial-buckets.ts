@@ -3,39 +3,39 @@ import { isSettled, type LimitKey } from "../../core/limits/limit.js";
 import type { DecidedRequest } from "../rate-limit/decision-observer.js";
 import type { LimitCheck } from "../rate-limit/prepared-query.js";
 
-/** Buckets of one run whose beginnings are known; of further ones all begin empty. */
+/** Maximum number of buckets per run with a known start. Further ones all start empty. */
 export const shadowInitialBucketsMax = 100_000;
 
-/** How a bucket of a candidate begins. */
+/** The start of a candidate's bucket. */
 interface InitialBucket {
   readonly ask: LimitCheck;
   /**
-   * `live`: with what the bucket of the same key has in use in the active policy. `empty`: that
+   * `live`: with the usage of the bucket with the same key in the active policy. `empty`: that
    * policy has no such bucket.
    */
   readonly kind: "live" | "empty";
-  /** What brings a bucket that nobody has charged to where it begins; undefined: nothing. */
+  /** The charge that brings an uncharged bucket to its start. Undefined: nothing to charge. */
   readonly charge: Charge | undefined;
 }
 
-/** A call as it was answered, and the candidate's limits that it meets. */
+/** An answered call, and the candidate's limits that it matches. */
 interface InitialBucketCall {
   readonly asks: readonly LimitCheck[];
-  /** What the store of the active policy calls the bucket of an ask. */
+  /** The bucket's name in the store of the active policy. */
   readonly liveName: (key: LimitKey) => LimitKey | undefined;
   readonly request: DecidedRequest;
   readonly epochUs: number;
 }
 
 /**
- * Lets buckets of a candidate begin with what the live ones had in use before the first call that
- * meets both. A key says whose bucket it is, of which name or period: where the candidate has the
- * same key, the limit is the same. The answer of the live call holds the bucket, so nothing is read
- * for it.
+ * Starts buckets of a candidate with the usage that live buckets had before the first call that
+ * meets both. A key identifies the caller and the name or period of the limit: if the candidate has
+ * the same key, the limit is the same. The answer of the live call contains the bucket, so nothing
+ * is read for it.
  */
 export class ShadowInitialBuckets {
   readonly #sinceUs: number;
-  /** Hashes of keys: two of one hash cost the second its beginning. */
+  /** Hashes of keys. If two keys have the same hash, the second one loses its start. */
   readonly #known = new Set<number>();
 
   /** @param sinceUs when the run began on the first replica, in microseconds since 1970 */
@@ -43,7 +43,7 @@ export class ShadowInitialBuckets {
     this.#sinceUs = sinceUs;
   }
 
-  /** The buckets that this call is the first to meet here. */
+  /** Returns the buckets that this call is the first to meet on this replica. */
   of({ asks, liveName, request, epochUs }: InitialBucketCall): readonly InitialBucket[] {
     if (request.isFallback === true) return [];
     return asks.flatMap((ask): readonly InitialBucket[] => {
@@ -59,7 +59,7 @@ export class ShadowInitialBuckets {
       const usedHits = usedBefore(request, index);
       if (usedHits === undefined) return [];
       this.#known.add(hash);
-      // What had been used before the run has drained by now.
+      // Usage from before the run has drained by now.
       if (!this.#reachesBack(live, epochUs)) return [];
       return [{ ask, kind: "live", charge: beginningCharge(ask.charge, usedHits) }];
     });
@@ -71,7 +71,7 @@ export class ShadowInitialBuckets {
   }
 }
 
-/** Whole hits that a bucket held before a call, rounded up; undefined: the answer does not say. */
+/** Whole hits in a bucket before a call, rounded up. Undefined: the answer does not say. */
 function usedBefore(request: DecidedRequest, index: number): number | undefined {
   const { charges, results, nowUs, isDenied } = request;
   const charge = charges[index];
@@ -83,7 +83,7 @@ function usedBefore(request: DecidedRequest, index: number): number | undefined 
   return Math.max(0, Math.ceil(level / unitsPerHit));
 }
 
-/** It fits a bucket without use alone: whoever charged it first has brought it there. */
+/** It fits only into an unused bucket: the first replica that charged it has brought it there. */
 function beginningCharge(charge: Charge, usedHits: number): Charge | undefined {
   if (usedHits === 0 || charge.hits === 0) return undefined;
   const all = { cost: usedHits, burst: usedHits, isRefund: false };

@@ -31,34 +31,34 @@ interface ShadowRunParts {
   /** The candidate. */
   readonly policy: Policy;
   readonly overrides: { current(): OverrideTable };
-  /** A space of its own: no key in it is one of the active policy. */
+  /** A separate key space: no key in it belongs to the active policy. */
   readonly store: LimitStore;
-  /** What the store of the active policy calls the bucket of a key. */
+  /** Name of a key's bucket in the store of the active policy. */
   readonly liveNameOf: (key: LimitKey) => LimitKey;
   /** When the run began on the first replica, in milliseconds since 1970. */
   readonly sinceEpochMs: number;
   readonly clock: Clock;
-  /** The longest a store call may take, in milliseconds. */
+  /** Maximum duration of a store call, in milliseconds. */
   readonly storeBudgetMs: number;
   readonly newKeysPerSecondMax: number;
   readonly switches: LimitSwitches;
   /** This region among those that share global limits. Absent: limits are not divided. */
   readonly region?: RegionShare | undefined;
-  /** A strong hash of a text, in hexadecimal. */
+  /** A cryptographic hash in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** Whether this process has no time, or no store, for what nobody waits for. */
+  /** Whether this process has no time, or no store, for work that no caller waits for. */
   readonly isBusy: () => boolean;
-  /** Bounds, where they are not the defaults. */
+  /** Bounds that differ from the defaults. */
   readonly bounds?: Partial<ShadowBounds>;
 }
 
-/** How much a shadow may cost. */
+/** Bounds of the cost of a shadow. */
 export interface ShadowBounds {
-  /** Calls that it decides in a second; of more it takes a sample. */
+  /** Maximum number of calls decided per second. Of more calls, a sample is taken. */
   readonly perSecondMax: number;
-  /** Calls that wait for their turn. */
+  /** Maximum number of calls that wait for their turn. */
   readonly queueMax: number;
-  /** Calls that the store has not answered. */
+  /** Maximum number of calls that the store has not answered. */
   readonly inFlightMax: number;
 }
 
@@ -69,30 +69,30 @@ const shadowBounds: ShadowBounds = {
   inFlightMax: 1_000,
 };
 
-/** The longest call that is looked at, in UTF-16 units of keys and values: thousands may wait. */
+/** Maximum size of an evaluated call, in UTF-16 units of keys and values: thousands may wait. */
 export const shadowCharsMax = 4_096;
 
-/** Calls that one turn of the event loop takes from the queue: half a millisecond of it. */
+/** Calls that one turn of the event loop takes from the queue: half a millisecond of work. */
 const turnCallsMax = 50;
 
-/** The least part of calls that is looked at is 1 of this; a power of two. */
+/** Maximum divisor: at least one call in this many is evaluated. A power of two. */
 const divisorMax = 1_024;
 
 const secondMs = 1_000;
 
-/** Shows calls to the shadow that runs now, if one does. */
+/** Shows calls to the current shadow run, if there is one. */
 export function shadowObserver(shadow: { current(): ShadowRun | undefined }): DecisionObserver {
   return { wants: () => shadow.current() !== undefined, begin: () => shadow.current() };
 }
 
 /**
- * A candidate beside the active policy: decides the same calls over buckets of its own, after
- * they were answered, and counts where it would have answered otherwise. Nobody waits for it. What
- * comes too fast, and what a slow store leaves unanswered, is left out and counted as unseen.
+ * Runs a candidate next to the active policy: decides the same calls with separate buckets, after
+ * they were answered, and counts the differences. No caller waits for it. Calls that come too fast,
+ * or that a slow store leaves unanswered, are skipped and counted as unseen.
  *
- * Of more than `perSecondMax` calls a second a sample is taken: requests by a hash of what they
- * ask, the same in all replicas, so that a bucket of one caller sees all of its calls or none. A
- * bucket that many callers share is charged for those that are left out, too.
+ * Above `perSecondMax` calls a second, a sample is taken: requests by a hash of what they ask, the
+ * same in all replicas, so that a bucket of one caller sees all of its calls or none. A bucket that
+ * many callers share is also charged for the skipped calls.
  */
 export class ShadowRun implements ObservedCall {
   readonly #parts: ShadowRunParts;
@@ -136,12 +136,12 @@ export class ShadowRun implements ObservedCall {
     return this.#parts.policy;
   }
 
-  /** One call of so many is looked at now; a power of two. */
+  /** One call in this many is evaluated now. A power of two. */
   get divisor(): number {
     return this.#divisor;
   }
 
-  /** Takes note of a call that was answered; costs no more than a place in the queue. */
+  /** Queues a call that was answered. Costs no more than a place in the queue. */
   note(call: AnsweredCall): void {
     if (this.#isClosed) return;
     const nowMs = this.#parts.clock.monotonicMs();
@@ -163,12 +163,12 @@ export class ShadowRun implements ObservedCall {
     this.#cancelTurn ??= this.#parts.clock.scheduleTurn(() => this.#takeTurn());
   }
 
-  /** What was counted since the last time; undefined: nothing. */
+  /** Takes what was counted since the last call. Undefined: nothing. */
   take(): ShadowCounts | undefined {
     return this.#counter.take();
   }
 
-  /** Takes no more calls; what the store still answers is left aside. */
+  /** Stops taking calls. Later answers of the store are ignored. */
   close(): void {
     this.#isClosed = true;
     this.#queue = [];
@@ -204,7 +204,7 @@ export class ShadowRun implements ObservedCall {
     try {
       prepared = this.#prepare(call.query, liveNames);
     } catch {
-      // The candidate makes too many limits of it; the words may hold a caller's values.
+      // The candidate matches too many limits. The message may contain a caller's values.
       this.#counter.noteUnseen();
       return;
     }
@@ -229,7 +229,7 @@ export class ShadowRun implements ObservedCall {
     });
   }
 
-  /** In the same turn, so that the store brings buckets to their beginnings before the call. */
+  /** In the same turn, so that the store applies the start of buckets before the call. */
   #begin(
     { query: { domain }, request }: AnsweredCall,
     { asks, descriptors }: PreparedQuery,
@@ -287,7 +287,7 @@ export class ShadowRun implements ObservedCall {
     });
   }
 
-  /** Those of the call, times the divisor for buckets that many requests meet. */
+  /** The hits of the call, times the divisor for buckets that many requests share. */
   #hitsOf({ hits }: AnsweredCall, { descriptors }: PreparedQuery): Hits {
     if (this.#divisor === 1) return hits;
     return descriptors.map((descriptor, i) => {
@@ -314,17 +314,17 @@ function isLong({ descriptors }: RateLimitQuery): boolean {
   return counts.reduce((sum, count) => sum + count, 0) > shadowCharsMax;
 }
 
-/** Whether a request is one of those that are looked at; replicas agree about it. */
+/** Whether a request is in the sample. All replicas agree. */
 function isInSample({ domain, descriptors }: RateLimitQuery, divisor: number): boolean {
   let hash = hashInto(firstHash, domain);
   for (const { entries } of descriptors) {
     for (const { key, value } of entries) hash = hashInto(hashInto(hash, key), value ?? "");
   }
-  // The upper bits, which all of the text has reached.
+  // Includes the upper bits, which the whole text affects.
   return ((hash >>> 16) ^ (hash & 0xffff)) % divisor === 0;
 }
 
-/** FNV-1a over UTF-16 units, which ends a text with a unit that no text holds alone. */
+/** FNV-1a over UTF-16 units. Ends each text with a unit that no text contains alone. */
 const firstHash = 0x811c9dc5;
 const hashPrime = 0x01000193;
 

@@ -4,48 +4,48 @@ import type { BucketTable } from "../../core/limits/gcra.js";
 import { shortKey } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 
-/** As long as there are fewer keys, drained ones stay; else whenever their number has doubled. */
+/** Below this number of keys, drained ones stay. Above, they go when the number has doubled. */
 const sweptFromCount = 200_000;
 
-/** Places that there are at first; when more are needed, there are twice as many. */
+/** Initial number of places. It is doubled when more are needed. */
 const firstPlacesCount = 1_024;
 
-/** Numbers of a bucket: its level, its time, when it will have drained, and the turn of its key. */
+/** Numbers per bucket: its level, its time, when it will have drained, and its key's turn. */
 const numbersEach = 4;
 
-/** A key, and where its bucket was when it was asked last. */
+/** A key, and the place of its bucket at the last use. */
 export interface PlacedKey {
   readonly key: LimitKey;
   place: number;
-  /** Which key in turn it was that had the place, from 1; 0 as long as it was not asked. */
+  /** The turn of the key at its place, from 1. 0 until it is first used. */
   turn: number;
 }
 
 /**
- * The buckets of a trial, the drained ones swept when it is full. What changes with every call are
- * numbers in one array: as objects they would be most of what the collector has to do, and each of
- * them some places of memory more that a processor waits for.
+ * Buckets of a simulation. Drained ones are swept when it is full. The values that change with
+ * every call are numbers in one array: as objects, they would cause most of the garbage collector's
+ * work, and each would add memory accesses that a processor waits for.
  */
 export class SimulatedBuckets implements BucketTable {
   readonly #keysMax: number;
-  /** Where the bucket of a key stands among the numbers. */
+  /** The place of each key's bucket among the numbers. */
   readonly #places = new Map<LimitKey, number>();
   readonly #freePlaces: number[] = [];
   #numbers = new Float64Array(numbersEach * firstPlacesCount);
   #placeCount = 0;
   #nowUs = 0;
-  /** Keys from which on it is worth to look which of them have drained. */
+  /** Number of keys from which a sweep for drained ones is worthwhile. */
   #sweepCount = sweptFromCount;
 
-  /** @param keysMax the most keys that hold something */
+  /** @param keysMax maximum number of keys with hits in use */
   constructor(keysMax: number) {
     this.#keysMax = keysMax;
-    // The first place is nobody's: there keys begin that were not asked yet.
+    // The first place belongs to no key: keys that were not used yet point to it.
     this.#newPlace();
   }
 
   /**
-   * It is that time now, and so many keys may come.
+   * Sets the time, and makes room for this many new keys.
    *
    * @throws ServiceError STORE_FULL
    */
@@ -68,7 +68,7 @@ export class SimulatedBuckets implements BucketTable {
     if (place !== undefined) this.deleteAt(place);
   }
 
-  /** Where the bucket of a key is, also of one that holds nothing, until `begin`. */
+  /** Returns the place of a key's bucket, even if that is empty. Valid until `begin`. */
   placeOf(placed: PlacedKey): number {
     if (this.#numbers[placed.place + 3] === placed.turn) return placed.place;
     placed.place = this.#places.get(placed.key) ?? this.#give(placed.key);
@@ -76,20 +76,20 @@ export class SimulatedBuckets implements BucketTable {
     return placed.place;
   }
 
-  /** What is there; undefined: nothing. */
+  /** Returns the bucket at a place. Undefined: nothing is in use. */
   at(place: number): Bucket | undefined {
     if ((this.#numbers[place + 2] ?? 0) <= this.#nowUs) return undefined;
     return { level: this.#numbers[place] ?? 0, tUs: this.#numbers[place + 1] ?? 0 };
   }
 
-  /** Puts a bucket there. */
+  /** Puts a bucket at a place. */
   setAt(place: number, { level, tUs }: Bucket, timeToFullUs: number): void {
     this.#numbers[place] = level;
     this.#numbers[place + 1] = tUs;
     this.#numbers[place + 2] = this.#nowUs + timeToFullUs;
   }
 
-  /** Nothing is there any more. The key leaves when drained ones are swept. */
+  /** Empties a place. Its key is removed when drained ones are swept. */
   deleteAt(place: number): void {
     this.#numbers[place + 2] = 0;
   }
@@ -118,18 +118,18 @@ export class SimulatedBuckets implements BucketTable {
       if ((this.#numbers[place + 2] ?? 0) > this.#nowUs) continue;
       this.#places.delete(key);
       this.#freePlaces.push(place);
-      // Who knows the place has to ask for it anew.
+      // Holders of this place must look it up again.
       this.#numbers[place + 3] = (this.#numbers[place + 3] ?? 0) + 1;
     }
     this.#sweepCount = Math.max(sweptFromCount, 2 * this.#places.size);
-    // Else the next key would look at all of them again.
+    // Otherwise, the next key would check all of them again.
     if (this.#places.size > 0.9 * this.#keysMax) throw new ServiceError("STORE_FULL");
   }
 }
 
 /**
- * The buckets of one call by short keys that are always the same ones: the law compares keys and
- * looks buckets up by them, and the real ones are long, many, and far away in memory.
+ * Buckets of one call by short keys that are always the same: the algorithm compares keys and looks
+ * buckets up by them, and the real keys are long, many, and far away in memory.
  */
 export class CallBuckets implements BucketTable {
   readonly #buckets: SimulatedBuckets;
@@ -142,12 +142,12 @@ export class CallBuckets implements BucketTable {
     this.#buckets = buckets;
   }
 
-  /** Another call begins. */
+  /** Starts another call. */
   begin(): void {
     this.#count = 0;
   }
 
-  /** What a key is called in this call: the same as the one before where it is the same key. */
+  /** Returns the short name of a key in this call. The same key always gets the same name. */
   keyOf(placed: PlacedKey): LimitKey {
     const place = this.#buckets.placeOf(placed);
     let index = 0;

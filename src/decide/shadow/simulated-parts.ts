@@ -5,51 +5,51 @@ import type { LimitCheck, PreparedQuery } from "../rate-limit/prepared-query.js"
 import type { DescriptorQuery } from "../rate-limit/query.js";
 import type { PlacedKey } from "./simulated-buckets.js";
 
-/** What all descriptors that meet the same limits in the same way have in common. */
+/** What descriptors that match the same limits in the same way have in common. */
 interface PartShape {
-  /** The rule whose limits are met; undefined: none. */
+  /** The rule whose limits are matched. Undefined: none. */
   readonly rule: Rule | undefined;
-  /** Limits of a whole call that the rule stands in for, by name. */
+  /** Names of limits that the rule replaces in the whole call. */
   readonly replaces: readonly string[];
-  /** What is asked of each limit, but for the key and the windows. */
+  /** The checks of the limits, without keys and windows. */
   readonly asks: readonly SimulatedCheck[];
   readonly hits: number;
   readonly isRefund: boolean;
-  /** The rule, where the shape peeks at it and it settles from then on: see `PeekedRules`. */
+  /** The rule, if the shape peeks at it and it settles from then on: see `PeekedRules`. */
   readonly peeked: readonly Rule[];
 }
 
-/** What is asked of one limit. */
+/** The check of one limit. */
 interface SimulatedCheck {
   readonly limit: Limit;
   readonly charge: Omit<Charge, "key" | "windows">;
 }
 
-/** The key of one ask of a shape, and those of the asks behind it. */
+/** The key of one check of a shape, and the keys of the checks after it. */
 export interface PartKey extends PlacedKey {
   readonly next: PartKey | undefined;
 }
 
 /**
- * A descriptor that was matched alone, to be asked together with others. There are many of them,
- * and a processor waits for each place of memory that it has not seen for a while: so it is small,
- * and is itself the key of its first ask.
+ * A descriptor that was matched alone, to be checked together with others. There are many parts,
+ * and a processor waits for memory that it has not accessed for a while: so a part is small, and is
+ * itself the key of its first check.
  */
 export interface SimulatedPart extends PartKey {
   readonly shape: PartShape;
 }
 
-/** What a part has for a key that asks nothing. */
+/** The key of a part without checks. */
 const noKey = shortKey({ a: 0, b: 0, c: 0, d: 0 });
 
-/** Makes parts, and shares what many of them have in common. */
+/** Creates parts, which share what many of them have in common. */
 export class PartShapes {
   readonly #shapes = new Map<Rule, PartShape[]>();
 
   /**
-   * The part of a query of that descriptor alone.
+   * Returns the part of a query with this descriptor alone.
    *
-   * @param matched what the descriptor matches, also where that asks nothing
+   * @param matched the rule that the descriptor matches, even if nothing is checked
    */
   partOf(
     descriptor: DescriptorQuery,
@@ -94,7 +94,7 @@ function partAsk({ limit, charge }: LimitCheck, cost: number): SimulatedCheck {
   return { limit, charge: { hits, periodUs, burst, cost, role, isRefund, peekExhausted } };
 }
 
-/** Names of limits that some part of a call stands in for; undefined: none. */
+/** Returns the names of limits that parts of a call replace. Undefined: none. */
 export function replacedNames(parts: readonly SimulatedPart[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (const { replaces } of parts.map(({ shape }) => shape)) {
@@ -105,7 +105,7 @@ export function replacedNames(parts: readonly SimulatedPart[]): ReadonlySet<stri
   return names;
 }
 
-/** Whether another limit stands in for one. */
+/** Whether a limit is replaced. */
 export function isReplaced({ name }: Limit, replaced: ReadonlySet<string> | undefined): boolean {
   return replaced !== undefined && name !== undefined && replaced.has(name);
 }

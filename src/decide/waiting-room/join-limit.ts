@@ -5,13 +5,13 @@ import { RateLimitAsker, type RateLimitDecider } from "../admission/admission-ra
 import type { RateLimitQuery } from "../rate-limit/query.js";
 import { addressPrefix } from "./room-tickets.js";
 
-/** The domain of limits in front of joining; no policy can name it. */
+/** The domain of limits for joining. No policy can name it. */
 const joinLimitDomain = "headgate:waiting-room";
 
-/** Bits by which callers are told apart: whoever has one IPv6 address has 2^64 of them. */
+/** Address bits that identify callers: a caller with one IPv6 address has 2^64 of them. */
 const callerBits = { v4: 32, v6: 64 } as const;
 
-/** The rate limit of a caller in front of joining a room, through the path of all rate limits. */
+/** Returns the rate limit per caller for joining a room, checked like all rate limits. */
 export function joinLimitOf(
   { name, joinLimit }: Pick<RoomPolicy, "name" | "joinLimit">,
   decider: RateLimitDecider,

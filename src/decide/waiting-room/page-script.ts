@@ -1,12 +1,12 @@
 /**
- * What makes the page better where scripts run: it asks for the place without loading the page
- * again, shows it in all elements with `data-field`, and goes on when the visitor is let in. A
- * worker keeps its time, since browsers slow the timers of hidden tabs down to one a minute and a
- * place that is not asked for is lost.
+ * Improves the page if scripts run: it asks for the place without reloading the page, shows it in
+ * all elements with `data-field`, and continues when the visitor is let in. A worker keeps the
+ * time, because browsers slow the timers of hidden tabs down to one per minute, and a place that is
+ * not asked for is lost.
  *
- * It stands in a `<script>` whose attributes say `data-endpoint`, `data-refresh` in seconds, and
- * with `data-unsafe` that the page answers something that must not be sent again. The page's own
- * `Refresh` is taken back: it is there for those without scripts.
+ * It runs in a `<script>` with the attributes `data-endpoint`, `data-refresh` in seconds, and
+ * `data-unsafe` if the page answers a request that must not be sent again. It cancels the page's
+ * own `Refresh`, which is for browsers without scripts.
  */
 export const pageScript = `(() => {
 const { endpoint, refresh, unsafe } = document.currentScript.dataset;

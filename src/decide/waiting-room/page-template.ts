@@ -26,8 +26,8 @@ button:focus-visible{outline:3px solid var(--mark);outline-offset:2px}
 dl{grid-template-columns:1fr}dd{text-align:start;margin-bottom:.5rem}}`;
 
 /**
- * The built-in page, with fields and texts as a template of a policy may have fields. `text.NAME`
- * is a text of the page, whose own fields are filled in.
+ * The built-in page, with texts and with the fields that a template of a policy may have.
+ * `text.NAME` is a text of the page, whose own fields are filled in.
  */
 export const pageTemplate = `<!doctype html>
 <html lang="{{lang}}" dir="{{dir}}" data-state="{{state}}">

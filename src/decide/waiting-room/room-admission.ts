@@ -15,7 +15,7 @@ import type {
 } from "../admission/admission-call.js";
 import { type DoorAnswer, RoomDoor, type RoomDoorParts } from "./room-door.js";
 
-/** What of a policy rooms go by. */
+/** The parts of a policy that rooms use. */
 type RoomsPolicy = Pick<Policy, "serviceIndex" | "waitingRooms">;
 
 interface RoomAdmissionParts extends RoomDoorParts {
@@ -33,13 +33,13 @@ interface Doors {
 }
 
 /**
- * Waiting rooms in front of admission: a request passes the first room of its service that stands
- * before it, and then asks for admission. Without a room in the policy it costs one comparison.
+ * Waiting rooms in front of admission. A request passes the first room of its service that guards
+ * it, and then asks for admission. Without a room in the policy, this costs one comparison.
  */
 export class RoomAdmission implements AdmissionDecider {
   readonly #parts: RoomAdmissionParts;
   #policy: RoomsPolicy | undefined;
-  /** Undefined where the policy has no rooms. */
+  /** Undefined if the policy has no rooms. */
   #doors: Doors | undefined;
 
   constructor(parts: RoomAdmissionParts) {
@@ -101,7 +101,7 @@ export class RoomAdmission implements AdmissionDecider {
     return authority === undefined ? undefined : index?.at(authority);
   }
 
-  /** Takes a new policy over as soon as anything is asked of it. */
+  /** Applies a new policy at the first use after the change. */
   #follow(): void {
     const policy = this.#parts.policies.current();
     if (policy === this.#policy) return;
@@ -132,22 +132,22 @@ export class RoomAdmission implements AdmissionDecider {
 const noDoors: ReadonlyMap<string, RoomDoor> = new Map();
 
 /**
- * A response with a session is nobody else's, whatever the upstream says of it: of several
- * directives the strictest one counts. Source: RFC 9111, sections 4.2.1 and 5.2.2.7.
+ * A response with a session must not be shared, whatever the upstream says: of several directives,
+ * the strictest one applies. Source: RFC 9111, sections 4.2.1 and 5.2.2.7.
  */
 const uncached: HeaderField = { name: "cache-control", value: "private", isAppended: true };
 
 /**
- * A request that its room has to decide on first. Whoever asked is told as admission tells it, and
+ * A request that its room must decide first. Its caller receives verdicts as from admission, and
  * never after its exchange has ended.
  */
 class GuardedRequest implements AdmissionCall, AdmissionTicket {
   readonly #inner: AdmissionDecider;
   readonly #request: AdmissionRequest;
-  /** Who is told; undefined while `begin` runs, which returns what it is told. */
+  /** Receives verdicts. Undefined while `begin` runs, which returns the verdict itself. */
   #call: AdmissionCall | undefined;
   #verdict: AdmissionVerdict | undefined;
-  /** Of admission, once it was asked. */
+  /** The ticket of admission, once admission was asked. */
   #ticket: AdmissionTicket | undefined;
   #cookie: HeaderField | undefined;
   #isOver = false;
@@ -157,13 +157,13 @@ class GuardedRequest implements AdmissionCall, AdmissionTicket {
     this.#request = request;
   }
 
-  /** What `begin` returns at its end; from then on `call` is told. */
+  /** Returns the result of `begin`. From then on, `call` receives verdicts. */
   begun(call: AdmissionCall): AdmissionAnswer {
     this.#call = call;
     return this.#verdict ?? { kind: "asking", ticket: this };
   }
 
-  /** What the room says. */
+  /** Handles the answer of the room. */
   answered(answer: DoorAnswer): void {
     if (this.#isOver) return;
     if (answer.kind === "kept") {
@@ -176,7 +176,7 @@ class GuardedRequest implements AdmissionCall, AdmissionTicket {
     if (admission.kind !== "asking") this.decided(admission);
   }
 
-  /** What admission says. */
+  /** Handles the verdict of admission. */
   decided(verdict: AdmissionVerdict): void {
     if (this.#isOver) return;
     if (verdict.kind === "waiting") {
@@ -186,7 +186,7 @@ class GuardedRequest implements AdmissionCall, AdmissionTicket {
       const responseSetHeaders = this.#cookie === undefined ? [] : [this.#cookie, uncached];
       this.#tell({ ...verdict, terms: { ...terms, responseSetHeaders }, ticket: this });
     } else {
-      // The session is the visitor's, even if the service has no room for this request.
+      // The visitor keeps the session, even if the service has no room for this request.
       const { refusal } = verdict;
       const headers = this.#cookie ? [...refusal.headers, this.#cookie] : refusal.headers;
       this.#tell({ kind: "refused", refusal: { ...refusal, headers } });

@@ -1,15 +1,15 @@
 import type { HeaderField } from "../../core/base/header-field.js";
 import type { RoomCookie } from "../../policy/waiting-rooms/room-policy.js";
 
-/** Cookies of one name that are looked at: a browser may send several, for paths and domains. */
+/** Maximum number of cookies of one name: a browser may send several, for paths and domains. */
 const cookiesReadMax = 4;
 
-/** How long a waiting ticket is kept by a browser; its place may be lost long before. */
+/** How long a browser keeps a waiting ticket. Its place may be lost long before. */
 const waitingAgeSeconds = 86_400;
 
 /**
- * The values of the cookies of a name, the first `cookiesReadMax` of them. Looks at each character
- * once, however many cookies there are.
+ * Returns the values of the first `cookiesReadMax` cookies of a name. Reads each character once,
+ * however many cookies there are.
  *
  * Source: RFC 6265, section 4.2.1.
  */
@@ -44,7 +44,7 @@ export function sessionCookie(cookie: RoomCookie, ticket: string, sessionMs: num
   return setCookie(cookie, ticket, Math.ceil(sessionMs / 1_000));
 }
 
-/** Takes the cookie back. */
+/** Removes the cookie. */
 export function noCookie(cookie: RoomCookie): HeaderField {
   return setCookie(cookie, "", 0);
 }

@@ -7,10 +7,10 @@ import {
   roomWaitBoundsSeconds,
 } from "./room-view.js";
 
-/** Visitors of one line who have entered lately, so that each wait is counted once. */
+/** Maximum number of recent entrances that are kept, so that each wait is counted once. */
 const enteredKept = 65_536;
 
-/** What became of the requests of one room, in this process. Plain numbers. */
+/** Outcomes of the requests of one room, in this process. Plain numbers. */
 export class RoomCounts {
   readonly outcomes = new Map<RoomOutcome, number>(roomOutcomes.map((outcome) => [outcome, 0]));
   #endedCount = 0;
@@ -25,9 +25,9 @@ export class RoomCounts {
   }
 
   /**
-   * Counts a wait that ended in an entrance, if its visitor was told a range when it joined.
+   * Counts a wait that ended with an entrance, if its visitor was told a range when it joined.
    *
-   * @returns the seconds that it took, once for each visitor; undefined: nothing was counted
+   * @returns its duration in seconds, once for each visitor; undefined: nothing was counted
    */
   entered({ number, second, announced }: WaitingTicket, nowSecond: number): number | undefined {
     if (announced === undefined || this.#entered.has(number)) return undefined;

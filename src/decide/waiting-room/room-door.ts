@@ -29,39 +29,39 @@ import { type RoomStanding, standingOf, standingWithout } from "./room-standing.
 import { RoomTickets, type TicketsRead } from "./room-tickets.js";
 import type { RoomOutcome } from "./room-view.js";
 
-/** A room's line and its keys, as a replica has them. */
+/** A room's line and its keys, as this replica knows them. */
 export interface RoomAccess {
   readonly line: RoomLine;
-  /** The first one signs. Empty until one is known: no ticket is believed or given then. */
+  /** The first one signs. Empty until a key is known; until then, no ticket is valid or issued. */
   keys(): readonly TicketKey[];
 }
 
-/** What doors are made of. */
+/** Dependencies of a `RoomDoor`. */
 export interface RoomDoorParts extends RoomResponsesParts {
   readonly decider: RateLimitDecider;
-  /** Asked once for each room of a policy. */
+  /** Called once for each room of a policy. */
   readonly access: (room: string) => RoomAccess;
-  /** What operators have changed about gates of rooms; absent: nothing, ever. */
+  /** Reads operators' changes to gates of rooms. Absent: there are none. */
   readonly gateSettings?: ReadGateSettings;
 }
 
-/** What becomes of a request at the door of its room. */
+/** The decision on a request at the door of its room. */
 export type DoorAnswer =
-  /** Goes on to admission; the cookie is set on its response. */
+  /** Continues to admission. The cookie is set on its response. */
   | { readonly kind: "passes"; readonly cookie: HeaderField | undefined }
-  /** Is answered here. */
+  /** Answered by the room. */
   | { readonly kind: "kept"; readonly refusal: Refusal };
 
-/** A request at a door that needs more than a look. */
+/** A request that `RoomDoor.look` does not decide. */
 export interface DoorVisit {
   readonly request: AdmissionRequest;
   readonly kind: RoomRequestKind;
   readonly tickets: TicketsRead;
-  /** The endpoint that it is for; undefined: it is for the service. */
+  /** The room's endpoint that it is for. Undefined: it is for the service. */
   readonly endpoint: string | undefined;
 }
 
-/** What came of looking for a place or a session. */
+/** The result of looking for a place or a session. */
 type DoorResult =
   | { readonly kind: "in"; readonly outcome: RoomOutcome; readonly cookie: HeaderField | undefined }
   | {
@@ -74,39 +74,39 @@ type DoorResult =
 type Answered = (answer: DoorAnswer) => void;
 type Resulted = (result: DoorResult) => void;
 
-/** Visits and renewals of a room that are remembered, so that the store is asked once for them. */
+/** Maximum number of cached visits, and of renewals, per room: the store is asked once for each. */
 const rememberedMax = 65_536;
 
-/** A session is renewed when this part of its length has passed. */
+/** A session is renewed when this fraction of its length has passed. */
 const renewAfterRatio = 0.25;
 
-/** A place is looked up once in this part of the time between refreshes. */
+/** A place is looked up at most once in this fraction of the time between refreshes. */
 const visitAgainRatio = 0.25;
 
 /**
- * The door of one room: who passes, who enters, who waits and who is turned away. What it knows of
- * visitors stands in their cookies and in the store; what it keeps itself only saves questions.
+ * The door of one room. Decides which visitors pass, enter, wait or are turned away. Its knowledge
+ * of visitors is in their cookies and in the store; what it keeps itself only saves store calls.
  */
 export class RoomDoor {
   readonly policy: RoomPolicy;
   readonly counts: RoomCounts;
   readonly matcher: RoomMatcher;
   readonly tickets: RoomTickets;
-  /** Its line, as this replica has it. */
+  /** Its line, as this replica knows it. */
   readonly line: RoomLine;
   readonly #parts: RoomDoorParts;
   readonly #answers: RoomResponses;
   readonly #joinLimit: ReturnType<typeof joinLimitOf>;
-  /** Which visitors Envoys turn away by themselves; undefined: none. */
+  /** The gate by which Envoys turn visitors away themselves. Undefined: they turn none away. */
   readonly #gate: Gate | undefined;
-  /** The line that the numbers below are of. */
+  /** The line that the numbers below belong to. */
   #lineId: number | undefined;
   /** When a number was seen waiting. */
   #seen = new GenerationalMap<number, number>(rememberedMax);
   /** When the session of a number was renewed. */
   #renewed = new GenerationalMap<number, number>(rememberedMax);
 
-  /** @param before the room's door under the policy before, whose counts go on */
+  /** @param before the room's door under the previous policy, whose counts continue */
   constructor(parts: RoomDoorParts, policy: RoomPolicy, before: RoomDoor | undefined) {
     this.policy = policy;
     this.#parts = parts;
@@ -121,14 +121,14 @@ export class RoomDoor {
     this.#gate = policy.gate && (gate ?? new Gate(policy.gate));
   }
 
-  /** The share of visitors without a ticket that Envoys turn away by themselves. */
+  /** Fraction of visitors without a ticket that Envoys turn away themselves. */
   get gateRejectRatio(): number {
     return this.#gate === undefined ? 0 : 1 - this.#gate.passRatio;
   }
 
   /**
-   * Moves its gate, once a second: by what the leader says of the wait, and towards open where
-   * nobody says that. See `fadingInput`: visitors who are turned away do not join.
+   * Updates its gate, once per second: by the wait that the leader reports, and towards open if
+   * none is known. See `fadingInput`: visitors who are turned away do not join.
    */
   tick(): void {
     const gate = this.#gate;
@@ -140,10 +140,10 @@ export class RoomDoor {
   }
 
   /**
-   * Looks at a request: most of them go on at once. Observed ones always do: those that bypass the
-   * room or have a session are counted, and nothing is asked of the store.
+   * Checks a request without the store. Most requests continue at once. Observed ones always do;
+   * those that bypass the room or have a session are counted.
    *
-   * @returns "unguarded": the room does not stand before it; "passes": it goes on to admission
+   * @returns "unguarded": the room does not guard it; "passes": it continues to admission
    */
   look(
     request: AdmissionRequest,
@@ -168,7 +168,7 @@ export class RoomDoor {
     return { request, kind, tickets, endpoint };
   }
 
-  /** Decides a visit. @param answered told exactly once, maybe before this returns */
+  /** Decides a visit. @param answered called exactly once, possibly before this returns */
   decide(visit: DoorVisit, answered: Answered): void {
     this.#followLine();
     const { endpoint, kind } = visit;
@@ -189,14 +189,14 @@ export class RoomDoor {
     return priority === "bypass" || this.policy.bypass.priorities.includes(priority);
   }
 
-  /** Whether a session lasts, and need not be renewed yet. */
+  /** Whether a session is valid and need not be renewed yet. */
   #isInSession(session: SessionTicket | undefined): boolean {
     if (session === undefined) return false;
     const age = this.#ageRatioOf(session);
     return age !== undefined && (this.policy.renews ? age < renewAfterRatio : age < 1);
   }
 
-  /** How much of a session has passed, from 0 to 1; undefined: it is over, or nobody knows. */
+  /** Elapsed fraction of a session, 0 to 1. Undefined: it is over, or this is not known. */
   #ageRatioOf({ lineId, second }: SessionTicket): number | undefined {
     const { line } = this;
     const { status } = line;
@@ -208,7 +208,7 @@ export class RoomDoor {
     return ratio < 1 ? Math.max(0, ratio) : undefined;
   }
 
-  /** Forgets what it knows of a line that is over. */
+  /** Clears the caches of a line that is over. */
   #followLine(): void {
     const lineId = this.line.status?.lineId;
     if (lineId === this.#lineId) return;
@@ -232,7 +232,7 @@ export class RoomDoor {
     }
   }
 
-  /** A session that lasts, and has to be renewed. */
+  /** Handles a valid session, and renews it if necessary. */
   #renew(visit: DoorVisit, session: SessionTicket, resulted: Resulted): void {
     const nowSecond = this.line.second() ?? session.second;
     const isInSession = this.#isInSession(session);
@@ -304,7 +304,7 @@ export class RoomDoor {
     this.line.noteWait(rangeHeld(announced, trueSeconds, factor));
   }
 
-  /** A visitor without a place; those who come too often are told so first. */
+  /** Handles a visitor without a place. Those who come too often are turned away first. */
   #join(visit: DoorVisit, resulted: Resulted): void {
     const { status } = this.line;
     if (status === undefined) {
@@ -348,7 +348,7 @@ export class RoomDoor {
     return { kind: "out", outcome: "joined", standing, cookie };
   }
 
-  /** @param waiting undefined: a visitor without a place, whom nobody waits for */
+  /** @param waiting undefined: no place, and no person waits for one (a prefetch) */
   #waits(waiting?: WaitingTicket): DoorResult {
     const standing = waiting === undefined ? standingWithout("waiting") : this.#standingAt(waiting);
     return { kind: "out", outcome: "waiting", standing, cookie: undefined };
@@ -361,7 +361,7 @@ export class RoomDoor {
     return standingOf(place, { status, second }, this.policy);
   }
 
-  /** What the policy says for a time in which the store does not answer. */
+  /** Returns what the policy defines for a time in which the store does not answer. */
   #withoutStore({ tickets: { session, waiting } }: DoorVisit): DoorResult {
     const { onStoreFailure } = this.policy;
     const outcome = "storeFailure";
@@ -373,7 +373,7 @@ export class RoomDoor {
     return { kind: "out", outcome, standing, cookie: undefined };
   }
 
-  /** Whether a session is not known to be over: before the first answer of the store nothing is. */
+  /** Whether a session is not known to be over. Until the store has answered, none is. */
   #mayLast(session: SessionTicket): boolean {
     return this.line.status === undefined || this.#ageRatioOf(session) !== undefined;
   }
@@ -404,8 +404,8 @@ export class RoomDoor {
   }
 
   /**
-   * What applications ask: `position` (GET) says how a visitor stands, `join` (POST) gives a place
-   * to one who has none, `leave` (POST) takes it back. All of it from the page's own site alone.
+   * Answers applications: `position` (GET) returns a visitor's standing, `join` (POST) gives a
+   * place to a visitor without one, `leave` (POST) takes it back. Refuses cross-site POST requests.
    */
   #decideEndpoint(visit: DoorVisit, endpoint: string, answered: Answered): void {
     const { request, kind } = visit;
@@ -459,7 +459,7 @@ export class RoomDoor {
 
 const endpoints: ReadonlySet<string> = new Set(["join", "position", "leave"]);
 
-/** From where a browser sends a request. Source: W3C Fetch Metadata. */
+/** The site from which a browser sends a request. Source: W3C Fetch Metadata. */
 const siteHeader = "sec-fetch-site";
 
 function turnedAway(outcome: RoomOutcome, state: PageState = "full"): DoorResult {

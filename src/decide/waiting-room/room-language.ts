@@ -1,7 +1,7 @@
-/** Characters of `accept-language` that are looked at. */
+/** Maximum number of characters of `accept-language` that are read. */
 const acceptCharsMax = 256;
 
-/** What the built-in page is written in. */
+/** The language of the built-in page. */
 export const builtInLanguage = "en";
 
 /** Source: Unicode CLDR, character order of languages. */
@@ -13,8 +13,8 @@ export function directionOf(language: string): "ltr" | "rtl" {
 }
 
 /**
- * The language to answer in: of those that there are the one that the caller likes best, by whole
- * tag or by its first part; else `builtInLanguage`.
+ * Returns the language of a response: of the available languages, the one that the caller prefers,
+ * by whole tag or by its first part; otherwise `builtInLanguage`.
  *
  * Example: `de-CH, fr;q=0.8` with texts in `de` and `fr` is `de`.
  *

@@ -12,7 +12,7 @@ import type { AdmissionRequest } from "../admission/admission-call.js";
 
 type Facts = Pick<AdmissionRequest, "headers" | "attributes">;
 
-/** Which requests a room stands before, and who passes it. */
+/** Decides which requests a room guards, and which of them bypass it. */
 export class RoomMatcher {
   readonly #policy: RoomPolicy;
   readonly #sources: readonly Network[];
@@ -23,8 +23,8 @@ export class RoomMatcher {
   }
 
   /**
-   * Whether the room guards a request. What is missing or may be read in several ways counts as
-   * matched: who could write `/x/../checkout` would come past the room of `/checkout`.
+   * Whether the room guards a request. A missing or ambiguous part counts as matched: otherwise,
+   * `/x/../checkout` would bypass the room of `/checkout`.
    */
   matches({ headers }: Facts): boolean {
     const { methods, paths } = this.#policy.match;
@@ -37,15 +37,15 @@ export class RoomMatcher {
     return matchesPath(paths, urlPath) || !isPlainPath(urlPath);
   }
 
-  /** Whether the room stands before a host. */
+  /** Whether the room guards a host. */
   hasHost(authority: string | undefined): boolean {
     const { hosts } = this.#policy.match;
     return hosts.length === 0 || authority === undefined || hosts.includes(hostOf(authority));
   }
 
   /**
-   * Which of the room's endpoints a request is for, as `join`, or any other name below
-   * `endpointPath`; undefined: none.
+   * Returns the endpoint of the room that a request is for, such as `join`, or any other name below
+   * `endpointPath`. Undefined: none.
    */
   endpointOf({ headers }: Facts): string | undefined {
     const { endpointPath } = this.#policy;
@@ -55,7 +55,7 @@ export class RoomMatcher {
     return urlPathOf(path).slice(endpointPath.length + 1);
   }
 
-  /** Whether a header or the address of a request lets it pass; its priority is another matter. */
+  /** Whether a header or the address of a request lets it pass. Does not check its priority. */
   bypasses({ headers, attributes }: Facts): boolean {
     const { bypass } = this.#policy;
     for (const { name, values } of bypass.headers) {

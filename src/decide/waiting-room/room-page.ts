@@ -13,10 +13,10 @@ import { englishTexts } from "./page-texts.js";
 import { builtInLanguage, chooseLanguage, directionOf } from "./room-language.js";
 import type { RoomStanding } from "./room-standing.js";
 
-/** What a page is made of. */
+/** The input of a page. */
 export interface PageFacts {
   readonly standing: RoomStanding;
-  /** After how many seconds it asks again. */
+  /** Seconds until it asks again. */
   readonly refreshSeconds: number;
   /** Milliseconds since 1970, to say when an event opens. */
   readonly nowMs: number;
@@ -24,13 +24,13 @@ export interface PageFacts {
   readonly isUnsafe: boolean;
 }
 
-/** What a script of the page shows anew; by the names of `data-field`. */
+/** What the page's script updates, by the names of `data-field`. */
 export type PageValues = Readonly<Record<PageField | "wait" | "opens" | "refreshText", string>>;
 
-/** Share of ranges that hold. */
+/** Fraction of ranges that contain the actual wait. */
 const confidenceRatio = 0.9;
 
-/** The pages of one room: made ready once for each language. */
+/** The pages of one room, prepared once for each language. */
 export class RoomPages {
   readonly #policy: RoomPolicy;
   readonly #byLanguage = new Map<string, PageLanguage>();
@@ -44,7 +44,7 @@ export class RoomPages {
     return this.#languageOf(accept).html(facts);
   }
 
-  /** What the script of a page shows, as text. */
+  /** Returns what the page's script shows, as text. */
   values(accept: string | undefined, facts: PageFacts): PageValues {
     return this.#languageOf(accept).values(facts);
   }
@@ -71,9 +71,9 @@ class PageLanguage {
   readonly #whole: Intl.NumberFormat;
   readonly #confidence: string;
   readonly #units: Readonly<Record<TimeUnit, Intl.NumberFormat>>;
-  /** The parts of texts, which are those of the policy: each is parsed once. */
+  /** The parts of the policy's texts: each text is parsed once. */
   readonly #parts = new Map<string, readonly TemplatePart[]>();
-  /** To format one takes 35 us, and many visitors are given the same. */
+  /** Formatted ranges: formatting one takes 35 us, and many visitors get the same range. */
   readonly #ranges = new GenerationalMap<string, string>(rangesKept);
 
   constructor(policy: RoomPolicy, tag: string) {
@@ -167,7 +167,7 @@ class PageLanguage {
     return `<script ${data}>${pageScript}</script>\n`;
   }
 
-  /** Rounded outwards, so that the range still holds. Example: `9–11 minutes`. */
+  /** Rounds outwards, so that the range still holds. Example: `9–11 minutes`. */
   #range({ lowSeconds, highSeconds }: NonNullable<RoomStanding["estimate"]>): string {
     const unit = highSeconds <= secondsRangeMax ? "second" : unitOf(highSeconds);
     const step = unit === "second" ? secondsRangeStep : 1;
@@ -180,7 +180,7 @@ class PageLanguage {
     return range;
   }
 
-  /** Fills the fields of a text; the result is text, and escaped where it is put. */
+  /** Fills the fields of a text. The result is plain text, escaped where it is inserted. */
   #filled(text: string, values: Readonly<Record<string, string>>): string {
     if (!text.includes("{{")) return text;
     const parts = this.#parts.get(text) ?? templateParts(text);
@@ -196,7 +196,7 @@ class PageLanguage {
   }
 }
 
-/** A name may be any text, such as that of a method of all objects. */
+/** Reads own properties only: a name may be any text, even that of a method of all objects. */
 function valueIn(values: Readonly<Record<string, string>>, name: string): string {
   return Object.hasOwn(values, name) ? (values[name] ?? "") : "";
 }
@@ -223,20 +223,20 @@ const secondsIn: Readonly<Record<TimeUnit, number>> = {
   day: 86_400,
 };
 
-/** Ranges that end before are in seconds: `0–2 minutes` says nothing. */
+/** Ranges that end by then are in seconds, because `0–2 minutes` says nothing. */
 const secondsRangeMax = 120;
 
-/** What seconds of a range are rounded to; nobody knows them better. */
+/** Step to which seconds of a range are rounded: estimates are not more precise. */
 const secondsRangeStep = 5;
 
-/** The unit that gives two digits at most, roughly. */
+/** Returns the unit that gives about two digits at most. */
 function unitOf(seconds: number): TimeUnit {
   if (seconds < 60) return "second";
   if (seconds < 2 * 3_600) return "minute";
   return seconds < 2 * 86_400 ? "hour" : "day";
 }
 
-/** A language that this process knows; what is none is written as English. */
+/** Returns a locale that this process knows. For an invalid tag, English. */
 function localeOf(tag: string): string {
   try {
     return Intl.getCanonicalLocales(tag)[0] ?? builtInLanguage;
@@ -245,7 +245,7 @@ function localeOf(tag: string): string {
   }
 }
 
-/** The event that is open or opens next; empty where there is none. They are in order. */
+/** The event that is open or opens next. Empty if there is none. Events are in order. */
 function eventName({ events }: RoomPolicy, nowMs: number): string {
   return events.find(({ endsAtMs }) => endsAtMs > nowMs)?.name ?? "";
 }

@@ -1,37 +1,37 @@
 import { isGrpcRequest } from "../../core/admission/refusal.js";
 
-/** What a request is to a room, by its headers. */
+/** Properties of a request that matter to a room, from its headers. */
 export interface RoomRequestKind {
-  /** What it can show: a page to a person, JSON to a program, a status to gRPC. */
+  /** The form of response that it can use: a page, JSON, or a gRPC status. */
   readonly wants: "page" | "json" | "grpc";
-  /** Whether a browser goes to a page with it. */
+  /** Whether a browser navigates to a page with it. */
   readonly isNavigation: boolean;
   /** GET or HEAD: it may be sent again without harm. */
   readonly isSafe: boolean;
   readonly isHead: boolean;
   /** A browser asks whether another site's request may be sent. */
   readonly isPreflight: boolean;
-  /** A browser loads ahead what nobody has asked for yet. */
+  /** A browser loads in advance what no person has requested yet. */
   readonly isPrefetch: boolean;
 }
 
-/** Characters of a header that are looked at. */
+/** Maximum number of characters of a header that are read. */
 const headerCharsMax = 1_024;
 
 /**
  * How a room treats a request without a session:
  *
  * - A CORS preflight (OPTIONS with `origin` and `access-control-request-method`) passes: it carries
- *   no cookie by design, and what follows it is looked at by itself.
- * - With `visitors: navigations` only navigations wait: browsers say `sec-fetch-mode: navigate`;
- *   where that header is missing, a GET or HEAD that accepts `text/html`, and any form that is
- *   posted and accepts it. All others pass.
- * - With `visitors: all` every request waits. What accepts `text/html` is shown the page, gRPC gets
- *   UNAVAILABLE, and everything else JSON.
+ *   no cookie by design, and the request that follows it is checked separately.
+ * - With `visitors: navigations`, only navigations wait: browsers send `sec-fetch-mode: navigate`.
+ *   If that header is missing, a GET or HEAD that accepts `text/html`, and any posted form that
+ *   accepts it, count as navigations. All others pass.
+ * - With `visitors: all`, every request waits. Requests that accept `text/html` get the page, gRPC
+ *   gets UNAVAILABLE, and all others get JSON.
  * - GET and HEAD join the line. HEAD is answered like GET, without the body.
- * - Every other method joins as well, but is never sent again by the page: the answer is always 503
- *   without a refresh, and says that nothing was delivered.
- * - A prefetch or prerender is answered 503 without joining: nobody waits for it.
+ * - Requests with other methods join as well, but the page never sends them again: the answer is
+ *   always 503 without a refresh, and says that nothing was delivered.
+ * - A prefetch or prerender is answered 503 without joining, because no person waits for it.
  *
  * Source: W3C Fetch Metadata; Fetch, "CORS-preflight request"; Prerendering Revamped
  * (`sec-purpose`).

@@ -14,7 +14,7 @@ import { type PageFacts, RoomPages } from "./room-page.js";
 import type { RoomRequestKind } from "./room-request.js";
 import type { RoomStanding } from "./room-standing.js";
 
-/** What answers are made with. */
+/** Dependencies of `RoomResponses`. */
 export interface RoomResponsesParts {
   /** Uniform in [0, 1). */
   readonly draw: () => number;
@@ -24,26 +24,26 @@ export interface RoomResponsesParts {
   readonly hash: (text: string) => string;
 }
 
-/** What an answer says, and to whom. */
+/** Content and recipient of a response. */
 export interface VisitorResponse {
   readonly standing: RoomStanding;
   readonly kind: RoomRequestKind;
   /** The header `accept-language`. */
   readonly language: string | undefined;
-  /** Undefined: the caller keeps what it has. */
+  /** Undefined: the caller keeps its cookie. */
   readonly cookie: HeaderField | undefined;
 }
 
-/** By which the language of an answer is chosen. */
+/** The header that determines the language of a response. */
 export const languageHeader = "accept-language";
 
-/** Who is turned away comes back after as many refreshes. */
+/** After this many refresh intervals, a visitor who was turned away tries again. */
 const fullRefreshes = 3;
 
-/** Refreshes are spread by this share of them, to either side. */
+/** Refresh intervals are spread by this fraction, in both directions. */
 const spreadRatio = 0.1;
 
-/** What visitors of one room are shown instead of the service: a page, JSON or a gRPC status. */
+/** Responses to visitors of one room in place of the service: a page, JSON or a gRPC status. */
 export class RoomResponses {
   readonly #parts: RoomResponsesParts;
   readonly #policy: RoomPolicy;
@@ -57,7 +57,7 @@ export class RoomResponses {
     this.#securityPolicy = securityPolicyOf(policy, parts.hash);
   }
 
-  /** Keeps a request that is to be let in later, or not at all. */
+  /** Answers a request that is admitted later or not at all. */
   kept(answer: VisitorResponse): Refusal {
     const { standing, kind } = answer;
     const refreshSeconds = this.#refreshSeconds(standing.state);
@@ -76,9 +76,9 @@ export class RoomResponses {
   }
 
   /**
-   * What an endpoint says of a visitor.
+   * Returns the response of an endpoint to a visitor.
    *
-   * @param isForPage whether a script of the page asks, which shows texts
+   * @param isForPage whether the page's script asks, which shows texts
    */
   endpoint(answer: VisitorResponse, isForPage: boolean): Refusal {
     const { standing, language } = answer;
@@ -88,7 +88,7 @@ export class RoomResponses {
     return this.#json(answer, { status: httpStatuses.ok, refreshSeconds, fields });
   }
 
-  /** A page that a browser is shown once, after a form of ours. */
+  /** Returns a page that a browser shows once, after a form of the waiting room. */
   final(answer: VisitorResponse): Refusal {
     const refreshSeconds = this.#refreshSeconds(answer.standing.state);
     const { standing } = answer;
@@ -96,7 +96,7 @@ export class RoomResponses {
     return { ...this.#page(answer, facts), status: httpStatuses.ok };
   }
 
-  /** An endpoint that there is not, or not by this method. */
+  /** Answers a request for an unknown endpoint, or one that the endpoint does not allow. */
   noEndpoint(status: number): Refusal {
     const headers = [...unstored, { name: "content-type", value: jsonType }];
     if (status === httpStatuses.methodNotAllowed) headers.push({ name: "allow", value: "POST" });
@@ -150,7 +150,7 @@ export class RoomResponses {
     };
   }
 
-  /** Minutes in `waitTime`, as clients of other waiting rooms know it, and seconds beside it. */
+  /** `waitTime` is in minutes, as clients of other waiting rooms expect, next to seconds. */
   #jsonFields(standing: RoomStanding, refreshSeconds: number): Readonly<Record<string, unknown>> {
     const { state, aheadCount, estimate, opensInSeconds } = standing;
     return {
@@ -190,7 +190,7 @@ export class RoomResponses {
         { name: "grpc-status-details-bin", value: detail },
         ...(cookie === undefined ? [] : [cookie]),
       ],
-      // Envoy makes the body of an answer to a gRPC request its grpc-message.
+      // Envoy uses the body of a response to a gRPC request as its grpc-message.
       body: message,
       details: detailsOf(standing.state),
     };
@@ -211,7 +211,7 @@ interface JsonAnswer {
 
 const jsonType = "application/json";
 
-/** No cache keeps it or gives it to others. Source: RFC 9111, section 5.2.2.5. */
+/** No cache stores it or gives it to others. Source: RFC 9111, section 5.2.2.5. */
 const unstored: readonly HeaderField[] = [
   { name: "cache-control", value: "no-store" },
   { name: "vary", value: "accept, accept-language, cookie, sec-fetch-mode" },
@@ -224,8 +224,8 @@ function detailsOf(state: string): string {
 }
 
 /**
- * The built-in page may run its own script and nothing else. A template is the operator's text:
- * what it loads is not ours to say, but nobody else may put it into a frame.
+ * The built-in page may run its own script and nothing else. A template is the operator's text and
+ * may load anything, but no other site may put it into a frame.
  *
  * Source: Content Security Policy Level 3.
  */

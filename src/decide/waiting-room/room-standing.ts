@@ -5,20 +5,20 @@ import type { RoomLine, RoomStatus, WaitRange } from "../../core/waiting-room/ro
 import type { WaitingTicket } from "../../core/waiting-room/ticket.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 
-/** How a visitor stands, as pages and applications are told. */
+/** The standing of a visitor, as pages and applications are told. */
 export interface RoomStanding {
   readonly state: PageState;
-  /** Present visitors before this one; undefined: it has no place, or nobody knows. */
+  /** Present visitors before this one. Undefined: it has no place, or this is not known. */
   readonly aheadCount: number | undefined;
   /** The expected wait; undefined: not known. */
   readonly estimate: WaitRange | undefined;
-  /** The part of the wait that has passed, 0 to 100. */
+  /** Elapsed percentage of the wait, 0 to 100. */
   readonly progressPercent: number;
   /** When the next event opens; undefined: none is known. */
   readonly opensInSeconds: number | undefined;
 }
 
-/** A visitor without a place. */
+/** Returns the standing of a visitor without a place. */
 export function standingWithout(state: PageState): RoomStanding {
   return {
     state,
@@ -29,7 +29,7 @@ export function standingWithout(state: PageState): RoomStanding {
   };
 }
 
-/** How the visitor of a ticket stands by what the leader published last. */
+/** Returns the standing of a ticket's visitor, by what the leader published last. */
 export function standingOf(
   ticket: Pick<WaitingTicket, "number" | "second">,
   { status, second }: { readonly status: RoomStatus; readonly second: number },
@@ -37,7 +37,7 @@ export function standingOf(
 ): RoomStanding {
   const isEarly = status.phase === "preQueue";
   const place = placeOf(ticket.number, status.shuffles);
-  // Those who come early and are shuffled have no place yet.
+  // Visitors who come early and are shuffled have no place yet.
   const aheadCount = isEarly && status.shufflesNext ? undefined : aheadOf(place, status);
   const isOpen = !isEarly && status.mode !== "paused" && aheadCount !== undefined;
   const estimate = isOpen ? waitRange(aheadCount, status, refreshMs / 1_000) : undefined;
@@ -51,7 +51,7 @@ export function standingOf(
   };
 }
 
-/** What a visitor who joined now would be told; undefined: not known. */
+/** Returns the expected wait that a visitor who joins now is told. Undefined: not known. */
 export function estimateForNext(
   { status }: Pick<RoomLine, "status">,
   { refreshMs }: Pick<RoomPolicy, "refreshMs">,

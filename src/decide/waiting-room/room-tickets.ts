@@ -15,27 +15,27 @@ import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { AdmissionRequest } from "../admission/admission-call.js";
 import { cookieValues } from "./room-cookies.js";
 
-/** What a request's cookies say. */
+/** The tickets in a request's cookies. */
 export interface TicketsRead {
-  /** The one that was used last; undefined: none. */
+  /** The one that was used last. Undefined: none. */
   readonly session: SessionTicket | undefined;
-  /** The one with the smallest number, which nobody has to give up; undefined: none. */
+  /** The one with the smallest number, so that no visitor loses a place. Undefined: none. */
   readonly waiting: WaitingTicket | undefined;
-  /** Whether a cookie of the room's name was none of ours. */
+  /** Whether a cookie with the room's name was not issued by Headgate. */
   readonly isForged: boolean;
 }
 
-/** Verified tickets of one room that are kept, about 300 bytes each. */
+/** Maximum number of verified tickets cached per room, about 300 bytes each. */
 const verifiedMax = 16_384;
 
 const noTickets: TicketsRead = { session: undefined, waiting: undefined, isForged: false };
 
-/** The tickets of one room, from cookies and to them. */
+/** Reads tickets of one room from cookies, and writes them. */
 export class RoomTickets {
   readonly #policy: Pick<RoomPolicy, "name" | "cookie">;
   /** The first one signs. */
   readonly #keys: () => readonly TicketKey[];
-  /** Tickets that were verified, by address and text: a signature takes 5 us for each request. */
+  /** Verified tickets, by address and text: a signature takes 5 us for each request. */
   #verified = new GenerationalMap<string, Ticket>(verifiedMax);
   #verifiedBy: readonly TicketKey[] = [];
 
@@ -44,12 +44,12 @@ export class RoomTickets {
     this.#keys = keys;
   }
 
-  /** Whether tickets can be given; false until a key is known. */
+  /** Whether tickets can be issued. False until a key is known. */
   get canSign(): boolean {
     return this.#keys().length > 0;
   }
 
-  /** What the cookies of a request say. */
+  /** Returns the tickets in the cookies of a request. */
   ofRequest(request: Pick<AdmissionRequest, "headers" | "attributes">): TicketsRead {
     const values = cookieValues(request.headers.get("cookie"), this.#policy.cookie.name);
     if (values.length === 0) return noTickets;
@@ -60,7 +60,7 @@ export class RoomTickets {
     for (const value of values) {
       const ticket = this.#read(value, scope);
       if (ticket === undefined) {
-        // An empty one was taken back.
+        // An empty cookie was removed by `noCookie`.
         isForged ||= value !== "" && this.canSign;
       } else if (ticket.kind === "session") {
         if (session === undefined || ticket.second > session.second) session = ticket;
@@ -86,7 +86,7 @@ export class RoomTickets {
     return ticket;
   }
 
-  /** What a text says, whoever brings it; undefined: none of ours, or bound to an address. */
+  /** Reads a ticket of any visitor. Undefined: not valid, or bound to an address. */
   read(text: string): Ticket | undefined {
     return decodeTicket(text, { room: this.#policy.name, address: undefined }, this.#keys());
   }
@@ -97,7 +97,7 @@ export class RoomTickets {
     return key === undefined ? undefined : encodeTicket(ticket, scope, key);
   }
 
-  /** What a request's tickets are signed for. */
+  /** Returns the scope that a request's tickets are signed for. */
   scopeOf({ attributes }: Pick<AdmissionRequest, "attributes">): TicketScope {
     const { name, cookie } = this.#policy;
     const bits = cookie.addressBits;
@@ -109,7 +109,7 @@ export class RoomTickets {
   }
 }
 
-/** Example: `203.0.113.77:4242` with 24 bits is `203.0.113.0`; what is no address is empty. */
+/** Example: `203.0.113.77:4242` with 24 bits is `203.0.113.0`. Empty if it is not an address. */
 export function addressPrefix(
   source: unknown,
   { v4, v6 }: { readonly v4: number; readonly v6: number },

@@ -7,7 +7,7 @@ import type {
 } from "../../core/waiting-room/room-line.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 
-/** What became of requests that a room guards; also a metric's label. */
+/** Outcomes of requests that a room guards; also values of a metric's label. */
 export const roomOutcomes = [
   /** Passed with a session. */
   "session",
@@ -19,13 +19,13 @@ export const roomOutcomes = [
   "waiting",
   /** Turned away: the line is full, or the wait too long. */
   "full",
-  /** Turned away by the rate limit in front of joining. */
+  /** Turned away by the rate limit for joining. */
   "joinLimited",
   /** Passed without a session, by `bypass`. */
   "bypassed",
   /** Passed or was kept out by `onStoreFailure`. */
   "storeFailure",
-  /** Its cookie was not one of ours; it counts once more as what came of it then. */
+  /** Its cookie was not issued by Headgate. Its final outcome is counted as well. */
   "forged",
 ] as const;
 
@@ -43,55 +43,55 @@ export interface RoomView {
   /** Undefined status: the store has not answered yet. */
   readonly line: Pick<RoomLine, "status" | "isReachable" | "second">;
   readonly override: RoomOverride | undefined;
-  /** The replica that leads; undefined: nobody known. */
+  /** The replica that leads. Undefined: not known. */
   readonly leaderId: string | undefined;
   readonly isLeader: boolean;
   readonly phase: RoomEventPhase;
-  /** What a visitor who joined now would be told, in seconds. */
+  /** The expected wait that a visitor who joins now is told, in seconds. */
   readonly estimate: WaitRange | undefined;
-  /** Of this process, since it began. */
+  /** In this process, since it started. */
   readonly counts: ReadonlyMap<RoomOutcome, number>;
-  /** Of this process: waits that ended in an entrance, and how many were in the range told. */
+  /** In this process: waits that ended with an entrance, and how many were in the range told. */
   readonly waits: {
     readonly endedCount: number;
     readonly inRangeCount: number;
-    /** By `roomWaitBoundsSeconds`, each with those up to its bound; then all longer ones. */
+    /** One count per bucket of `roomWaitBoundsSeconds`, then one of all longer waits. */
     readonly counts: readonly number[];
-    /** Sums in seconds: the middles of the ranges, and what the waits became. */
+    /** Sums in seconds: the middles of the ranges, and the actual waits. */
     readonly expectedSeconds: number;
     readonly actualSeconds: number;
   };
-  /** The share of requests without a ticket that Envoys turn away by themselves. */
+  /** Fraction of requests without a ticket that Envoys turn away themselves. */
   readonly gateRejectRatio: number;
 }
 
-/** A ticket as `explain` shows it. Nothing in it tells who the visitor is. */
+/** A ticket as `explain` shows it. It contains nothing that identifies the visitor. */
 export interface TicketView {
   readonly room: string;
   readonly kind: "waiting" | "session";
   readonly number: number;
   /** Undefined: its line is over, or the store does not answer. */
   readonly entry: LineEntry | undefined;
-  /** Present visitors before it; undefined for sessions and for those who are gone. */
+  /** Present visitors before it. Undefined for sessions and for visitors who are gone. */
   readonly aheadCount: number | undefined;
   readonly estimate: WaitRange | undefined;
-  /** When it joined, or when the session was used last; milliseconds since 1970. */
+  /** When it joined, or when the session was last used, in milliseconds since 1970. */
   readonly atMs: number;
 }
 
-/** What operators do with rooms. Methods reject with ServiceError STORE_ codes. */
+/** Operations on rooms for operators. Methods reject with ServiceError STORE_ codes. */
 export interface RoomControls {
   rooms(): readonly RoomView[];
   room(name: string): RoomView | undefined;
-  /** Asks the store how a room stands: `room` then answers with what other replicas have set. */
+  /** Reads the state of a room from the store: `room` then includes what other replicas set. */
   refresh(room: string): Promise<void>;
   /**
-   * Replaces what operators have set; undefined takes all back. When it resolves, this replica
-   * knows it: `room` answers with it.
+   * Replaces what operators have set; undefined removes it. When it resolves, this replica knows
+   * the change, and `room` returns it.
    */
   override(room: string, override: RoomOverride | undefined): Promise<void>;
-  /** Lets a visitor in at once, past the order; what is wrong with the ticket is told. */
+  /** Lets a visitor in at once, out of order. Reports what is wrong with the ticket. */
   letIn(room: string, ticket: string): Promise<"entered" | "gone" | "forged" | "full">;
-  /** What a ticket's text says; undefined: it is not one of this room's. */
+  /** Returns what a ticket contains. Undefined: it is not a ticket of this room. */
   explain(room: string, ticket: string): Promise<TicketView | undefined>;
 }
