@@ -1,25 +1,25 @@
-/** Why a call was not made, or not made again. */
+/** Reason why a call, or a retry of it, was not made. */
 export type AdmissionCause =
   /** All permits are in use, and there is no queue. */
   | "concurrency"
-  /** The queue has no place left for a call of this priority. */
+  /** The queue has no room for a call of this priority. */
   | "queueFull"
-  /** It waited as long as the queue allows, or CoDel dropped it. */
+  /** The call waited as long as the queue allows, or CoDel dropped it. */
   | "queueTimeout"
-  /** The adaptive throttle refused it: the service refuses most of what it is sent. */
+  /** The adaptive throttle refused the call: the service refuses most of its requests. */
   | "throttle"
   /** The circuit breaker is open. */
   | "breakerOpen"
-  /** Too little of its time is left to begin an attempt. */
+  /** Too little time is left to begin an attempt. */
   | "deadline";
 
-/** A call that was refused on this side, before anything was sent. */
+/** Error of a call that was refused on this side, before anything was sent. */
 export class AdmissionError extends Error {
   override readonly name = "AdmissionError";
-  /** The admission that refused it. */
+  /** Name of the admission that refused the call. */
   readonly admission: string;
   readonly reason: AdmissionCause;
-  /** When it is worth trying again, in milliseconds from 0; undefined: not known. */
+  /** Time until a retry is worthwhile, in milliseconds from 0. Undefined if not known. */
   readonly retryAfterMs: number | undefined;
 
   constructor(admission: string, reason: AdmissionCause, retryAfterMs?: number) {

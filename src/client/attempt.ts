@@ -6,29 +6,29 @@ import type { HeldPermit } from "./permits.js";
 import type { Timed, Timers } from "./timers.js";
 
 /**
- * How long work that was left behind keeps its permit, in milliseconds: it ignores its signal, so
- * the service may still be busy with it. After that the permit is free whatever the work does; else
- * work that never settles would use up all permits.
+ * How long abandoned work keeps its permit, in milliseconds. It ignores its signal, so the service
+ * may still be busy with it. After that the permit is free whatever the work does; otherwise work
+ * that never settles would use up all permits.
  */
 const leftPermitMsMax = 30_000;
 
-/** The call of an attempt. */
+/** The call that an attempt belongs to, as the attempt sees it. */
 export interface AttemptHost {
   readonly clock: Clock;
-  /** While somebody waits for an attempt. */
+  /** Timers for attempts that the call waits for. */
   readonly timers: Timers;
-  /** While nobody does: they keep no process alive. */
+  /** Timers for attempts that no call waits for. They do not keep the process alive. */
   readonly idleTimers: Timers;
-  /** When the call is out of time, in milliseconds of the clock; Infinity: never. */
+  /** Time at which the call times out, in milliseconds of the clock. Infinity: never. */
   readonly endMs: number;
   headersOf(number: number, nowMs: number): Readonly<Record<string, string>>;
-  /** It still ran when the call's time was over. */
+  /** Reports that the attempt still ran when the call timed out. */
   timedOut(nowMs: number): void;
-  /** It has given its permit back. */
+  /** Reports that the attempt has released its permit. */
   over(attempt: CallAttempt): void;
 }
 
-/** What an attempt begins with. */
+/** Parameters of a new attempt. */
 interface AttemptParts {
   readonly host: AttemptHost;
   readonly permit: HeldPermit;
@@ -38,19 +38,19 @@ interface AttemptParts {
 }
 
 /**
- * Where an attempt stands. The way leads from each stage to later ones only, and to `over` once,
- * where the permit is given back.
+ * Stage of an attempt. It only moves to later stages, and to `over` once, where the permit is
+ * released.
  */
 type AttemptStage =
-  /** The call waits for its work. */
+  /** The call waits for the work. */
   | "running"
-  /** Its work is done, and keeps the permit for what is still read of it. */
+  /** The work is done, and keeps the permit while its result is still read. */
   | "held"
-  /** The call waits no more: it was given up, out of time, or another attempt has won. */
+  /** The call no longer waits: it was cancelled or timed out, or another attempt has won. */
   | "left"
   | "over";
 
-/** One attempt of a call: its work's view of it, and its permit. */
+/** One attempt of a call: the view that its work has of it, and its permit. */
 export class CallAttempt implements Attempt, Timed {
   readonly permit: HeldPermit;
   readonly ticket: BreakerTicket;
@@ -84,7 +84,7 @@ export class CallAttempt implements Attempt, Timed {
     return this.#held !== undefined;
   }
 
-  /** Made when it is asked for: it costs more than all else here. */
+  /** Created on first use, because it costs more than all the rest of an attempt. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -106,11 +106,11 @@ export class CallAttempt implements Attempt, Timed {
   holdUntil(ended: Promise<unknown>): void {
     if (this.#held !== undefined) throw new Error("holdUntil() may be called once");
     this.#held = ended;
-    // It may fail before anybody looks.
+    // It may reject before anything awaits it.
     ended.then(ignore, ignore);
   }
 
-  /** The call has its result. The permit goes now, or once what is held has ended. */
+  /** Ends it with the call's result. Releases the permit now, or when what is held has ended. */
   finish(kind: OutcomeKind, nowMs: number): void {
     this.#host.timers.remove(this, nowMs);
     this.#kind = kind;
@@ -123,7 +123,7 @@ export class CallAttempt implements Attempt, Timed {
     this.#waitForHeld(this.#held);
   }
 
-  /** The call does not wait for it any more. */
+  /** Abandons it: the call no longer waits for it. */
   leave(kind: OutcomeKind, reason: unknown, nowMs: number): void {
     const { timers, idleTimers } = this.#host;
     (this.#stage === "held" ? idleTimers : timers).remove(this, nowMs);
@@ -134,20 +134,20 @@ export class CallAttempt implements Attempt, Timed {
     this.abort(reason);
   }
 
-  /** The call goes on without it: the permit goes now, whatever is still read of it. */
+  /** Releases the permit at once, even if its result is still read: the call goes on without it. */
   release(kind: OutcomeKind, nowMs: number): void {
     this.#host.timers.remove(this, nowMs);
     this.#kind = kind;
     this.#end(nowMs);
   }
 
-  /** Nobody wants what came of it any more. */
+  /** Aborts it: its result is no longer needed. */
   abort(reason: unknown): void {
     this.#abort = { reason };
     this.#controller?.abort(reason);
   }
 
-  /** Its work has settled after it was left. */
+  /** Handles work that has settled after it was abandoned. */
   settledLate(): void {
     if (this.#held === undefined) this.#end(this.#host.clock.monotonicMs());
     else this.#waitForHeld(this.#held);
@@ -164,7 +164,7 @@ export class CallAttempt implements Attempt, Timed {
     held.then(
       () => this.#end(clock.monotonicMs()),
       () => {
-        // It broke off: how long it took says nothing.
+        // It broke off, so its duration says nothing.
         this.#kind = "cancelled";
         this.#end(clock.monotonicMs());
       },
@@ -180,7 +180,7 @@ export class CallAttempt implements Attempt, Timed {
   }
 }
 
-/** What a call that is out of time fails with, as `AbortSignal.timeout` has it. */
+/** Returns the error of a call that timed out, the same as that of `AbortSignal.timeout`. */
 export function timeoutError(): DOMException {
   return new DOMException("The call was aborted because its time is over", "TimeoutError");
 }

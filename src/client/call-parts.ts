@@ -16,7 +16,7 @@ import {
 import { callClock } from "./system.js";
 import { Timers } from "./timers.js";
 
-/** What the calls of an admission share. */
+/** Returns the parts that the calls of an admission share. */
 export function callParts(options: AdmissionOptions): AdmissionCallParts {
   const { name, clock = callClock, random = systemRandom, hedge, throttle, breaker } = options;
   const deadline = deadlineSettings(options.deadline ?? {});
@@ -62,7 +62,7 @@ function noCounts(): CallCounts {
   };
 }
 
-/** One for each class, as a service refuses the lower ones first. */
+/** Creates a throttle for each class, because a service refuses the lower ones first. */
 function throttlesOf(options: ThrottleOptions): AdmissionCallParts["throttles"] {
   const settings = throttleSettings(options);
   const create = (): Throttle => new Throttle(settings);

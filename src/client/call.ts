@@ -26,13 +26,13 @@ import type {
 } from "./permits.js";
 import type { Timed, Timers } from "./timers.js";
 
-/** How an admission repeats attempts. */
+/** Retry settings of an admission. */
 export interface RetrySettings extends RetryDelaySettings {
   readonly attemptsMax: number;
   readonly retryAfterMsMax: number;
 }
 
-/** What an admission has counted. */
+/** Counts of an admission. */
 export interface CallCounts {
   calls: number;
   attempts: number;
@@ -43,7 +43,7 @@ export interface CallCounts {
   readonly refused: Record<AdmissionCause, number>;
 }
 
-/** What the calls of one admission share; a part that is undefined is not there. */
+/** Parts that the calls of one admission share. A part that is undefined is disabled. */
 export interface AdmissionCallParts {
   readonly name: string;
   readonly clock: Clock;
@@ -62,7 +62,7 @@ export interface AdmissionCallParts {
   readonly counts: CallCounts;
 }
 
-/** One call, and whom it answers. */
+/** One call, and the callbacks of its promise. */
 interface CallRequest<T> {
   readonly work: (attempt: Attempt) => Promise<T>;
   readonly options: CallOptions<T>;
@@ -70,12 +70,12 @@ interface CallRequest<T> {
   readonly reject: (error: unknown) => void;
 }
 
-/** The header that tells the service the attempt, from 1. */
+/** Header that tells the service the number of the attempt, from 1. */
 const attemptHeader = "x-headgate-attempt";
 
 /**
- * One call on its way: it is refused, or waits for a permit, and makes attempts until one counts.
- * It settles once; whatever comes later only gives permits back.
+ * One call. It is refused, or waits for a permit, and makes attempts until one counts. It settles
+ * once; later events only release permits.
  */
 export class Call<T> implements AttemptHost, PermitWaiter {
   readonly clock: Clock;
@@ -89,18 +89,18 @@ export class Call<T> implements AttemptHost, PermitWaiter {
   #isSettled = false;
   #attemptsCount = 0;
   #retriesCount = 0;
-  /** In the queue, and the breaker's ticket for when it leaves it. */
+  /** Place in the queue, and the breaker's ticket for when the call leaves it. */
   #place: PermitPlace | undefined;
   #ticket: BreakerTicket = 0;
   #first: CallAttempt | undefined;
   #hedge: CallAttempt | undefined;
-  /** What it waits for beside its attempts: a retry or a hedge. */
+  /** Pending wait for a retry or a hedge. */
   #wait: Wait | undefined;
   #lastDelayMs: number | undefined;
   #last: Settled<T> | undefined;
-  /** The attempt before the retry that the call waits for. */
+  /** Attempt before the retry that the call waits for. */
   #repeated: CallAttempt | undefined;
-  /** The attempt that counts, while something of it is still read. */
+  /** Attempt that counts, while its result is still read. */
   #held: CallAttempt | undefined;
   #onAbort: (() => void) | undefined;
 
@@ -151,7 +151,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
       this.#start({ permit, ticket: this.#ticket, isHedge: false });
       return;
     }
-    // It has opened since; the ticket is of no time that counts any more.
+    // The breaker has opened since. The ticket is of a period that no longer counts.
     this.#refuse("breakerOpen", nowMs);
     permit.teach("cancelled", nowMs);
     permit.giveBack(nowMs);
@@ -176,7 +176,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     this.#stopListening();
   }
 
-  /** Goes through all parts in their order: deadline, breaker, throttle, permit or queue. */
+  /** Passes through all parts in order: deadline, breaker, throttle, permit or queue. */
   #tryAttempt(nowMs: number): void {
     const ticket = this.#pass(nowMs);
     if (typeof ticket === "string") {
@@ -199,7 +199,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     else this.#place = place;
   }
 
-  /** What comes before the permit. @returns the breaker's ticket, or why there is none */
+  /** Checks what precedes the permit. @returns the breaker's ticket, or the cause of a refusal */
   #pass(nowMs: number): BreakerTicket | AdmissionCause {
     const { breaker, deadline, random, throttles } = this.#parts;
     if (!mayBegin(deadline, this.endMs - nowMs)) return "deadline";
@@ -247,16 +247,16 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     if (attempt === this.#hedge) this.#hedge = undefined;
     else this.#first = undefined;
     const isLast = this.#first === undefined && this.#hedge === undefined;
-    // It can be given up for as long as something of it is read.
+    // The call can be cancelled as long as its result is read.
     if (attempt.holds) this.#held = attempt;
     if (outcome.kind === "served" || outcome.kind === "cancelled") this.#settle(result, nowMs);
     else if (isLast) this.#retryOrSettle(outcome, result, nowMs);
-    // Last, for it lets others in, whose work may do anything.
+    // Last, because it admits other calls, whose work may do anything.
     if (this.#isSettled) attempt.finish(outcome.kind, nowMs);
     else this.#goOnWithout(attempt, outcome.kind, nowMs);
   }
 
-  /** Before a retry its result is kept: it is the call's if the retry is refused. */
+  /** Goes on without an attempt. Its result is kept before a retry, in case that is refused. */
   #goOnWithout(attempt: CallAttempt, kind: OutcomeKind, nowMs: number): void {
     this.#held = undefined;
     if (this.#wait === undefined) attempt.abort(superseded());
@@ -272,7 +272,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     }
   }
 
-  /** Teaches all but the law, which the permit teaches. */
+  /** Teaches all parts except the algorithm, which the permit teaches. */
   #learn(attempt: CallAttempt, kind: OutcomeKind, nowMs: number): void {
     const { breaker, budget, counts, hedge, throttles } = this.#parts;
     counts.outcomes[kind] += 1;
@@ -306,7 +306,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     this.#waitFor(delayMs, nowMs, (laterMs) => this.#tryAttempt(laterMs));
   }
 
-  /** The wait before the next attempt; undefined where there is none. */
+  /** Returns the wait before the next attempt. Undefined if there is none. */
   #retryDelayMs(outcome: AttemptOutcome, nowMs: number): number | undefined {
     const { deadline, random, retry } = this.#parts;
     const isRetriable =
@@ -315,7 +315,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     if (retry === undefined || !isRetriable) return undefined;
     if (this.#attemptsCount >= retry.attemptsMax) return undefined;
     const { waitLaw, retryAfterMs = 0 } = outcome;
-    // Also what is no number.
+    // Also true for NaN.
     if (!(retryAfterMs <= retry.retryAfterMsMax)) return undefined;
     const retryIndex = this.#retriesCount;
     const reason = { retryIndex, waitLaw, retryAfterMs, lastDelayMs: this.#lastDelayMs };
@@ -331,7 +331,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     this.#waitFor(delayMs, nowMs, (laterMs) => this.#tryHedge(laterMs));
   }
 
-  /** A hedge never waits: it is only made with a permit that nobody else needs. */
+  /** Starts a hedge. It never waits: it needs a free permit that no other call waits for. */
   #tryHedge(nowMs: number): void {
     const { breaker, budget, counts, permits, retry } = this.#parts;
     if (retry !== undefined && this.#attemptsCount >= retry.attemptsMax) return;
@@ -363,7 +363,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     this.#wait = undefined;
   }
 
-  /** Refused here: what the last attempt showed says more, where there was one. */
+  /** Refuses the call. The result of the last attempt, if there is one, says more. */
   #refuse(cause: AdmissionCause, nowMs: number): void {
     if (this.#last !== undefined) {
       this.#settle(this.#last, nowMs);
@@ -428,7 +428,7 @@ export class Call<T> implements AttemptHost, PermitWaiter {
     for (const attempt of attempts) {
       if (attempt === undefined) continue;
       this.#learn(attempt, kind, nowMs);
-      // Without the times of those that lost, hedges would begin earlier and earlier.
+      // Without the times of the losing attempts, hedges would begin earlier and earlier.
       this.#parts.hedge?.record(nowMs - attempt.permit.startMs, nowMs);
       attempt.leave(kind, reason, nowMs);
     }

@@ -4,13 +4,13 @@ import { type AdmissionCallParts, Call } from "./call.js";
 import { callParts } from "./call-parts.js";
 
 /**
- * Admission of the calls to one service: each call goes through its deadline, the circuit breaker,
- * the throttle, and a permit or the queue. What its attempt comes to teaches all of them, and it is
- * repeated as far as the retry budget goes. A part whose options are absent is not there.
+ * Creates the admission of calls to one service. Each call goes through its deadline, the circuit
+ * breaker, the throttle, and a permit or the queue. The outcome of its attempt teaches all of them,
+ * and the attempt is retried as far as the retry budget allows. A part without options is disabled.
  *
- * Make one for each service that you call, and keep it.
+ * Create one for each service that you call, and keep it.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const parts = callParts(options);

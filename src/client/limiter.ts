@@ -7,21 +7,21 @@ import { callClock } from "./system.js";
 
 /** Options of a limiter. */
 export interface LimiterOptions extends ConcurrencyOptions {
-  /** Names it in errors. Default `limiter` */
+  /** Name in errors. Default `limiter` */
   readonly name?: string;
-  /** Who waits. Default: nobody does */
+  /** Queue of waiting callers. Default: none */
   readonly queue?: QueueOptions;
   /** For tests. Default: the process's own */
   readonly clock?: Clock;
 }
 
-/** What somebody asks a limiter for; `timeoutMs` bounds the wait, beside the queue's own bound. */
+/** Options of one acquisition. `timeoutMs` bounds the wait, in addition to the queue's bound. */
 export type AcquireOptions = Pick<CallOptions<unknown>, "priority" | "timeoutMs" | "signal">;
 
 /** A permit of a limiter. */
 export interface Permit {
   /**
-   * Gives it back, and teaches the law what the work came to; once more does nothing.
+   * Releases it, and teaches the algorithm the outcome of the work. Further calls do nothing.
    *
    * @param kind default `served`
    */
@@ -30,33 +30,33 @@ export interface Permit {
 
 /** State of a limiter. */
 export interface LimiterSnapshot {
-  /** Permits that may be in use; of `window` with a queue the places of it. */
+  /** Permits that may be in use; for `window` with a queue, the places in it. */
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
 }
 
-/** A limit of what is in flight at once, that is learned from how the work goes. */
+/** A limit of work in flight, which is learned from the outcomes of the work. */
 export interface Limiter {
   /**
-   * A permit, if one is free now and nobody waits for it.
+   * Returns a permit if one is free now and no caller waits for it.
    *
    * @param priority default `normal`
    */
   tryAcquire(priority?: Priority): Permit | undefined;
   /**
-   * A permit, when one is free.
+   * Returns a permit when one is free.
    *
-   * @throws AdmissionError when there is none in time; the signal's reason when that aborts
+   * @throws AdmissionError if there is none in time; the signal's reason if the signal aborts
    */
   acquire(options?: AcquireOptions): Promise<Permit>;
   snapshot(): LimiterSnapshot;
 }
 
 /**
- * A concurrency limit with a queue, by itself.
+ * Creates a concurrency limit with a queue, without the other parts of an admission.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
   const { name = "limiter", clock = callClock, queue } = options;

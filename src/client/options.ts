@@ -1,18 +1,18 @@
-/** What an option that is a number may be. */
+/** Bounds of a numeric option. */
 interface NumberBounds {
   readonly min: number;
   readonly max: number;
-  /** Whether it is a whole number. Default false */
+  /** Whether it must be a whole number. Default false */
   readonly isWhole?: boolean;
 }
 
-/** A block of options with the defaults of all. */
+/** A block of options, with the defaults of all. */
 interface OptionBlock<Options extends object> {
-  /** Its name in errors. */
+  /** Name of the block in errors. */
   readonly name: string;
-  /** Undefined where an option may be absent. */
+  /** Undefined for an option that may be absent. */
   readonly defaults: Options;
-  /** Of every option that is a number. */
+  /** Bounds of every numeric option. */
   readonly bounds: {
     readonly [Name in keyof Options as Options[Name] extends number | undefined
       ? Name
@@ -20,31 +20,31 @@ interface OptionBlock<Options extends object> {
   };
 }
 
-/** The most that any count may be. */
+/** Maximum of any count. */
 export const countMax = 1_000_000;
 
-/** The longest time that any option may state, in milliseconds: a timer's, 24.8 days. */
+/** Maximum of any time in options, in milliseconds: that of a timer, 24.8 days. */
 export const timeMsMax = 2 ** 31 - 1;
 
-/** A number of things, from `min`. */
+/** Returns the bounds of a count, from `min`. */
 export function count(min: number, max = countMax): NumberBounds {
   return { min, max, isWhole: true };
 }
 
-/** A time in milliseconds, from `min`. */
+/** Returns the bounds of a time in milliseconds, from `min`. */
 export function timeMs(min: number): NumberBounds {
   return { min, max: timeMsMax };
 }
 
-/** A share of a whole, from `min` to 1. */
+/** Returns the bounds of a ratio, from `min` to 1. */
 export function ratio(min: number): NumberBounds {
   return { min, max: 1 };
 }
 
 /**
- * Options with the defaults of those that are not given.
+ * Returns the options, with defaults for those that are not given.
  *
- * @throws RangeError that names the option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function withDefaults<Options extends object>(
   options: Partial<Options>,

@@ -7,26 +7,26 @@ import type { BreakerOptions, RetryOptions, ThrottleOptions } from "./admission.
 import { createBudget, createCallBreaker, throttleSettings } from "./settings.js";
 import { callClock } from "./system.js";
 
-/** What a part takes for tests. */
+/** Options for tests that all parts accept. */
 interface TestOptions {
   /** Default: the process's own */
   readonly clock?: Clock;
 }
 
-/** Refuses here what the service would refuse anyway. */
+/** Refuses calls on this side that the service would refuse anyway. */
 export interface ClientThrottle {
-  /** Whether to refuse this call; one that is refused is counted, and needs no `learn`. */
+  /** Reports whether to refuse this call. A refused call is counted and needs no `learn`. */
   rejects(): boolean;
-  /** Counts what a call that was sent came to; what was cancelled does not count. */
+  /** Counts the outcome of a call that was sent. A cancelled call does not count. */
   learn(kind: OutcomeKind): void;
-  /** The share of calls that it refuses now, 0 to below 1. */
+  /** Ratio of calls that it refuses now, from 0 to below 1. */
   readonly rejectRatio: number;
 }
 
 /**
- * An adaptive throttle by itself: `max(0, (requests - k x accepts) / (requests + 1))`.
+ * Creates an adaptive throttle alone: `max(0, (requests - k x accepts) / (requests + 1))`.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createThrottle(
   options: ThrottleOptions & TestOptions & { readonly random?: Random } = {},
@@ -52,17 +52,17 @@ export function createThrottle(
 
 /** Stops calls to a service that fails. */
 export interface CircuitBreaker {
-  /** Begins a call. @returns how to end it, once; undefined: do not make the call */
+  /** Begins a call. @returns how to end it, once; undefined if the call must not be made */
   admit(): ((kind: OutcomeKind) => void) | undefined;
   readonly state: CallBreakerState;
-  /** How long until it lets probes through, in milliseconds; 0 where it is not open. */
+  /** Time until it lets probes through, in milliseconds. 0 if it is not open. */
   readonly openMs: number;
 }
 
 /**
- * A circuit breaker by itself.
+ * Creates a circuit breaker without an admission.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createBreaker(options: BreakerOptions & TestOptions = {}): CircuitBreaker {
   const { clock = callClock } = options;
@@ -87,13 +87,13 @@ export function createBreaker(options: BreakerOptions & TestOptions = {}): Circu
   };
 }
 
-/** How many retries and hedges there may be. */
+/** Limits the number of retries and hedges. */
 export interface ClientRetryBudget {
-  /** A call was served. */
+  /** Counts a call that was served. */
   served(): void;
-  /** Takes one retry or hedge. @returns whether there was one left; if not, do not begin it */
+  /** Takes one retry or hedge. @returns whether one was left; if not, do not begin it */
   take(): boolean;
-  /** Retries and hedges that may begin now, with fractions, from 0. */
+  /** Returns the retries and hedges that may begin now, with fractions, from 0. */
   left(): number;
 }
 
@@ -101,9 +101,9 @@ export interface ClientRetryBudget {
 export type RetryBudgetOptions = Pick<RetryOptions, "budgetRatio" | "budgetPerSecondMin">;
 
 /**
- * A retry budget by itself, for all `retry` calls to one service.
+ * Creates a retry budget without an admission, for all `retry` calls to one service.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createRetryBudget(
   options: RetryBudgetOptions & TestOptions = {},

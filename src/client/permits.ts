@@ -21,37 +21,37 @@ import { type AdmissionCause, AdmissionError } from "./admission-error.js";
 import { checkNumber, checkWord, count, timeMs, withDefaults } from "./options.js";
 import { Alarm } from "./timers.js";
 
-/** Why somebody got no permit. */
+/** Reason why a call got no permit. */
 export type PermitRefusal = Extract<
   AdmissionCause,
   "concurrency" | "queueFull" | "queueTimeout" | "deadline"
 >;
 
-/** Who waits for a permit. */
+/** A caller that waits for a permit. */
 export interface PermitWaiter {
   admitted(permit: HeldPermit): void;
   refused(cause: PermitRefusal): void;
 }
 
-/** What somebody who waits asks for. */
+/** Parameters of a wait. */
 interface WaitRequest {
   readonly priority: Priority;
-  /** How long it would wait, in milliseconds from 0; undefined: as long as the queue allows. */
+  /** Maximum wait, in milliseconds from 0. Undefined for as long as the queue allows. */
   readonly remainingMs: number | undefined;
 }
 
-/** What a pool is made of; both parts may be missing. */
+/** Options of a pool. Both parts are optional. */
 export interface PermitPoolOptions {
   readonly concurrency?: ConcurrencyOptions | false;
   readonly queue?: QueueOptions;
 }
 
-/** A permit in use. It teaches the law once, and is given back once. */
+/** A permit in use. It teaches the algorithm once and is released once. */
 export class HeldPermit {
   readonly startMs: number;
-  /** Permits in use with it, from 1. */
+  /** Number of permits in use, including this one, from 1. */
   readonly inFlight: number;
-  /** Its place in the queue when it came, or `inFlight` where there is no queue: from 1. */
+  /** Place in the queue at arrival, or `inFlight` if there is no queue; from 1. */
   readonly position: number;
   readonly #pool: CallPermits;
   #isTaught = false;
@@ -64,14 +64,14 @@ export class HeldPermit {
     this.position = facts.position;
   }
 
-  /** Teaches the law what its call came to. Only the first outcome counts. */
+  /** Teaches the algorithm the outcome of the call. Only the first outcome counts. */
   teach(kind: OutcomeKind, nowMs: number): void {
     if (this.#isTaught) return;
     this.#isTaught = true;
     this.#pool.learn(this, kind, nowMs);
   }
 
-  /** Gives it back; once more does nothing. */
+  /** Releases the permit. Further calls do nothing. */
   giveBack(nowMs: number): void {
     if (this.#isGivenBack) return;
     this.#isGivenBack = true;
@@ -80,18 +80,18 @@ export class HeldPermit {
 }
 
 /**
- * Permits under one limit, the law that sets it, and the queue in front of it.
+ * Permits under one limit, with the algorithm that sets the limit, and the queue in front of it.
  *
- * A permit is only taken while fewer are in use than the limit says for the class. A limit that
- * falls takes no permit away.
+ * A permit is taken only while fewer are in use than the limit of the class. A lower limit does not
+ * take away permits that are in use.
  */
 export class CallPermits {
   readonly #clock: Clock;
   readonly #law: ConcurrencyLimit | undefined;
   readonly #countsFailures: boolean = false;
-  /** Permits where the law bounds the queue. */
+  /** Number of permits if the algorithm limits the queue. */
   readonly #fixedCount: number | undefined;
-  /** The most permits of all classes, whatever the law says. */
+  /** Maximum number of permits for all classes, whatever the algorithm says. */
   readonly #limitMax: number = Number.POSITIVE_INFINITY;
   readonly #knowsClasses: boolean;
   readonly #queue: RequestQueue<PermitWaiter> | undefined;
@@ -118,7 +118,7 @@ export class CallPermits {
     this.#fixedCount = concurrency.permits;
   }
 
-  /** What the law says: permits, or places where it bounds the queue. Infinity without a law. */
+  /** The algorithm's limit: permits, or places if it limits the queue. Infinity without one. */
   get limit(): number {
     return this.#law?.limit ?? Number.POSITIVE_INFINITY;
   }
@@ -131,14 +131,14 @@ export class CallPermits {
     return this.#queue?.waitingCount ?? 0;
   }
 
-  /** Takes a permit if one is free for the class and nobody waits for it. */
+  /** Takes a permit if one is free for the class and no waiting call may take it. */
   tryTake(priority: Priority, nowMs: number): HeldPermit | undefined {
     if (!this.#isFree(priority)) return undefined;
     if (this.waitingCount > 0 && this.#queue?.hasNext(this.#turn()) === true) return undefined;
     return this.#take(this.#queue === undefined ? this.#inUseCount + 1 : 1, nowMs);
   }
 
-  /** Waits for a permit. @returns the place in the queue, or why there is none */
+  /** Waits for a permit. @returns the place in the queue, or the cause of a refusal */
   wait(waiter: PermitWaiter, request: WaitRequest, nowMs: number): PermitPlace | PermitRefusal {
     const queue = this.#queue;
     if (queue === undefined) return "concurrency";
@@ -171,9 +171,9 @@ export class CallPermits {
   }
 
   /**
-   * Whether a permit is free for a class. Critical calls may go above a limit that is learned by
-   * what chance brings at once, and are not held by a measurement that lowers it for a moment; but
-   * not above the most that the options allow, and not where the queue knows no class.
+   * Reports whether a permit is free for a class. Critical calls may exceed a learned limit by what
+   * arrives at once by chance, and a limit probe does not restrict them. But they may not exceed
+   * the maximum of the options, or the limit if the queue does not use classes.
    */
   #isFree(priority: Priority): boolean {
     if (this.#fixedCount !== undefined) return this.#inUseCount < this.#fixedCount;
@@ -183,7 +183,7 @@ export class CallPermits {
     return this.#inUseCount < Math.min(this.#law?.criticalLimit ?? limit, this.#limitMax);
   }
 
-  /** Whose turn it may be now. */
+  /** Returns whose turn it may be now: that of any class, or of critical calls only. */
   #turn(): Turn<PermitWaiter> {
     return this.#isFree("low") ? anybodysTurn : criticalTurn;
   }
@@ -193,7 +193,7 @@ export class CallPermits {
     return new HeldPermit(this, { startMs: nowMs, inFlight: this.#inUseCount, position });
   }
 
-  /** Who is let in may end at once, and free another permit: that one is this loop's, too. */
+  /** An admitted call may end at once and free a permit, which this loop then assigns, too. */
   #letIn(nowMs: number): void {
     const queue = this.#queue;
     if (queue === undefined || queue.waitingCount === 0 || this.#isLettingIn) return;
@@ -231,7 +231,7 @@ export class CallPermits {
   }
 }
 
-/** A permit, when one is free; see `Limiter.acquire`. */
+/** Waits for a permit; see `Limiter.acquire`. */
 export async function acquirePermit(
   permits: CallPermits,
   given: {
@@ -269,12 +269,12 @@ export async function acquirePermit(
 /** A place in the queue. */
 export type PermitPlace = QueuePlace<PermitWaiter>;
 
-/** A law, and the traits that it has in `core/concurrency/concurrency-laws.ts`. */
+/** An algorithm, with its traits from `core/concurrency/concurrency-laws.ts`. */
 interface Law {
   readonly law: ConcurrencyLimit;
-  /** Whether failures are drops. */
+  /** Whether failures count as drops. */
   readonly countsFailures: boolean;
-  /** Whether its limit is the places of a queue, where there is one. */
+  /** Whether its limit is the number of places in the queue, if there is one. */
   readonly boundsQueue: boolean;
 }
 
@@ -297,7 +297,7 @@ function lawOf(options: ConcurrencyOptions): Law & { readonly limitMax: number }
   return { ...createLaw(law, { initial, min, max }), limitMax: max };
 }
 
-/** Each by its own class and not by the table of all laws: so others are not in the package. */
+/** Uses no table of all algorithms, so that the package contains only those that it needs. */
 function createLaw(name: (typeof lawNames)[number], limits: LimitBounds): Law {
   const statistic = { kind: "mean" } as const;
   const others = { countsFailures: false, boundsQueue: false };

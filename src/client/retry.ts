@@ -5,11 +5,11 @@ import { callParts } from "./call-parts.js";
 import type { Classify } from "./outcome.js";
 import type { ClientRetryBudget } from "./parts.js";
 
-/** How `retry` repeats work. `classify` is, by default, that all that rejects may be repeated. */
+/** How `retry` repeats work. By default, `classify` allows a retry of everything that rejects. */
 export interface RetryCallOptions<T>
   extends Omit<RetryOptions, "budgetRatio" | "budgetPerSecondMin">,
     CallOptions<T> {
-  /** Shared by all calls to one service. Default: each call may use all its attempts */
+  /** Shared by all calls to one service. Default: each call may use all of its attempts */
   readonly budget?: ClientRetryBudget;
   /** For tests. Default: the process's own */
   readonly clock?: Clock;
@@ -18,10 +18,10 @@ export interface RetryCallOptions<T>
 }
 
 /**
- * Repeats work until it is served or its attempts are used up: waits, deadlines and budget of an
- * admission, without the rest of it.
+ * Repeats work until it is served or its attempts are used up, with the waits, deadlines and budget
+ * of an admission, but without its other parts.
  *
- * @throws RangeError that names an option which is out of bounds; otherwise as `Admission.run`
+ * @throws RangeError that names the option that is out of bounds; otherwise as `Admission.run`
  */
 export async function retry<T>(
   work: (attempt: Attempt) => Promise<T>,

@@ -12,7 +12,7 @@ import type {
 import type { RetrySettings } from "./call.js";
 import { checkNumber, checkWord, count, ratio, timeMs, withDefaults } from "./options.js";
 
-/** Settings of a throttle, with its defaults. */
+/** Returns throttle settings, with defaults. */
 export function throttleSettings(options: ThrottleOptions): Required<ThrottleOptions> {
   return withDefaults<Required<ThrottleOptions>>(options, {
     name: "throttle",
@@ -21,7 +21,7 @@ export function throttleSettings(options: ThrottleOptions): Required<ThrottleOpt
   });
 }
 
-/** A circuit breaker with its defaults. */
+/** Creates a circuit breaker, with defaults. */
 export function createCallBreaker(options: BreakerOptions): CallBreaker {
   return new CallBreaker(
     withDefaults<Required<BreakerOptions>>(options, {
@@ -46,7 +46,7 @@ export function createCallBreaker(options: BreakerOptions): CallBreaker {
 
 const jitters = ["law", "full", "decorrelated"] as const;
 
-/** How calls are repeated, with its defaults. */
+/** Returns retry settings, with defaults. */
 export function retrySettings(options: RetryOptions): RetrySettings {
   const settings = withDefaults<Required<Omit<RetryOptions, "budgetRatio" | "budgetPerSecondMin">>>(
     options,
@@ -71,7 +71,7 @@ export function retrySettings(options: RetryOptions): RetrySettings {
   return settings;
 }
 
-/** A retry budget with its defaults. */
+/** Creates a retry budget, with defaults. */
 export function createBudget(
   options: Pick<RetryOptions, "budgetRatio" | "budgetPerSecondMin">,
 ): RetryBudget {
@@ -84,7 +84,7 @@ export function createBudget(
   );
 }
 
-/** When hedges begin, with its defaults. */
+/** Creates a hedge delay, with defaults. */
 export function createHedgeDelay(options: HedgeOptions): HedgeDelay {
   return new HedgeDelay(
     withDefaults<Required<HedgeOptions>>(options, {
@@ -95,7 +95,7 @@ export function createHedgeDelay(options: HedgeOptions): HedgeDelay {
   );
 }
 
-/** Times of calls, with their defaults. */
+/** Returns the time limits of calls, with defaults. */
 export function deadlineSettings(
   options: DeadlineOptions,
 ): CallDeadlineSettings & { readonly timeoutMs: number | undefined } {
@@ -114,7 +114,7 @@ export function deadlineSettings(
 }
 
 /**
- * The name of a header, in lower case as HTTP/2 has them.
+ * Returns a header name. It must be lower case, as in HTTP/2.
  *
  * Source: RFC 9110, section 5.6.2 (token).
  */

@@ -1,7 +1,7 @@
 import type { Cancel, Clock } from "../core/base/clock.js";
 import { type Expiring, ExpiryHeap } from "../core/collections/expiry-heap.js";
 
-/** One timer of the clock that is set to the earliest of many times. */
+/** One timer of the clock, set to the earliest of many times. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #ring: (nowMs: number) => void;
@@ -15,8 +15,8 @@ export class Alarm {
   }
 
   /**
-   * Sets the time; undefined for none. A later time than before leaves the timer as it is: it rings
-   * early once, which is cheaper than a new timer for each call.
+   * Sets the time; undefined for none. A later time than before leaves the timer unchanged: it
+   * rings early once, which is cheaper than a new timer for each call.
    */
   set(atMs: number | undefined, nowMs: number): void {
     if (this.#cancel !== undefined) {
@@ -33,9 +33,9 @@ export class Alarm {
   }
 }
 
-/** What waits for a time. */
+/** An item that waits for a time. */
 export interface Timed extends Expiring {
-  /** Its time has come; it waits no more. */
+  /** Called when its time has come. It no longer waits. */
   expired(nowMs: number): void;
 }
 
@@ -48,13 +48,13 @@ export class Timers {
     this.#alarm = new Alarm(clock, (nowMs) => this.#ring(nowMs));
   }
 
-  /** Adds what waits for nothing yet. */
+  /** Adds an item that does not wait yet. */
   add(item: Timed, nowMs: number): void {
     this.#heap.push(item);
     this.#alarm.set(this.#heap.first?.expiresMs, nowMs);
   }
 
-  /** It waits no more; nothing happens if it does not wait. */
+  /** Removes an item. Does nothing if it does not wait. */
   remove(item: Timed, nowMs: number): void {
     if (item.heapPlace === undefined) return;
     this.#heap.remove(item);

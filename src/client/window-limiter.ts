@@ -8,43 +8,43 @@ import { callClock } from "./system.js";
 
 /** Options of a window limiter. */
 export interface WindowLimiterOptions {
-  /** Names it in errors. Default `window` */
+  /** Name in errors. Default `window` */
   readonly name?: string;
-  /** Work that runs at once. Default 1 */
+  /** Maximum work that runs at the same time. Default 1 */
   readonly workersCount?: number;
-  /** Places in the queue before anything is known. Default 50 */
+  /** Places in the queue before anything is measured. Default 50 */
   readonly windowInitial?: number;
-  /** The fewest places, from 1. Default 5 */
+  /** Minimum number of places, from 1. Default 5 */
   readonly windowMin?: number;
-  /** The most places. Default 1,000 */
+  /** Maximum number of places. Default 1,000 */
   readonly windowMax?: number;
   /** For tests. Default: the process's own */
   readonly clock?: Clock;
 }
 
-/** How the application reports what its work came to; only the first report counts. */
+/** Reports the outcome of work. Only the first report counts. */
 export interface RateLimitControl {
   /** The result reached its caller. Ten in a row add a place to the window. */
   success(): void;
-  /** It took longer than it should: the window shrinks below the place that the work had. */
+  /** The work took too long: the window shrinks below the place that the work had. */
   backoff(): void;
-  /** The caller had left before the result came: the window shrinks in the same way. */
+  /** The caller left before the result arrived: the window shrinks in the same way. */
   timeout(): void;
 }
 
-/** The result of work, and the control on which to report what became of it. */
+/** The result of work, and the control to report its outcome. */
 export interface RateLimited<T> {
   readonly value: T;
   readonly control: RateLimitControl;
 }
 
-/** State and counts of a window limiter; counts only grow. */
+/** State and counts of a window limiter. Counts only grow. */
 export interface WindowSnapshot {
   /** Places in the queue. */
   readonly windowSize: number;
   readonly waiting: number;
   readonly inFlight: number;
-  /** Work that was refused: the queue was full, or its place was beyond the window at the head. */
+  /** Refused work: the queue was full, or its place at the head was beyond the window. */
   readonly queueFulls: number;
   /** Reports of each kind. */
   readonly completed: number;
@@ -57,10 +57,10 @@ export interface WindowLimiter {
   /**
    * Runs work when its turn comes.
    *
-   * What work throws reports nothing: to report it, catch it in the work.
+   * Work that throws reports nothing. To report it, catch the error in the work.
    *
-   * @throws AdmissionError `queueFull` when it is refused, `deadline` after `timeoutMs` in the
-   *   queue; the signal's reason when that aborts there; what the work throws
+   * @throws AdmissionError `queueFull` if it is refused, `deadline` after `timeoutMs` in the queue;
+   *   the signal's reason if it aborts there; what the work throws
    */
   runRateLimited<T>(
     work: () => T | PromiseLike<T>,
@@ -70,13 +70,13 @@ export interface WindowLimiter {
 }
 
 /**
- * A rate limiter that learns how many may wait: as many as are served before their callers give up.
- * Work beyond the window is refused at once. Work whose place is beyond a window that has shrunk
- * since is dropped at the head of the queue, without being run.
+ * Creates a rate limiter that learns how many callers may wait: as many as are served before they
+ * give up. Work beyond the window is refused at once. If the window has shrunk since, work whose
+ * place is beyond it is dropped at the head of the queue, without being run.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  *
- * Source: OpenZiti, "Fun with Adaptive Rate Limiting"; the law is `WindowLimit`.
+ * Source: OpenZiti, "Fun with Adaptive Rate Limiting"; the algorithm is `WindowLimit`.
  */
 export function createWindowLimiter(options: WindowLimiterOptions = {}): WindowLimiter {
   const { name = "window", clock = callClock } = options;

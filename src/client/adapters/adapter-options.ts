@@ -1,25 +1,25 @@
 import type { Admission, CallOptions } from "../admission.js";
 import type { HoldOptions } from "./permit-hold.js";
 
-/** What one request asks for; the rest of a call's options is its adapter's. */
+/** Options of one request. The adapter sets the other options of the call. */
 export type RequestOptions = Pick<CallOptions<unknown>, "priority" | "timeoutMs" | "isIdempotent">;
 
-/** What adapters have in common; `Request` are the arguments that a request is made of. */
+/** Options that all adapters share. `Request` is the list of arguments that describe a request. */
 export interface AdapterOptions<Request extends readonly unknown[]> {
   /**
-   * What a request asks for. Default: priority `normal`, the time of the admission, and idempotent
-   * where its method says so
+   * Returns the options of a request. Default: priority `normal`, the timeout of the admission, and
+   * idempotent if the request's method is
    */
   readonly optionsOf?: (...request: Request) => RequestOptions;
   /**
-   * How long a response keeps its permit while nobody asks for more of it, in milliseconds: who
-   * drops a response unread does not hold a permit for ever. The response itself stays as it is.
-   * Default 30,000
+   * Maximum time that a response keeps its permit while nothing reads it, in milliseconds, so that
+   * a response that is dropped unread does not hold a permit for ever. The response itself is not
+   * affected. Default 30,000
    */
   readonly unreadMsMax?: number;
 }
 
-/** How long the responses of an adapter hold permits. */
+/** Returns how long the responses of an adapter hold permits. */
 export function holdOptions(
   { clock }: Admission,
   { unreadMsMax = 30_000 }: Pick<AdapterOptions<[]>, "unreadMsMax">,

@@ -23,15 +23,15 @@ type Next = Parameters<Interceptor>[0];
 export type ConnectOptions = AdapterOptions<[request: Request]>;
 
 /**
- * An interceptor for clients of Connect 2, with any of its protocols: all calls go through an
- * admission. A call that is refused on this side fails with the code that a proxy would refuse it
- * with, and the `AdmissionError` as its cause. The lesser of a call's own timeout and `timeoutMs`
- * holds, for all attempts together.
+ * Returns an interceptor for clients of Connect 2, with any of its protocols: all calls go through
+ * an admission. A call that the admission refuses fails with the code that a proxy would return,
+ * with the `AdmissionError` as its cause. The shorter of a call's own timeout and `timeoutMs`
+ * applies to all attempts together.
  *
- * Unary calls are repeated: refused ones always, others if `optionsOf`, or the idempotency level of
- * their method, says that they are idempotent. Calls with streams are admitted, and never repeated;
- * what counts of them is how they begin, up to the first message of the response. A permit is held
- * until the call ends.
+ * Unary calls are retried: always if they were refused, otherwise if `optionsOf`, or the
+ * idempotency level of their method, says that they are idempotent. Streaming calls are admitted
+ * and never retried. Their outcome is how they begin, up to the first message of the response. A
+ * permit is held until the call ends.
  *
  * @example
  * const interceptors = [admissionInterceptor(createAdmission({ name: "orders" }))];
@@ -58,8 +58,8 @@ interface CallParts {
 }
 
 /**
- * A call with a stream: its response is passed on when it comes, and the attempt is judged by what
- * it begins with, since a refusal may come after the headers.
+ * Runs a call with a stream. The response is passed on when it arrives. The attempt is judged by
+ * the first message, because a refusal may come after the headers.
  */
 function callStream(parts: CallParts, request: StreamRequest): Promise<StreamResponse> {
   const { admission, options, next } = parts;
@@ -83,10 +83,10 @@ function callStream(parts: CallParts, request: StreamRequest): Promise<StreamRes
 
 interface Reading {
   readonly hold: PermitHold;
-  /** The first message has come, or the end. */
+  /** Reports that the first message, or the end, has arrived. */
   begun(): void;
   failed(error: unknown): void;
-  /** Resolves when the admission knows what the attempt came to. */
+  /** Resolves when the admission knows the outcome of the attempt. */
   readonly judged: Promise<void>;
 }
 
@@ -104,7 +104,7 @@ async function* readMessages<T>(
     }
   } catch (error) {
     failed(error);
-    // A transport gives up the call whose error it sees, and a call given up says nothing.
+    // A transport cancels a call when it sees its error, and a cancelled call has no outcome.
     await judged;
     throw error;
   } finally {
@@ -112,7 +112,7 @@ async function* readMessages<T>(
   }
 }
 
-/** The request of one attempt. */
+/** Returns the request of one attempt. */
 function sentRequest<R extends Request>(request: R, { headers, signal }: Attempt): R {
   const header = new Headers(request.header);
   for (const [name, value] of Object.entries(headers)) header.set(name, value);
@@ -127,7 +127,7 @@ function sentRequest<R extends Request>(request: R, { headers, signal }: Attempt
 const connectVersionHeader = "connect-protocol-version";
 const connectTimeoutHeader = "connect-timeout-ms";
 
-/** What a request has left, in milliseconds; undefined where it does not say. */
+/** Returns the time that a request has left, in milliseconds. Undefined if it states none. */
 function statedTimeoutMs({ header }: Request): number | undefined {
   const ms = header.get(connectTimeoutHeader);
   if (ms) return Number(ms);
@@ -137,7 +137,7 @@ function statedTimeoutMs({ header }: Request): number | undefined {
 function callOptions<T>({ admission, options }: CallParts, request: Request): CallOptions<T> {
   const asked = options.optionsOf?.(request) ?? {};
   const timeoutMs = callTimeoutMs([statedTimeoutMs(request), asked.timeoutMs]);
-  // Of the levels, 0 is the one that says nothing.
+  // Idempotency level 0 means unspecified.
   const { isIdempotent = request.method.idempotency !== 0 } = asked;
   return {
     ...asked,
@@ -155,7 +155,7 @@ function callOptions<T>({ admission, options }: CallParts, request: Request): Ca
 function errorOutcome(error: unknown, epochMs: number): AttemptOutcome {
   if (!(error instanceof ConnectError)) return httpErrorOutcome(error);
   const { code, metadata, cause } = error;
-  // Of a connection that was refused, the code says less than what it is made of.
+  // For a refused connection, the cause says more than the code.
   const ofCause = httpErrorOutcome(cause);
   if (ofCause.retriable === "always") return ofCause;
   const header = (name: string): string | undefined => metadata.get(name) ?? undefined;

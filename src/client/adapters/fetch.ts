@@ -8,17 +8,17 @@ import { type HoldOptions, PermitHold } from "./permit-hold.js";
 
 /** Options of `admissionFetch`. */
 export interface FetchOptions extends AdapterOptions<Parameters<typeof fetch>> {
-  /** What sends requests. Default: the global `fetch` */
+  /** Function that sends requests. Default: the global `fetch` */
   readonly fetch?: typeof fetch;
 }
 
 /**
- * A `fetch` whose requests go through an admission. A refused request rejects with an
- * `AdmissionError`; of a request that was sent, it answers the last response, whatever its status.
+ * Returns a `fetch` whose requests go through an admission. A refused request rejects with an
+ * `AdmissionError`. A request that was sent resolves with the last response, whatever its status.
  *
- * Requests are repeated where that is safe: refused ones always, others if they are idempotent, and
- * neither if the body is a stream, which is sent once. A permit is held until the body of the
- * response was read or cancelled.
+ * Requests are retried if that is safe: always if they were refused, otherwise if they are
+ * idempotent, and never if the body is a stream, which can be sent only once. A permit is held
+ * until the body of the response has been read or cancelled.
  *
  * @example
  * const callOrders = admissionFetch(createAdmission({ name: "orders", retry: {} }));
@@ -28,7 +28,7 @@ export function admissionFetch(admission: Admission, options: FetchOptions = {})
   const { fetch: send = fetch, optionsOf } = options;
   const hold = holdOptions(admission, options);
   const call: typeof fetch = async (input, init) => {
-    // A request in the place of options: a copy of an object has none of what it inherits.
+    // `init` may be a Request. A copy of an object would lose its inherited properties.
     if (init instanceof Request) return call(new Request(input, init));
     const request = input instanceof Request ? input : undefined;
     const headers = new Headers(init?.headers ?? request?.headers);
@@ -68,7 +68,7 @@ function responseOutcome({ status, headers }: Response, clock: Clock): AttemptOu
   return httpOutcome({ status, header }, clock.epochUs() / 1_000);
 }
 
-/** The response, whose permit is held until its body has ended; chunks pass as they are. */
+/** Returns the response and holds its permit until its body ends. Chunks pass unchanged. */
 function heldResponse(response: Response, attempt: Attempt, options: HoldOptions): Response {
   const { body } = response;
   if (!body) return response;
@@ -81,12 +81,12 @@ function heldResponse(response: Response, attempt: Attempt, options: HoldOptions
     async pull(controller) {
       hold.asked();
       let chunk = await reader.read();
-      // A stream of bytes takes no empty chunk.
+      // A byte stream does not accept an empty chunk.
       while (!chunk.done && chunk.value.byteLength === 0) chunk = await reader.read();
       hold.rested();
       if (!chunk.done) return controller.enqueue(chunk.value);
       controller.close();
-      // Whoever reads into memory of their own waits for it.
+      // A read into the reader's own buffer (BYOB) waits for this.
       controller.byobRequest?.respond(0);
     },
     cancel: (reason) => reader.cancel(reason),
@@ -95,7 +95,7 @@ function heldResponse(response: Response, attempt: Attempt, options: HoldOptions
   return likeResponse(new Response(watched, { status, headers }), response);
 }
 
-/** With what the constructor of a response cannot set, or not to all that a service may send. */
+/** Sets what the constructor of a response cannot set, or not to every value a service may send. */
 function likeResponse(response: Response, original: Response): Response {
   const { url, redirected, type, statusText } = original;
   return Object.defineProperties(response, {

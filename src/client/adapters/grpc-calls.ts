@@ -3,15 +3,15 @@ import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js
 import { AdmissionError } from "../admission-error.js";
 import { timeMsMax } from "../options.js";
 
-/** How a call fails that has no answer of the service. */
+/** Status of a failed call that has no answer from the service. */
 export interface GrpcCallFailure {
   readonly code: number;
   readonly details: string;
 }
 
 /**
- * How a call fails that an admission refused, as a proxy does it where that has the cause; that was
- * out of time; or that was given up. Undefined for all other errors.
+ * Returns the status of a call that an admission refused (the status of a proxy, if proxies know
+ * the cause), that timed out, or that was cancelled. Undefined for all other errors.
  */
 export function callFailure(error: unknown): GrpcCallFailure | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -27,8 +27,8 @@ export function callFailure(error: unknown): GrpcCallFailure | undefined {
 }
 
 /**
- * The least of times that a call may take, in milliseconds from 0; undefined where none bounds it.
- * What is no number leaves nothing.
+ * Returns the shortest of the times that a call may take, in milliseconds from 0. Undefined if none
+ * bounds it. A time that is not a number leaves 0 ms.
  */
 export function callTimeoutMs(timeoutsMs: readonly (number | undefined)[]): number | undefined {
   const leastMs = Math.min(...timeoutsMs.map((ms) => ms ?? Number.POSITIVE_INFINITY));

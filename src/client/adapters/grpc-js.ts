@@ -19,14 +19,14 @@ import { PermitHold } from "./permit-hold.js";
 export type GrpcJsOptions = AdapterOptions<[path: string, metadata: Metadata]>;
 
 /**
- * An interceptor for clients of grpc-js: all calls go through an admission. A call that is refused
- * on this side ends with the status that a proxy would refuse it with. The lesser of a call's own
- * deadline and `timeoutMs` holds, for all attempts together.
+ * Returns an interceptor for clients of grpc-js: all calls go through an admission. A call that the
+ * admission refuses ends with the status that a proxy would return. The shorter of a call's own
+ * deadline and `timeoutMs` applies to all attempts together.
  *
- * Unary calls are repeated: refused ones always, others if `optionsOf`, or the option
- * `idempotentRequest` of their metadata, says that they are idempotent. Their message is kept as it
- * is, not copied. Calls with streams are admitted, and never repeated; what counts of them is how
- * they begin, up to the first message of the response. A permit is held until the call ends.
+ * Unary calls are retried: always if they were refused, otherwise if `optionsOf`, or the option
+ * `idempotentRequest` of their metadata, says that they are idempotent. Their message is kept
+ * without a copy. Streaming calls are admitted and never retried. Their outcome is how they begin,
+ * up to the first message of the response. A permit is held until the call ends.
  *
  * @example
  * const options = { interceptors: [admissionInterceptor(createAdmission({ name: "orders" }))] };
@@ -51,7 +51,7 @@ interface CallParts {
   readonly nextCall: NextCall;
 }
 
-/** What an attempt came to, and what its caller gets if it is the last one. */
+/** Outcome of an attempt, and the answer that the caller gets if the attempt is the last one. */
 interface CallAnswer {
   readonly outcome: AttemptOutcome;
   deliver(): void;
@@ -59,19 +59,19 @@ interface CallAnswer {
 
 const served: AttemptOutcome = { kind: "served", retriable: "never" };
 
-/** A call as its client sees it: once, however many attempts it takes. */
+/** A call as its client sees it: one call, whatever the number of attempts. */
 class AdmittedCall implements SentCall {
   readonly #parts: CallParts;
   readonly #isUnary: boolean;
   readonly #givenUp = new AbortController();
-  /** What the client has done: all of a unary call, and of others until it is sent. */
+  /** Steps of the client: all of a unary call; of other calls, those before the call is sent. */
   readonly #steps: Step[] = [];
   #metadata = new Metadata();
   #listener: Partial<InterceptingListener> = {};
   #isRunning = false;
   #isEnded = false;
   #cancelled: GrpcCallFailure | undefined;
-  /** Of the last attempt. */
+  /** The call of the last attempt. */
   #sent: SentCall | undefined;
   #hold: PermitHold | undefined;
 
@@ -124,7 +124,7 @@ class AdmittedCall implements SentCall {
     return this.#sent?.getAuthContext() ?? null;
   }
 
-  /** A unary call is sent when all of it is known, others as it comes. */
+  /** Keeps the steps of a unary call until it is complete. Other calls are sent step by step. */
   #take(step: Step): void {
     if (this.#isUnary || this.#sent === undefined) this.#steps.push(step);
     else step(this.#sent, 1);
@@ -163,7 +163,7 @@ class AdmittedCall implements SentCall {
     const { callOptions, nextCall } = this.#parts;
     const metadata = this.#metadata.clone();
     for (const [name, value] of Object.entries(attempt.headers)) metadata.set(name, value);
-    // The admission minds the deadline, and the metadata says it.
+    // The admission enforces the deadline, and the metadata states it.
     const call = nextCall({ ...callOptions, deadline: Number.POSITIVE_INFINITY });
     this.#sent = call;
     attempt.signal.addEventListener("abort", () => {
@@ -178,7 +178,7 @@ class AdmittedCall implements SentCall {
     });
   }
 
-  /** Keeps the answer until it is known that it is the last one. */
+  /** Keeps the answer until the attempt is known to be the last one. */
   #unary(resolve: (answer: CallAnswer) => void): InterceptingListener {
     const kept: ((listener: Partial<InterceptingListener>) => void)[] = [];
     let headers: Metadata | undefined;
@@ -203,7 +203,7 @@ class AdmittedCall implements SentCall {
     };
   }
 
-  /** Passes everything on at once; a first message says that the service has taken the call. */
+  /** Passes everything on at once. A first message shows that the service accepted the call. */
   #streamed(attempt: Attempt, resolve: (answer: CallAnswer) => void): InterceptingListener {
     const { admission, callOptions, options } = this.#parts;
     const { responseStream } = callOptions.method_definition;

@@ -4,28 +4,28 @@ import { AdmissionError } from "../admission-error.js";
 /** Source: RFC 9110, section 9.2.2. */
 const idempotentMethods: readonly string[] = ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"];
 
-/** With it a request that is repeated is done once. Source: IETF, "The Idempotency-Key Header". */
+/** A request with this header runs once if repeated. Source: IETF, "The Idempotency-Key Header". */
 export const idempotencyKeyHeader = "idempotency-key";
 
-/** What is known of a request before it is sent. */
+/** Properties of a request that are known before it is sent. */
 interface HttpRequest {
-  /** In any case. */
+  /** In upper or lower case. */
   readonly method: string;
-  /** Undefined: none. */
+  /** Undefined if there is no body. */
   readonly body: unknown;
   readonly hasIdempotencyKey: boolean;
-  /** What its caller says; undefined: nothing. */
+  /** Choice of the caller. Undefined if the caller makes none. */
   readonly isIdempotent: boolean | undefined;
 }
 
 /** How an HTTP request may be repeated. */
 export interface Repetition {
   readonly isIdempotent: boolean;
-  /** What an attempt came to, for a body that may have been sent for good. */
+  /** Adjusts the outcome of an attempt: never retriable if the body can be sent only once. */
   outcome(outcome: AttemptOutcome): AttemptOutcome;
 }
 
-/** How a request may be repeated: not at all if its body is a stream, which is sent once. */
+/** Returns how a request may be repeated. A request whose body is a stream is sent only once. */
 export function repetitionOf(request: HttpRequest): Repetition {
   const { method, body, hasIdempotencyKey } = request;
   if (!canReplay(body)) {
@@ -36,7 +36,7 @@ export function repetitionOf(request: HttpRequest): Repetition {
   return { isIdempotent, outcome: (outcome) => outcome };
 }
 
-/** Whether a body can be sent again: its bytes are in memory, and sending takes nothing away. */
+/** Reports whether a body can be sent again: it is in memory, and sending does not consume it. */
 function canReplay(body: unknown): boolean {
   return (
     body === undefined ||
@@ -49,7 +49,7 @@ function canReplay(body: unknown): boolean {
   );
 }
 
-/** Codes of Node and undici for a request of which nothing was sent. */
+/** Error codes of Node and undici for requests of which nothing was sent. */
 const unsentCodes: ReadonlySet<string> = new Set([
   "EAI_AGAIN",
   "ECONNREFUSED",
@@ -59,7 +59,7 @@ const unsentCodes: ReadonlySet<string> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** Codes for a time that was over. */
+/** Error codes of timeouts. */
 const timeoutCodes: ReadonlySet<string> = new Set([
   "ETIMEDOUT",
   "UND_ERR_BODY_TIMEOUT",
@@ -67,7 +67,7 @@ const timeoutCodes: ReadonlySet<string> = new Set([
   "UND_ERR_HEADERS_TIMEOUT",
 ]);
 
-/** Codes for a request that is wrong by itself, or whose client was closed. */
+/** Error codes of requests that are invalid by themselves, or whose client was closed. */
 const callerCodes: ReadonlySet<string> = new Set([
   "ERR_INVALID_URL",
   "UND_ERR_ABORTED",
@@ -78,14 +78,14 @@ const callerCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * What a request without a response says of the service.
+ * Returns what a request without a response says about the service.
  *
  * | error | kind | retriable |
  * |---|---|---|
  * | a name that is not found, a connection that is refused | failed | always: nothing was sent |
  * | no connection in time | overloaded | always |
  * | no response in time | overloaded | if idempotent |
- * | an abort, a refusal on this side, a request that is wrong by itself | cancelled | never |
+ * | an abort, a refusal on this side, a request that is invalid by itself | cancelled | never |
  * | all others: a connection that was lost | failed | if idempotent |
  */
 export function httpErrorOutcome(error: unknown): AttemptOutcome {
@@ -99,7 +99,7 @@ export function httpErrorOutcome(error: unknown): AttemptOutcome {
   return { kind: isTimeout ? "overloaded" : "failed", retriable };
 }
 
-/** Its name, and its code or that of its cause: `fetch` puts the error of undici there. */
+/** Returns the name, and the code of the error or its cause, where `fetch` puts undici's error. */
 function errorWords(error: unknown): { readonly name: string; readonly code: string } {
   if (!(error instanceof Error)) return { name: "", code: "" };
   return { name: error.name, code: codeOf(error) ?? codeOf(error.cause) ?? "" };

@@ -1,21 +1,21 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { Attempt } from "../admission.js";
 
-/** How long a permit is held for whom. */
+/** How long a permit is held. */
 export interface HoldOptions {
   readonly clock: Clock;
-  /** As `AdapterOptions` has it. */
+  /** See `AdapterOptions`. */
   readonly unreadMsMax: number;
 }
 
 /**
- * Holds the permit of an attempt while its response is read: to the end, until the attempt is
- * aborted, or until nobody has asked for more of it for a time.
+ * Holds the permit of an attempt while its response is read: until its end, until the attempt is
+ * aborted, or until the reader has not asked for more during `unreadMsMax`.
  */
 export class PermitHold {
   /** Resolves when the permit is no longer held. */
   readonly ended: Promise<void>;
-  /** Gives the permit back; once more does nothing. */
+  /** Releases the permit. Further calls do nothing. */
   readonly end: () => void;
   readonly #options: HoldOptions;
   #isEnded = false;
@@ -39,13 +39,13 @@ export class PermitHold {
     if (signal.aborted) this.end();
   }
 
-  /** Somebody asks for more. */
+  /** Notes that the reader asks for more. */
   asked(): void {
     this.#cancel?.();
     this.#cancel = undefined;
   }
 
-  /** Nobody asks for more. */
+  /** Notes that the reader does not ask for more. */
   rested(): void {
     if (this.#isEnded || this.#cancel !== undefined) return;
     const { clock, unreadMsMax } = this.#options;

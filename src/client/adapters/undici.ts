@@ -15,9 +15,9 @@ import { PermitHold } from "./permit-hold.js";
 export type UndiciOptions = AdapterOptions<[request: Dispatcher.DispatchOptions]>;
 
 /**
- * An interceptor for undici 7: all requests of a dispatcher go through an admission. A refused
- * request fails with an `AdmissionError`. Requests are repeated, and permits held, as
- * `admissionFetch` does it; upgrades and CONNECT pass without admission.
+ * Returns an interceptor for undici 7: all requests of a dispatcher go through an admission. A
+ * refused request fails with an `AdmissionError`. Requests are retried, and permits held, as
+ * `admissionFetch` does it. Upgrades and CONNECT pass without admission.
  *
  * @example
  * const agent = new Agent().compose(admissionInterceptor(createAdmission({ name: "orders" })));
@@ -34,8 +34,8 @@ export function admissionInterceptor(
 }
 
 /**
- * The most bytes of a response that are kept while it is open whether it is repeated. A small
- * refusal is received as a whole, so that its connection serves the next attempt.
+ * Maximum size of a response that is kept until it is known whether it is retried, in bytes. A
+ * small refusal is received as a whole, so that its connection serves the next attempt.
  */
 const undecidedBytesMax = 65_536;
 
@@ -53,7 +53,7 @@ interface ExchangeParts {
   readonly options: UndiciOptions;
 }
 
-/** A request as its handler sees it: once, however many attempts it takes. */
+/** A request as its handler sees it: one request, whatever the number of attempts. */
 class Exchange implements Controller {
   readonly parts: ExchangeParts;
   readonly repetition: Repetition;
@@ -62,7 +62,7 @@ class Exchange implements Controller {
   reason: Controller["reason"] = null;
   rawHeaders: RawFields = null;
   rawTrailers: RawFields = null;
-  /** Attempts that have begun. */
+  /** Number of attempts that have begun. */
   attemptsCount = 0;
   /** The attempt whose response the handler gets. */
   delivered: AttemptHandler | undefined;
@@ -85,7 +85,7 @@ class Exchange implements Controller {
 
   run(): void {
     const { admission, handler } = this.parts;
-    // Who still waits for a permit can give up, too.
+    // A request that still waits for a permit can be aborted, too.
     handler.onRequestStart?.(this, {});
     admission
       .run((attempt) => this.#dispatch(attempt), {
@@ -133,18 +133,18 @@ class Exchange implements Controller {
   }
 }
 
-/** How the work of an attempt settles. */
+/** Callbacks that settle the work of an attempt. */
 interface Settling {
   resolve(handler: AttemptHandler): void;
   reject(error: Error): void;
 }
 
 /**
- * The response of one attempt. It is kept, up to a bound, until it is known that it is not
- * repeated; from then on the handler of the exchange gets it as it comes.
+ * The response of one attempt. It is kept, up to `undecidedBytesMax`, until it is known that it is
+ * not retried. From then on it is passed to the handler of the exchange as it arrives.
  */
 class AttemptHandler implements Handler {
-  /** Of a response that has begun. */
+  /** Outcome of a response that has begun. */
   outcome: AttemptOutcome = { kind: "failed", retriable: "never" };
   readonly #exchange: Exchange;
   readonly #attempt: Attempt;
@@ -161,7 +161,7 @@ class AttemptHandler implements Handler {
     attempt.signal.addEventListener("abort", () => this.abort(errorOf(attempt.signal.reason)));
   }
 
-  /** Gives the handler of the exchange what is kept, and all that follows. */
+  /** Passes what is kept, and all that follows, to the handler of the exchange. */
   deliver(): void {
     const exchange = this.#exchange;
     if (exchange.delivered !== undefined) return;
@@ -182,7 +182,7 @@ class AttemptHandler implements Handler {
   }
 
   abort(reason: Error): void {
-    // A request that still waits for a connection hears of it when it gets one.
+    // A request that still waits for a connection is aborted when it gets one.
     if (this.#controller === undefined) this.#settling.reject(reason);
     else this.#controller.abort(reason);
   }
@@ -196,7 +196,7 @@ class AttemptHandler implements Handler {
   onResponseStart(...[controller, status, headers, message]: ResponseStart): void {
     const exchange = this.#exchange;
     const { admission, options, handler } = exchange.parts;
-    // Informational responses come before the response, and are no part of it.
+    // Informational responses precede the response and are not part of it.
     if (status < 200) {
       handler.onResponseStart?.(exchange, status, headers, message);
       return;
@@ -242,7 +242,7 @@ class AttemptHandler implements Handler {
   }
 }
 
-/** What `abort` takes, of a reason that may be anything. */
+/** Returns an abort reason, which may be anything, as the Error that `abort` takes. */
 function errorOf(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error("aborted", { cause: reason });
 }
@@ -251,7 +251,7 @@ function headerText(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(", ") : value;
 }
 
-/** Headers of a request in any form that undici takes, as names and values in turn. */
+/** Returns the headers, in any form that undici accepts, as alternating names and values. */
 function flatHeaders(headers: NonNullable<Dispatcher.DispatchOptions["headers"]>): string[] {
   if (Array.isArray(headers)) return headers;
   const pairs = Symbol.iterator in headers ? headers : Object.entries(headers);
@@ -262,7 +262,7 @@ function flatHeaders(headers: NonNullable<Dispatcher.DispatchOptions["headers"]>
   return flat;
 }
 
-/** Headers with others, which win. */
+/** Returns the headers with others added. The added headers win. */
 function withHeaders(flat: readonly string[], added: Readonly<Record<string, string>>): string[] {
   const merged: string[] = [];
   for (let i = 0; i + 1 < flat.length; i += 2) {

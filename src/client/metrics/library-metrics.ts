@@ -3,33 +3,33 @@ import type { ServerAdmission } from "../server/server-admission.js";
 import type { ServerSnapshot } from "../server/server-counts.js";
 import type { WindowLimiter, WindowSnapshot } from "../window-limiter.js";
 
-/** What metrics are read from; each of a kind has a name of its own. */
+/** Parts whose metrics are read. Each part of a kind has a unique name. */
 export interface MeasuredParts {
   /** Admission of calls, by `createAdmission`. */
   readonly calls?: readonly Admission[];
   /** Admission of requests, by `createServerAdmission`. */
   readonly requests?: readonly ServerAdmission[];
-  /** Window limiters, by the name that their series have. */
+  /** Window limiters, by the name in their series. */
   readonly windows?: Readonly<Record<string, WindowLimiter>>;
 }
 
-/** A value, and the labels of its series beside `admission`. */
+/** A value, and the labels of its series besides `admission`. */
 export type MetricReading = readonly [value: number, labels: Readonly<Record<string, string>>];
 
 /** A metric of the library. */
 export interface LibraryMetric {
-  /** In the form of Prometheus; a counter ends in `_total`. */
+  /** In Prometheus form; a counter ends in `_total`. */
   readonly name: string;
   readonly help: string;
-  /** A counter only grows; a gauge is as it is now. */
+  /** A counter only grows; a gauge is the current value. */
   readonly kind: "counter" | "gauge";
-  /** Labels beside `admission`, the name of what is measured. */
+  /** Labels besides `admission`, the name of the measured part. */
   readonly labelNames: readonly string[];
-  /** The series as they are now: an entry for each part that is measured, by its name. */
+  /** Returns the current series: an entry for each measured part, by its name. */
   readonly read: (measured: MeasuredParts) => Iterable<readonly [name: string, MetricReading]>;
 }
 
-/** All metrics of the library. Values that have no bound (a limit without one) are `Infinity`. */
+/** All metrics of the library. A value without a bound, such as no limit, is `Infinity`. */
 export const libraryMetrics: readonly LibraryMetric[] = [
   ...of<AdmissionSnapshot>("client", ({ calls = [] }) => named(calls), [
     gauge("limit", "Calls that may be in flight.", ({ limit }) => limit),
@@ -125,9 +125,9 @@ export const libraryMetrics: readonly LibraryMetric[] = [
 ];
 
 /**
- * Sees that no two parts would share a series.
+ * Checks that no two parts share a series.
  *
- * @throws RangeError that names what is there twice
+ * @throws RangeError that names the duplicate
  */
 export function checkMeasured({ calls = [], requests = [] }: MeasuredParts): void {
   for (const parts of [calls, requests]) {
@@ -137,7 +137,7 @@ export function checkMeasured({ calls = [], requests = [] }: MeasuredParts): voi
   }
 }
 
-/** A metric of one kind of part, before the prefix of that kind. */
+/** A metric of one kind of part, without the prefix of that kind. */
 interface PartMetric<S> extends Omit<LibraryMetric, "read"> {
   readonly values: (snapshot: S) => Iterable<MetricReading>;
 }

@@ -4,12 +4,12 @@ import { checkMeasured, libraryMetrics, type MeasuredParts } from "./library-met
 export type { MeasuredParts } from "./library-metrics.js";
 
 /**
- * Adds the library's metrics to a meter of OpenTelemetry, under the names that they have in
- * Prometheus, without `_total`, which its exporter adds. What is counted is read at each
- * collection. A limit that is no number, because there is none, has no point.
+ * Adds the library's metrics to an OpenTelemetry meter, under their Prometheus names without
+ * `_total`, which its exporter adds. Values are read at each collection. A limit of `Infinity`,
+ * which means no limit, has no data point.
  *
- * @returns ends it: nothing is observed any more
- * @throws RangeError where two admissions have one name
+ * @returns a function that ends the observation
+ * @throws RangeError if two admissions have the same name
  */
 export function observeMetrics(meter: Meter, measured: MeasuredParts): () => void {
   checkMeasured(measured);

@@ -4,10 +4,10 @@ import { checkMeasured, libraryMetrics, type MeasuredParts } from "./library-met
 export type { MeasuredParts } from "./library-metrics.js";
 
 /**
- * Adds the library's metrics to a registry of prom-client; what is counted is read when they are
- * scraped. Call it once for a registry.
+ * Adds the library's metrics to a prom-client registry. Values are read at each scrape. Call it
+ * once for each registry.
  *
- * @throws RangeError where two admissions have one name; Error where a metric is there already
+ * @throws RangeError if two admissions have the same name; Error if a metric already exists
  */
 export function addMetrics(registry: Registry, measured: MeasuredParts): void {
   checkMeasured(measured);

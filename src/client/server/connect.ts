@@ -15,15 +15,15 @@ import type { RequestPermit, ServerRefusal, ServerVerdict } from "./request-perm
 import type { ServerAdmission, ServerAnswer } from "./server-admission.js";
 import type { ServerRequest } from "./server-options.js";
 
-/** Where a handler finds the permit of its request: `context.values.get(admissionKey)`. */
+/** Key by which a handler finds the permit of its request: `context.values.get(admissionKey)`. */
 export const admissionKey: ContextKey<RequestPermit | undefined> = createContextKey<
   RequestPermit | undefined
 >(undefined, { description: "headgate admission" });
 
 /**
- * An interceptor for the server side of Connect, gRPC and gRPC-Web, such as of
- * `connectNodeAdapter`. A refused request gets an error with the code of its cause, when to retry
- * and the reason; a permit is held until the last message of the response.
+ * Returns an interceptor for the server side of Connect, gRPC and gRPC-Web, such as of
+ * `connectNodeAdapter`. A refused request gets an error with the code of its cause, when to retry,
+ * and the reason. A permit is held until the last message of the response.
  */
 export function connectAdmission(admission: ServerAdmission): Interceptor {
   return (next) => async (request) => {
@@ -54,7 +54,7 @@ export function connectAdmission(admission: ServerAdmission): Interceptor {
   };
 }
 
-/** What became of a request; a client that leaves gives up what it has. */
+/** Waits for the verdict on a request. A client that leaves gives up its place or permit. */
 async function decided(answer: ServerAnswer, signal: AbortSignal): Promise<ServerVerdict> {
   if (answer.kind !== "waiting") return answer;
   signal.addEventListener("abort", answer.leave, { once: true });
@@ -74,7 +74,7 @@ async function* followed<T>(messages: AsyncIterable<T>, end: End): AsyncIterable
     status = ConnectError.from(error).code;
     throw error;
   } finally {
-    // Without a status the reader has stopped before the last message.
+    // Without a status, the reader stopped before the last message.
     end(status === undefined ? "left" : "completed", status);
   }
 }
@@ -83,7 +83,7 @@ function clientLeft(): ConnectError {
   return new ConnectError("the client left", Code.Canceled);
 }
 
-/** The proxy layer's refusal: its headers are the metadata, its content type the protocol's. */
+/** Returns a refusal as an error: its headers are metadata, the content type is the protocol's. */
 function refusalError({ cause, refusal }: ServerRefusal): ConnectError {
   const metadata = new Headers();
   for (const { name, value } of refusal.headers) {
@@ -119,7 +119,7 @@ class ConnectServerRequest implements ServerRequest {
   header(name: string): string | undefined {
     const value = this.#request.header.get(name) ?? undefined;
     if (value !== undefined || name !== "grpc-timeout") return value;
-    // Connect's own has milliseconds, too.
+    // Connect's own timeout header is in milliseconds, too.
     const timeoutMs = this.#request.header.get("connect-timeout-ms") ?? undefined;
     return timeoutMs === undefined ? undefined : `${timeoutMs}m`;
   }

@@ -13,9 +13,9 @@ export interface WithAdmission {
 }
 
 /**
- * A middleware of Express, or of whatever calls `(request, response, next)`: requests that are
- * admitted go on with their permit as `request.admission`. Use it before everything that costs
- * something, such as parsers of bodies.
+ * Returns a middleware for Express, or any framework that calls `(request, response, next)`.
+ * Admitted requests continue with their permit as `request.admission`. Use it before everything
+ * that costs something, such as body parsers.
  */
 export function expressAdmission(
   admission: ServerAdmission,

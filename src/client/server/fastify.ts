@@ -5,7 +5,7 @@ import type { ServerAdmission } from "./server-admission.js";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The permit of the request: its class, its time, and whether to degrade the answer. */
+    /** The permit of the request: its class, the time left, and whether to degrade the answer. */
     admission: RequestPermit;
   }
 }
@@ -29,8 +29,8 @@ function plugin(
         next();
       },
       refused: (refusal) => {
-        // Its serializers would change the body: whoever answers by hand says so. Hooks before this
-        // one may have set headers.
+        // Fastify's serializers would change the body, so the answer is written directly, which
+        // requires `hijack`. Hooks before this one may have set headers.
         reply.hijack();
         for (const [name, value] of Object.entries(reply.getHeaders())) {
           if (value !== undefined) reply.raw.setHeader(name, value);
@@ -43,11 +43,11 @@ function plugin(
 }
 
 /**
- * A plugin of Fastify: `await fastify.register(fastifyAdmission, { admission })`. It holds for all
- * routes of the instance that it is registered at; their requests have `request.admission`.
+ * A Fastify plugin: `await fastify.register(fastifyAdmission, { admission })`. It applies to all
+ * routes of the instance that it is registered at. Their requests have `request.admission`.
  */
 export const fastifyAdmission = Object.assign(plugin, {
-  // As the package fastify-plugin marks what belongs to the instance itself.
+  // As the package fastify-plugin marks plugins that apply to the instance itself.
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "headgate-admission",
 });

@@ -13,12 +13,12 @@ import type {
 import type { RequestPermit, ServerVerdict } from "./request-permit.js";
 import type { ServerRequest } from "./server-options.js";
 
-/** What a request tells the admission that it is made at. */
+/** The admission of a request, as the request sees it. */
 export interface PermitHost {
   isBrownedOut(priority: Priority): boolean;
   brownoutRatio(priority: Priority): number;
   nowMs(): number;
-  /** It has ended, at a stage that is not "over" yet. */
+  /** Handles the end of a request, whose stage is not yet "over". */
   ended(request: InboundRequest, ending: RequestEnding): void;
 }
 
@@ -30,10 +30,10 @@ interface PendingParts {
   readonly arrivedMs: number;
 }
 
-/** One process has one peer: itself. */
+/** The process has one peer: itself. */
 const ownProcess = { peer: "" } as const;
 
-/** A request on its way through admission, and the permit that its handler holds. */
+/** A request during admission, and the permit that its handler holds. */
 export class InboundRequest implements RequestPermit, EndedRequest, PermitSeeker<InboundRequest> {
   readonly request = ownProcess;
   readonly pool: PermitPool<InboundRequest>;
@@ -43,13 +43,13 @@ export class InboundRequest implements RequestPermit, EndedRequest, PermitSeeker
   readonly #host: PermitHost;
   stage: "asking" | "waiting" | "admitted" | "over" = "asking";
   place: QueuePlace<InboundRequest> | undefined;
-  /** Where it was in the queue when it came, or permits in use where there is none. */
+  /** Place in the queue at arrival, or permits in use if there is no queue. */
   position = 0;
-  /** When it got its permit, and how many were in use then with its own. */
+  /** Time of its admission, and the permits in use at that time, including its own. */
   admittedMs = 0;
   inFlight = 0;
   response: ResponseStatus | undefined;
-  /** What asked, while it waits: its refusal is told by it. */
+  /** The request itself, while it waits: a refusal depends on it. */
   asked: ServerRequest | undefined;
   #left: AbortController | undefined;
   #decide: ((verdict: ServerVerdict) => void) | undefined;
@@ -98,19 +98,19 @@ export class InboundRequest implements RequestPermit, EndedRequest, PermitSeeker
     this.#decide?.({ kind: "left" });
   }
 
-  /** What becomes of it, once that is known. */
+  /** Resolves when it is admitted or refused, or when its client leaves. */
   verdict(): Promise<ServerVerdict> {
     return new Promise((resolve) => {
       this.#decide = resolve;
     });
   }
 
-  /** It got its permit while it waited. */
+  /** Reports that it was admitted while it waited. */
   admitted(): void {
     this.#decide?.({ kind: "admitted", permit: this });
   }
 
-  /** It was refused while it waited. */
+  /** Reports that it was refused while it waited. */
   refused(cause: RefusalCause, refusal: Refusal): void {
     this.#decide?.({ kind: "refused", cause, refusal });
   }

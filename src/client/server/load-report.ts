@@ -2,10 +2,10 @@ import { formatOrcaReport } from "../../core/admission/orca.js";
 import { DecayedSum } from "../../core/collections/decayed-sum.js";
 import type { LoadSource } from "./server-options.js";
 
-/** The time constant of the rate of requests, in milliseconds. */
+/** Time constant of the request rate, in milliseconds. */
 const rateMemoryMs = 5_000;
 
-/** How long a report is told before a new one is made, in milliseconds: one costs microseconds. */
+/** Maximum age of a report, in milliseconds: creating one costs microseconds. */
 export const reportHoldMs = 50;
 
 /** The load of an admission. */
@@ -14,7 +14,7 @@ interface ReportedLoad {
   readonly inFlightCount: number;
 }
 
-/** What a service tells the proxy layer of its load. */
+/** The load that a service reports to the proxy layer. */
 export class LoadReport {
   readonly #sources: readonly LoadSource[];
   readonly #admitted = new DecayedSum(rateMemoryMs);
@@ -25,12 +25,12 @@ export class LoadReport {
     this.#sources = sources;
   }
 
-  /** A request was admitted. */
+  /** Counts an admitted request. */
   admitted(nowMs: number): void {
     this.#admitted.add(1, nowMs);
   }
 
-  /** The report, which is at most `reportHoldMs` old. */
+  /** Returns the report, which is less than `reportHoldMs` old. */
   at(nowMs: number, load: () => ReportedLoad): string {
     if (nowMs - this.#madeMs >= reportHoldMs) {
       const { applicationRatio, inFlightCount } = load();

@@ -6,29 +6,29 @@ import type { RequestPermit } from "./request-permit.js";
 import type { ServerAdmission } from "./server-admission.js";
 import type { ServerRequest } from "./server-options.js";
 
-/** What is used of a request of node:http, or of the compatibility API of node:http2. */
+/** The members used of a request of node:http, or of the compatibility API of node:http2. */
 export interface HttpRequest {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
-  /** As Express has it, where `url` is below the path of a router. */
+  /** Set by Express, where `url` is relative to the path of a router. */
   readonly originalUrl?: string | undefined;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly socket: HttpSocket;
 }
 
-/** What is used of its connection; over HTTP/2 of its stream. */
+/** The members used of its connection; with HTTP/2, of its stream. */
 export interface HttpSocket {
   readonly destroyed: boolean;
   readonly remoteAddress?: string | undefined;
   once(event: "close", listener: () => void): unknown;
 }
 
-/** What is used of its response. */
+/** The members used of its response. */
 export interface HttpResponse {
   statusCode: number;
   readonly headersSent: boolean;
   readonly writableEnded: boolean;
-  /** Nothing while it waits behind another response on its connection. */
+  /** Null or undefined while it waits behind another response on its connection. */
   readonly socket: unknown;
   setHeader(name: string, value: string): unknown;
   end(): unknown;
@@ -36,20 +36,20 @@ export interface HttpResponse {
   once(event: "close" | "finish", listener: () => void): unknown;
 }
 
-/** Who is told what became of a request. Nobody is, once its client has left. */
+/** Callbacks for the verdict on a request. Neither is called once its client has left. */
 interface Admittance {
   admitted(permit: RequestPermit): void;
   refused(refusal: Refusal): void;
 }
 
-/** Asks for a request, and follows it to its end. */
+/** Requests admission for a request, and follows it to its end. */
 export type AdmitHttp = (
   request: HttpRequest,
   response: HttpResponse,
   admittance: Admittance,
 ) => void;
 
-/** A handler of node:http or node:http2, which also gets the permit of its request. */
+/** A handler of node:http or node:http2 that also gets the permit of its request. */
 type AdmittedHandler<Request, Response> = (
   request: Request,
   response: Response,
@@ -57,9 +57,9 @@ type AdmittedHandler<Request, Response> = (
 ) => unknown;
 
 /**
- * A handler of node:http, or of node:http2's compatibility API, behind an admission: it is called
- * for the requests that are admitted. If it throws or rejects, the permit is given back, and the
- * error goes on as it would have without.
+ * Returns a handler of node:http, or of node:http2's compatibility API, behind an admission. The
+ * given handler is called for admitted requests. If it throws or rejects, the permit is released,
+ * and the error propagates as it would have without an admission.
  */
 export function httpAdmission<
   Request extends HttpRequest = IncomingMessage,
@@ -89,8 +89,8 @@ export function httpAdmission<
 }
 
 /**
- * A permit is given back when its response has been handed to the system, or its connection or
- * stream is gone before.
+ * Creates a function that admits HTTP requests. It releases a permit when the response has been
+ * handed to the system, or when its connection or stream closes before.
  */
 export function createHttpAdmitter(admission: ServerAdmission): AdmitHttp {
   const pipelined = new PipelinedResponses();
@@ -99,13 +99,13 @@ export function createHttpAdmitter(admission: ServerAdmission): AdmitHttp {
     if (!response.socket) response.once("finish", pipelined.watch(socket, left));
   };
   return (request, response, admittance) => {
-    // Whoever was before us may have taken so long that the client left.
+    // Earlier middleware may have taken so long that the client left.
     if (request.socket.destroyed) return;
     const asked = new HttpServerRequest(request);
     const enter = (permit: RequestPermit): void => {
       const report = admission.loadReport(asked);
       if (report !== undefined) response.setHeader(orcaHeader, report);
-      // A stream of HTTP/2 says so, too, when its client resets it.
+      // An HTTP/2 stream also emits "finish" when its client resets it.
       response.once("finish", () => {
         permit.end(response.writableEnded ? "completed" : "left", startedStatus(response));
       });
@@ -177,13 +177,13 @@ class HttpServerRequest implements ServerRequest {
 
 /**
  * Responses that wait behind others on their connections. Node tells a response that its connection
- * is gone only while it is its turn. One listener for each connection, since there may be hundreds
- * of responses.
+ * is closed only while it is that response's turn. There is one listener for each connection,
+ * because there may be hundreds of responses.
  */
 class PipelinedResponses {
   readonly #bySocket = new WeakMap<HttpSocket, Set<() => void>>();
 
-  /** @returns ends the watch */
+  /** Calls `left` if the connection closes. @returns a function that ends the watch */
   watch(socket: HttpSocket, left: () => void): () => void {
     const waiting = this.#bySocket.get(socket) ?? this.#begin(socket);
     waiting.add(left);

@@ -7,10 +7,10 @@ import {
 import { matchesPath, urlPathOf } from "../../core/base/path-pattern.js";
 import type { PriorityOptions, ServerRequest } from "./server-options.js";
 
-/** Says in which class a request is; "bypass": it is neither counted nor refused. */
+/** Returns the class of a request, or "bypass" if it is neither counted nor refused. */
 export type ClassifyRequest = (request: ServerRequest) => Priority | "bypass";
 
-/** The order of the policy language: bypass, own rules, a header that is believed, logins. */
+/** Uses the policy language's order: bypass, own rules, a header that is trusted, logins. */
 export function createRequestClassifier(options: PriorityOptions): ClassifyRequest {
   const { classify, header, trust, default: otherwise = "normal" } = options;
   const { bypassPaths = defaultBypassPaths, authPaths = defaultAuthPaths } = options;

@@ -6,30 +6,30 @@ import type { RequestEnding, ResponseStatus } from "../../core/calls/request-out
 /** An admitted request, as its handler sees it. */
 export interface RequestPermit {
   readonly priority: Priority;
-  /** Whether to serve a degraded answer now. */
+  /** Whether to serve a degraded answer. */
   readonly brownout: boolean;
-  /** How much of the answer to leave out, 0 to 1; 0 without `brownout`. */
+  /** How much of the answer to leave out, from 0 to 1; 0 without `brownout`. */
   readonly brownoutRatio: number;
-  /** Aborts when the client has left or the handler has failed: the work is for nobody. */
+  /** Aborts when the client has left or the handler has failed: the answer is no longer needed. */
   readonly signal: AbortSignal;
-  /** What is left of its caller's time, in milliseconds; undefined where it stated none. */
+  /** Returns the rest of the caller's time, in milliseconds. Undefined if it stated none. */
   remainingMs(): number | undefined;
   /**
-   * Gives the permit back; once more does nothing. Adapters call it.
+   * Releases the permit. Further calls do nothing. Adapters call it.
    *
-   * @param response what was answered, where that is known
+   * @param response what was answered, if that is known
    */
   end(ending: RequestEnding, response?: Partial<ResponseStatus>): void;
 }
 
-/** A request that is refused, and what its caller is told. */
+/** A refusal of a request, with the answer that its caller gets. */
 export interface ServerRefusal {
   readonly kind: "refused";
   readonly cause: RefusalCause;
   readonly refusal: Refusal;
 }
 
-/** What became of a request. */
+/** The verdict on a request. */
 export type ServerVerdict =
   | { readonly kind: "admitted"; readonly permit: RequestPermit }
   | ServerRefusal

@@ -31,32 +31,32 @@ import { ServerCounts, type ServerSnapshot } from "./server-counts.js";
 import type { LoadSource, ServerAdmissionOptions, ServerRequest } from "./server-options.js";
 import { checkServerOptions, serverPoolSettings, serverShedThresholds } from "./server-settings.js";
 
-/** What `begin` tells of a request. */
+/** The answer of `begin` to a request. */
 export type ServerAnswer =
   | Exclude<ServerVerdict, { readonly kind: "left" }>
   | {
       readonly kind: "waiting";
       readonly decided: Promise<ServerVerdict>;
-      /** Its client leaves: it gives up its place, or the permit that it has got meanwhile. */
+      /** Called when the client leaves: gives up its place, or the permit if it was admitted. */
       leave(): void;
     };
 
-/** Admission to a service, in the service. */
+/** Admission of requests to a service, in the service. */
 export interface ServerAdmission {
   readonly name: string;
-  /** Asks for a request that has come, before anything of it is done. */
+  /** Decides on a request that has arrived, before any of its work is done. */
   begin(request: ServerRequest): ServerAnswer;
-  /** The value of `endpoint-load-metrics` for the response; undefined: it is not told. */
+  /** Returns the response's `endpoint-load-metrics` value. Undefined if it is not reported. */
   loadReport(request: ServerRequest): string | undefined;
-  /** Its state and counts, for metrics and people. */
+  /** Returns state and counts, for metrics and people. */
   snapshot(): ServerSnapshot;
 }
 
 /**
- * Admission inside of a service: the same classes, checks, permits, queue and refusals as those of
+ * Creates an admission inside a service, with the classes, checks, permits, queue and refusals of
  * the proxy layer.
  *
- * @throws RangeError that names an option which is out of bounds
+ * @throws RangeError that names the option that is out of bounds
  */
 export function createServerAdmission(options: ServerAdmissionOptions): ServerAdmission {
   return new AdmissionOfServer(options);
@@ -194,7 +194,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     this.#noteLoad(nowMs);
   }
 
-  /** For what passes uncounted: it holds nothing. */
+  /** Returns a permit for a request that is not counted. It holds nothing. */
   #uncounted(): RequestPermit {
     const pending = new InboundRequest({
       host: this,
@@ -223,7 +223,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return this.#refuse(pending, { request, cause: "concurrency", nowMs });
   }
 
-  /** The reasons of the proxy layer, in its order. */
+  /** Checks the proxy layer's causes of refusal, in its order. */
   #firstRefusal(
     pending: InboundRequest,
     request: ServerRequest,
@@ -265,7 +265,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     pending.position = place.position;
     pending.asked = request;
     const decided = pending.verdict();
-    // A limit that learns may have risen without anybody being told.
+    // A limit that is learned may have risen without a notification.
     if (this.#pool.isFree(pending.priority, nowMs)) this.#queue.serve(nowMs);
     return { kind: "waiting", decided, leave: () => pending.end("left") };
   }
@@ -296,12 +296,12 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return { kind: "refused", cause, refusal };
   }
 
-  /** The load has changed, or time has passed. */
+  /** Updates the brownout after the load has changed or time has passed. */
   #noteLoad(nowMs: number): void {
     this.#brownout.update(this.#loadRatio(nowMs), nowMs);
   }
 
-  /** What the sources say: the largest of them. */
+  /** Returns the largest load of the sources. */
   #sourceRatio(): number {
     let largest = 0;
     for (const source of this.#sources) {
@@ -311,7 +311,7 @@ class AdmissionOfServer implements ServerAdmission, PermitHost {
     return Math.min(largest, loadRatioMax);
   }
 
-  /** The load: what is in use and waits of what there is room for, or what a source says. */
+  /** Returns the larger of the pool's load, including waiting requests, and that of the sources. */
   #loadRatio(nowMs: number): number {
     return Math.max(this.#pool.occupancyRatio(nowMs), this.#sourceRatio());
   }

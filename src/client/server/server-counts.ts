@@ -2,15 +2,15 @@ import { type Priority, priorities } from "../../core/admission/priority.js";
 import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import type { SampleOutcome } from "../../core/concurrency/concurrency-limit.js";
 
-/** State and counts of an admission in a service; counts only grow. */
+/** State and counts of an admission in a service. Counts only grow. */
 export interface ServerSnapshot {
   /** Permits that may be in use. Infinity without a limit. */
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
-  /** Of permits and places in the queue, or of what a source says: 1 is full. */
+  /** Load of permits and places in the queue, or of a source: 1 is full. */
   readonly loadRatio: number;
-  /** How much of their answers classes are to leave out, 0 to 1. */
+  /** How much of the answer each class should leave out, from 0 to 1. */
   readonly brownoutRatio: Readonly<Record<Priority, number>>;
   readonly admitted: Readonly<Record<Priority, number>>;
   /** By class and cause; causes that never occurred are left out. */
@@ -28,7 +28,7 @@ type State = Pick<ServerSnapshot, "limit" | "inFlight" | "waiting" | "loadRatio"
   readonly brownoutRatio: (priority: Priority) => number;
 };
 
-/** What an admission in a service counts. */
+/** Counters of an admission in a service. */
 export class ServerCounts {
   readonly admitted: Record<Priority, number> = { critical: 0, high: 0, normal: 0, low: 0 };
   readonly outcomes: Record<SampleOutcome, number> = { success: 0, ignore: 0, dropped: 0 };
@@ -66,7 +66,7 @@ export class ServerCounts {
   }
 }
 
-/** A value for each class. */
+/** Returns a value for each class. */
 export function byPriority<T>(of: (priority: Priority) => T): Readonly<Record<Priority, T>> {
   const [critical, high, normal, low] = priorities;
   return { critical: of(critical), high: of(high), normal: of(normal), low: of(low) };

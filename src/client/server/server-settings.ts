@@ -12,7 +12,7 @@ import { checkNumber, checkWord, count, timeMs, withDefaults } from "../options.
 import { byPriority } from "./server-counts.js";
 import type { ServerAdmissionOptions, ServerConcurrencyOptions } from "./server-options.js";
 
-/** What bounds the requests in flight, and who waits. */
+/** Returns the limits of the requests in flight, and the queue settings. */
 export function serverPoolSettings(options: ServerAdmissionOptions): PoolSettings {
   const { maxInFlight, queue } = options;
   const concurrency = options.concurrency ?? (maxInFlight === undefined ? {} : false);
@@ -23,7 +23,7 @@ export function serverPoolSettings(options: ServerAdmissionOptions): PoolSetting
   };
 }
 
-/** Thresholds by class; undefined: no class is refused before another one. */
+/** Returns thresholds by class. Undefined if no class is refused before another one. */
 export function serverShedThresholds(
   shedAt: ServerAdmissionOptions["shedAt"] = {},
 ): ShedThresholds | undefined {
@@ -31,7 +31,7 @@ export function serverShedThresholds(
   return byPriority((priority) => {
     const hardRatio = shedAt[priority];
     if (hardRatio === undefined) return defaultShedThresholds[priority];
-    // Critical requests have no soft edge: while there is room, not one of them is refused.
+    // Critical requests have no soft threshold: none is refused while there is room.
     const isSoftless = priority === "critical";
     return isSoftless ? { softRatio: hardRatio, hardRatio } : shedThreshold(hardRatio);
   });
@@ -64,11 +64,11 @@ export function checkServerOptions(options: ServerAdmissionOptions): void {
 
 const hourMs = 3_600_000;
 
-/** Bounds of ratios of a load, 1 of which is full. */
+/** Bounds of load ratios; 1 is full. */
 const ratioMin = 0.01;
 const ratioMax = 10;
 
-/** With the defaults of the policy language. */
+/** Returns settings with the defaults of the policy language. */
 function lawSettings(options: ServerConcurrencyOptions): ConcurrencySettings {
   const { law, ...limits } = withDefaults<Required<ServerConcurrencyOptions>>(options, {
     name: "concurrency",

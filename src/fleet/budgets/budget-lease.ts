@@ -1,10 +1,10 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { BudgetStore } from "../../store/coordination/budget-store.js";
 
-/** How long a renewal may take, in milliseconds. */
+/** Timeout of a renewal, in milliseconds. */
 const renewTimeoutMs = 1_000;
 
-/** The wait before the next renewal while reservations of lost replicas are left. */
+/** Wait before the next renewal while lost replicas still have reservations, in milliseconds. */
 const expiringWaitMs = 100;
 
 interface BudgetLeaseParts {
@@ -13,13 +13,13 @@ interface BudgetLeaseParts {
   readonly holder: string;
   readonly leaseMs: number;
   readonly heartbeatMs: number;
-  /** After each renewal, answered or not, with the reservations of others that it has expired. */
+  /** Called after each renewal, answered or not, with the number of reservations it expired. */
   readonly onBeat: (expiredCount: number) => void;
 }
 
 /**
- * The lease of a replica's reservations: renewed from its first use of budgets on. Each renewal
- * also expires what lost replicas have left, so it goes on where nothing is reserved.
+ * The lease of a replica's reservations, renewed from its first use of budgets on. Each renewal
+ * also expires the reservations of lost replicas, so it continues even if nothing is reserved.
  */
 export class BudgetLease {
   readonly #parts: BudgetLeaseParts;
@@ -31,14 +31,14 @@ export class BudgetLease {
     this.#parts = parts;
   }
 
-  /** The first use, or any later one. */
+  /** Starts the renewals on the first call. Further calls do nothing. */
   begin(): void {
     if (this.#isBegun) return;
     this.#isBegun = true;
     this.#schedule(this.#parts.heartbeatMs);
   }
 
-  /** No more renewals. */
+  /** Stops the renewals. */
   stop(): void {
     this.#isStopped = true;
     this.#cancel?.();
@@ -57,7 +57,7 @@ export class BudgetLease {
       const deadlineMs = clock.monotonicMs() + renewTimeoutMs;
       ({ expiredCount } = await store.renew(holder, leaseMs, deadlineMs));
     } catch {
-      // Whether the store is away is said by calls that somebody waits for.
+      // Calls that a caller waits for report whether the store is unreachable.
     }
     onBeat(expiredCount);
     this.#schedule(expiredCount > 0 ? expiringWaitMs : Math.max(0, dueMs - clock.monotonicMs()));

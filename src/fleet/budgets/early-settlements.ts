@@ -1,18 +1,18 @@
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import type { Settling } from "./repeated-operations.js";
 
-/** How long a settlement waits for its reservation, from when it was first sent. */
+/** Maximum wait of a settlement for its reservation, since it was first sent, in milliseconds. */
 export const earlyMsMax = 10_000;
 
-/** Between two tries, in milliseconds. */
+/** Time between two attempts, in milliseconds. */
 const earlyRetryMs = 1_000;
 
-/** Settlements that wait. Further ones are given up at once. */
+/** Maximum number of waiting settlements. Further ones are abandoned at once. */
 export const earlySettlementsMax = 10_000;
 
 /**
- * Settlements of other replicas' calls that the store does not know yet. A replica that admits a
- * call while the store is away reserves it later, and whoever sees its response may be quicker.
+ * Settlements of other replicas' calls that the store does not know yet: a replica that admits a
+ * call while the store is unreachable reserves it later, maybe after another saw its response.
  */
 export class EarlySettlements {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class EarlySettlements {
     return this.#waiting.length;
   }
 
-  /** Whether it is sent again; false: it has waited for too long, or too many wait. */
+  /** Adds one. @returns false if it is not sent again: it has waited too long, or too many wait */
   add(settling: Settling): boolean {
     const nowMs = this.#clock.monotonicMs();
     const { sentMs = nowMs } = settling;
@@ -41,7 +41,7 @@ export class EarlySettlements {
     return true;
   }
 
-  /** Sends all of them again, now. */
+  /** Sends all of them again now. */
   sendAll(): void {
     this.#cancel?.();
     this.#cancel = undefined;

@@ -7,7 +7,7 @@ import type { ReservedEntry } from "../../core/budgets/account.js";
 import { accountKey } from "../../core/budgets/account-key.js";
 import type { BudgetLedger } from "../../core/budgets/budget-ledger.js";
 
-/** Counts calls in flight by key in the ledger of budgets, one account for each key. */
+/** Counts calls in flight by key in the budget ledger, with one account for each key. */
 export class LedgerKeyCounts implements SharedKeyCounts {
   readonly #ledger: Pick<BudgetLedger, "reserve" | "settle">;
   readonly #digest: (text: string) => string;
@@ -40,7 +40,7 @@ export class LedgerKeyCounts implements SharedKeyCounts {
   }
 }
 
-/** What accounts of a service's calls in flight are called, where budgets have their name. */
+/** Returns the budget name of the accounts of a service's calls in flight. */
 function inFlightBudgetName(service: string): string {
   return `inFlight:${service}`;
 }

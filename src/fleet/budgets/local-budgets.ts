@@ -8,35 +8,35 @@ import type {
 import { GenerationalMap } from "../../core/collections/generational-map.js";
 import { windowAt } from "../../core/limits/window.js";
 
-/** Accounts of which the store's last answer is remembered. */
+/** Maximum number of accounts whose last answer from the store is remembered. */
 const knownAccountsMax = 20_000;
 
-/** What the store last said of an account, and what has been spent here without it since. */
+/** The store's last answer for an account, and what was spent here without the store since. */
 interface KnownAccount {
   /** Spent, and reserved by other replicas, at `atUs`. */
   used: number;
-  /** Spent by calls that were let in here without the store, at `atUs`. */
+  /** Spent by calls that were admitted here without the store, at `atUs`. */
   localSpent: number;
   atUs: number;
-  /** Of the window that both are of; Infinity where there are none. */
+  /** End of the window that both belong to. Infinity if there are no windows. */
   windowEndUs: number;
 }
 
-/** Estimates of this replica's calls in flight, by whether the store knows of them. */
+/** Estimates of this replica's calls in flight, by whether the store knows them. */
 interface OwnReserved {
   stored: number;
   local: number;
 }
 
 /**
- * Decides reservations in this replica, while the store does not.
+ * Decides reservations in this replica while the store does not.
  *
- * What was left of an account when the store last answered is divided by the number of replicas;
- * of an account that it has not answered for lately, the whole capacity is. Calls in flight have at
- * least one for each replica.
+ * The rest of an account when the store last answered is divided by the number of replicas. If the
+ * store has not answered for an account lately, its whole capacity is divided. For calls in flight,
+ * each replica has at least one.
  *
- * Example: 1,000 tokens, of which 400 are used as far as is known, 3 replicas: each lets calls in
- * whose estimates are 200 tokens together.
+ * Example: 1,000 tokens, of which 400 are used as far as is known, 3 replicas: each admits calls
+ * whose estimates are 200 tokens in total.
  */
 export class LocalBudgets {
   readonly #replicaCount: () => number;
@@ -48,7 +48,7 @@ export class LocalBudgets {
     this.#replicaCount = replicaCount;
   }
 
-  /** The store has answered. */
+  /** Learns from an answer of the store. */
   learn(entries: readonly ReservedEntry[], { isReserved, entries: found, nowUs }: ReserveResult) {
     for (const [i, { account, law, estimate }] of entries.entries()) {
       const state = found[i];
@@ -65,7 +65,7 @@ export class LocalBudgets {
     }
   }
 
-  /** Decides without the store. Makes the reservation if it may be made. */
+  /** Decides without the store. Makes the reservation if it is allowed. */
   reserve(entries: readonly ReservedEntry[], nowUs: number): ReserveResult {
     const found = entries.map((entry) => this.#find(entry, nowUs));
     const isReserved = entries.every(({ isEnforced }, i) => !isEnforced || !found[i]?.isOver);
@@ -76,9 +76,9 @@ export class LocalBudgets {
   }
 
   /**
-   * A call of this replica has ended.
+   * Settles a call of this replica that has ended.
    *
-   * @param isLocal whether `reserve` let it in
+   * @param isLocal whether `reserve` admitted it
    */
   settle(
     entries: readonly ReservedEntry[],
@@ -114,7 +114,7 @@ export class LocalBudgets {
     return { spent, reserved: own.stored + own.local, isOver };
   }
 
-  /** What is known of an account, as time has changed it since. */
+  /** Returns what is known of an account, updated to the present time. */
   #knownAt(
     { account, law, capacity }: Pick<ReservedEntry, "account" | "law" | "capacity">,
     nowUs: number,
@@ -131,7 +131,7 @@ export class LocalBudgets {
       const fromUsed = Math.min(known.used, drained);
       known.used -= fromUsed;
       known.localSpent = Math.max(0, known.localSpent - (drained - fromUsed));
-      // Less than one unit has drained: it is counted from then on.
+      // While less than one unit has drained, `atUs` stays, so that its time still counts.
       if (drained > 0) known.atUs = nowUs;
     }
     return known;

@@ -9,14 +9,14 @@ import {
   type UsageRow,
 } from "../../store/coordination/budget-store.js";
 
-/** Rows that wait for the store. Usage beyond them is summed in a row without account and model. */
+/** Maximum rows that wait for the store. Further usage is summed without account and model. */
 const pendingRowsMax = 10_000;
 
-/** The longest names of an account and of a model in a row, in UTF-16 units; the rest is cut. */
+/** Maximum length of account and model names in a row, in UTF-16 units. The rest is cut. */
 const accountLengthMax = 2_048;
 const modelLengthMax = 256;
 
-/** How long a report may take, in milliseconds. */
+/** Timeout of a report, in milliseconds. */
 const reportTimeoutMs = 1_000;
 
 const dayUs = 86_400_000_000;
@@ -33,14 +33,14 @@ interface Sums extends UsageRow {
   cost: number;
 }
 
-/** A report that the store has, or may have: repeated with its number until it answers. */
+/** A report that the store may have. It is repeated with its number until the store answers. */
 interface SentReport {
   readonly number: number;
   readonly day: string;
   readonly rows: readonly UsageRow[];
 }
 
-/** What calls of this replica have used, by service, account, model and day, until it is stored. */
+/** Usage of this replica's calls by service, account, model and day, until it is stored. */
 export class PendingUsage {
   readonly #parts: PendingUsageParts;
   /** By day, service and model, then by account. */
@@ -55,7 +55,7 @@ export class PendingUsage {
     this.#parts = parts;
   }
 
-  /** Rows that wait. */
+  /** Number of rows that wait. */
   get rowCount(): number {
     return this.#rowCount + (this.#sent?.rows.length ?? 0);
   }
@@ -78,7 +78,7 @@ export class PendingUsage {
     }
   }
 
-  /** Sends what waits. Whether all of it is stored; never rejects. */
+  /** Sends what waits. Resolves to whether all of it is stored. Never rejects. */
   flush(): Promise<boolean> {
     this.#sending ??= this.#send().finally(() => {
       this.#sending = undefined;
@@ -94,7 +94,7 @@ export class PendingUsage {
       try {
         await store.addUsage({ holder, ...this.#sent }, clock.monotonicMs() + reportTimeoutMs);
       } catch {
-        // Sent again with the next flush; its number keeps it from counting twice.
+        // Sent again with the next flush. Its number prevents double counting.
         return false;
       }
       this.#sent = undefined;
@@ -113,7 +113,7 @@ export class PendingUsage {
     return undefined;
   }
 
-  /** Formatted once a day. */
+  /** Returns the current day, which is formatted once a day. */
   #today(): string {
     const nowUs = this.#parts.clock.epochUs();
     const number = Math.floor(nowUs / dayUs);
@@ -137,7 +137,7 @@ export class PendingUsage {
   }
 }
 
-/** Takes at most `reportRowsMax` rows out of those of a day, and what is empty then. */
+/** Takes at most `reportRowsMax` rows of a day, and removes the maps that are then empty. */
 function takeRows(services: Map<string, Map<string, Map<string, Sums>>>): readonly UsageRow[] {
   const rows: UsageRow[] = [];
   for (const [service, models] of services) {

@@ -11,30 +11,30 @@ import {
   lateSettlementMsMax,
 } from "../../store/coordination/budget-store.js";
 
-/** Settlements that wait for the store. The oldest beyond it are dropped, and not charged. */
+/** Maximum settlements that wait. Beyond it, the oldest are dropped and not charged. */
 export const queuedSettlementsMax = 100_000;
 
-/** How long a call with settlements alone may take, in milliseconds. */
+/** Timeout of a store call that contains only settlements, in milliseconds. */
 export const settleTimeoutMs = 1_000;
 
 /**
- * How long a settlement without a reservation is repeated, in milliseconds: if it was applied, the
- * store still knows it then. Later, it could be charged twice.
+ * Maximum time that a settlement without a reservation is repeated, in milliseconds. During this
+ * time, the store knows whether it was applied. Later, it could be charged twice.
  */
 const unreservedRepeatMsMax = lateSettlementMsMax - 60_000;
 
-/** Waits between failed calls: long enough for a store that comes back under load. */
+/** Backoff after failed calls: long enough for a store that recovers under load. */
 const repeatBackoff = { initialMs: 100, maxMs: 5_000, growthFactor: 2, isJittered: true };
 
-/** A settlement on its way. */
+/** A settlement in progress. */
 export interface Settling {
   readonly settlement: Settlement;
   readonly settled: ((result: SettleResult) => void) | undefined;
-  /** When it was first sent, monotonic; undefined: not yet. */
+  /** Time of the first sending, monotonic. Undefined until then. */
   sentMs: number | undefined;
 }
 
-/** What came of a call to the store. */
+/** Result of a call to the store. */
 export type AppliedBatch =
   /** One outcome for each operation. */
   | { readonly kind: "applied"; readonly outcomes: readonly BudgetOutcome[] }
@@ -52,13 +52,13 @@ interface RepeatedOperationsParts {
 }
 
 /**
- * What the store has not answered: settlements, and reservations of calls that were let in without
- * it. Sent one batch after the other, and again with growing waits, until it has answered.
+ * Operations that the store has not answered: settlements, and reservations of calls that were
+ * admitted without it. They are sent one batch at a time, with growing waits, until it answers.
  */
 export class RepeatedOperations {
   readonly #parts: RepeatedOperationsParts;
   readonly #settlements = new LinkedList<Settling>();
-  /** By id, which is taken out when the call ends. */
+  /** By id. An entry is removed when its call ends. */
   readonly #reservations = new Map<ReservationId, readonly ReservedEntry[]>();
   #failureCount = 0;
   #cancelWait: Cancel | undefined;
@@ -70,7 +70,7 @@ export class RepeatedOperations {
     this.#parts = parts;
   }
 
-  /** Settlements that wait, 0 to `queuedSettlementsMax`. */
+  /** Number of settlements that wait, 0 to `queuedSettlementsMax`. */
   get settlementCount(): number {
     return this.#settlements.count;
   }
@@ -85,18 +85,18 @@ export class RepeatedOperations {
     this.#schedule();
   }
 
-  /** Tells the store of a call in flight, whether it has room or not. */
+  /** Reports a call in flight to the store, whether the store has room or not. */
   reserve(id: ReservationId, entries: readonly ReservedEntry[]): void {
     this.#reservations.set(id, entries);
     this.#schedule();
   }
 
-  /** The call has ended: its settlement says all. */
+  /** Removes a reservation whose call has ended. Its settlement contains everything. */
   forget(id: ReservationId): void {
     this.#reservations.delete(id);
   }
 
-  /** The store answers again: goes on at once. */
+  /** Continues at once, because the store answers again. */
   wake(): void {
     this.#failureCount = 0;
     if (this.#cancelWait === undefined) return;
@@ -105,7 +105,7 @@ export class RepeatedOperations {
     this.#schedule();
   }
 
-  /** Sends settlements until none is left, the store fails, or a time; then no more. */
+  /** Sends settlements until none is left, the store fails, or `untilMs`. Nothing is sent later. */
   async stop(untilMs: number): Promise<void> {
     this.#isStopped = true;
     this.#cancelWait?.();
@@ -141,7 +141,7 @@ export class RepeatedOperations {
     }
   }
 
-  /** Whether the store answered. */
+  /** Sends one batch. @returns whether the store answered */
   async #send(): Promise<boolean> {
     const { apply, clock, settled } = this.#parts;
     const settlements = this.#takeSettlements(clock.monotonicMs());
@@ -179,7 +179,7 @@ export class RepeatedOperations {
   }
 }
 
-/** A settlement as an operation of a batch. */
+/** Returns a settlement as an operation of a batch. */
 export function settleOperation({ settlement }: Settling): BudgetOperation {
   return { kind: "settle", ...settlement };
 }

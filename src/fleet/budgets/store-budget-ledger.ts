@@ -33,7 +33,7 @@ import {
   settleTimeoutMs,
 } from "./repeated-operations.js";
 
-/** What happens to a replica's part of the ledger, for logs. Each is sent once until it changes. */
+/** A change of a replica's part of the ledger, for logs. Each is reported once until it changes. */
 export type BudgetLedgerEvent =
   /** From now on, `onStoreFailure` of the budgets decides. */
   | { readonly kind: "budgetStoreLost"; readonly code: ErrorCode }
@@ -41,13 +41,13 @@ export type BudgetLedgerEvent =
   /** The queue of settlements is full: the oldest are dropped, and their calls not charged. */
   | { readonly kind: "settlementsDropped" };
 
-/** What a ledger did since its process began, and what it holds now. */
+/** Counts of a ledger since its process began. */
 export interface BudgetLedgerCounts {
   /** Reservations that the store made. */
   reservedCount: number;
   /** Reservations that the store refused, because an enforced budget had no room. */
   refusedCount: number;
-  /** Reservations that the store did not answer in time; the next two are their parts. */
+  /** Reservations that the store did not decide in time. The next two counts are its parts. */
   failedCount: number;
   failureAdmittedCount: number;
   failureRefusedCount: number;
@@ -76,7 +76,7 @@ interface StoreBudgetLedgerOptions {
   readonly reserveTimeoutMs?: number;
   /** How long the store keeps reservations of a silent replica, in milliseconds. Default 30,000. */
   readonly leaseMs?: number;
-  /** Between two renewals of the lease, and two usage reports, in milliseconds. Default 5,000. */
+  /** Interval of lease renewals and of usage reports, in milliseconds. Default 5,000. */
   readonly heartbeatMs?: number;
   readonly onEvent?: (event: BudgetLedgerEvent) => void;
 }
@@ -87,19 +87,19 @@ export const defaultReserveTimeoutMs = 10;
 const defaultLeaseMs = 30_000;
 const defaultHeartbeatMs = 5_000;
 
-/** Calls to the store with reservations in flight. Further reservations fail as OVERLOADED. */
+/** Maximum batches in flight. Further reservations fail as OVERLOADED. */
 export const budgetBatchesInFlightMax = 64;
 
-/** Reservations that wait for the end of a turn. Further ones fail as OVERLOADED. */
+/** Maximum reservations that wait for the end of a turn. Further ones fail as OVERLOADED. */
 const waitingReservationsMax = 16_384;
 
-/** Calls in flight that are remembered; beyond it, the oldest that are let in here go uncharged. */
+/** Maximum remembered calls in flight. Beyond it, the oldest are forgotten and not settled. */
 const openCallsMax = 1_000_000;
 
-/** How long a stopping replica tries to settle what is left, in milliseconds. */
+/** Maximum time that a stopping replica spends on the last settlements, in milliseconds. */
 const closeMsMax = 2_000;
 
-/** A reservation whose answer is due. */
+/** A reservation that waits for its answer. */
 interface PendingReservation {
   readonly id: ReservationId;
   readonly entries: readonly ReservedEntry[];
@@ -114,18 +114,18 @@ type Operation = PendingReservation | Settling;
 /** A call of this replica that has not been settled. */
 interface OpenCall {
   readonly entries: readonly ReservedEntry[];
-  /** Whether it was let in without the store; then its settlement brings the entries. */
+  /** Whether it was admitted without the store. Its settlement then contains the entries. */
   readonly isLocal: boolean;
 }
 
 /**
- * The replica's side of the ledger, over a store. All operations of a turn of the event loop are
- * one call to the store.
+ * The replica's side of the ledger, on top of a store. All operations of one turn of the event loop
+ * are one call to the store.
  *
- * A reservation is sent once. Whatever the store did with one that it did not answer, its
- * settlement puts it right: it names the entries, so that it charges them where there is no
- * reservation, and there can be none later. Settlements are repeated until the store answers; those
- * of other replicas' calls, which have no entries, also while it does not know the call.
+ * A reservation is sent once. If the store does not answer, the settlement corrects whatever the
+ * store did: it contains the entries, so the store charges them if there is no reservation, and
+ * makes none later. Settlements are repeated until the store answers. Those of other replicas'
+ * calls have no entries, and are also repeated while the store does not know the call.
  */
 export class StoreBudgetLedger implements BudgetLedger {
   readonly counts: BudgetLedgerCounts = {
@@ -142,7 +142,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     batchCount: 0,
     operationCount: 0,
   };
-  /** What the ids of this replica's reservations begin with. */
+  /** Prefix of the ids of this replica's reservations. */
   readonly holder: string;
   readonly #options: StoreBudgetLedgerOptions;
   readonly #leaseMs: number;
@@ -188,25 +188,25 @@ export class StoreBudgetLedger implements BudgetLedger {
     this.#early = new EarlySettlements(clock, (settling) => this.#repeated.settle(settling));
   }
 
-  /** Calls of this replica in flight. */
+  /** Number of this replica's calls in flight. */
   get openCount(): number {
     return this.#open.size;
   }
 
   /**
-   * Settlements that the store has not answered, or whose reservation it does not have yet; at most
-   * `queuedSettlementsMax` and `earlySettlementsMax` wait.
+   * Number of settlements that the store has not answered, or whose reservation it does not have
+   * yet. At most `queuedSettlementsMax` and `earlySettlementsMax` wait.
    */
   get queuedCount(): number {
     return this.#repeated.settlementCount + this.#settlements.length + this.#early.count;
   }
 
-  /** Rows of the usage report that the store does not have yet. */
+  /** Number of usage report rows that the store does not have yet. */
   get usageRowCount(): number {
     return this.#usage.rowCount;
   }
 
-  /** Whether the store is known to be away, so that `onStoreFailure` decides at once. */
+  /** Whether the store is known to be unreachable, so that `onStoreFailure` decides at once. */
   get isAway(): boolean {
     return this.#breaker.isOpen;
   }
@@ -225,11 +225,11 @@ export class StoreBudgetLedger implements BudgetLedger {
 
   settle(settlement: Settlement, settled?: (result: SettleResult) => void): void {
     const { id, costs } = settlement;
-    // The store would refuse the whole batch, and again with each repeat.
+    // The store would refuse the whole batch, and again with each repetition.
     assert(costs.length <= entriesMax && costs.every(isAmount), "costs are in range");
     const open = this.#open.get(id);
     if (open === undefined && holderOf(id) === this.holder) {
-      // Sent before, maybe with its entries: without them, it could overtake that unnoticed.
+      // It was sent before, maybe with its entries. One without them could overtake it unnoticed.
       this.counts.unknownCount += 1;
       if (settled !== undefined) this.#options.clock.scheduleTurn(() => settled("unknown"));
       return;
@@ -283,14 +283,14 @@ export class StoreBudgetLedger implements BudgetLedger {
     const reservations = this.#reservations;
     this.#settlements = [];
     this.#reservations = [];
-    // What ends makes room for what begins.
+    // Settlements come first, because they make room for reservations.
     const operations: Operation[] = [...settlements, ...this.#sendable(reservations)];
     for (let from = 0; from < operations.length; from += budgetOperationsMax) {
       this.#sendPart(operations.slice(from, from + budgetOperationsMax));
     }
   }
 
-  /** Fails those that are not sent: too late already, or too many. */
+  /** Returns the reservations to send. Fails those that are too late already, or too many. */
   #sendable(reservations: readonly PendingReservation[]): readonly PendingReservation[] {
     const nowMs = this.#options.clock.monotonicMs();
     return reservations.filter((reservation, i) => {
@@ -303,7 +303,7 @@ export class StoreBudgetLedger implements BudgetLedger {
   #sendPart(part: readonly Operation[]): void {
     const nowMs = this.#options.clock.monotonicMs();
     const isFull = this.#batchesInFlight >= budgetBatchesInFlightMax;
-    // Settlements alone have time, and are no probe of a store that is away.
+    // Settlements alone are not urgent, and do not probe a store that is unreachable.
     const isUrgent = !this.#breaker.isOpen || part.some(isReservation);
     if (!isFull && isUrgent && this.#breaker.admits(nowMs)) {
       void this.#sendTurn(part, nowMs);
@@ -358,7 +358,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     }
   }
 
-  /** Fails those whose callers wait for less than the store may take. */
+  /** Fails the reservations whose callers wait for less time than the store may take. */
   #failEarlier(reservations: readonly PendingReservation[], storeDeadlineMs: number): Cancel {
     const { clock } = this.#options;
     const cancels = reservations
@@ -377,7 +377,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     reservation: PendingReservation,
     { result }: Extract<BudgetOutcome, { kind: "reserved" }>,
   ): void {
-    // Its caller has been told something else, and that is put right by its settlement.
+    // Its caller has another answer already, which its settlement corrects.
     if (reservation.isAnswered) return;
     const { id, entries, answered } = reservation;
     reservation.isAnswered = true;
@@ -425,7 +425,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     settling.settled?.(outcome.result);
   }
 
-  /** Whether it is sent again, since the call's own replica may not have reserved it yet. */
+  /** Reports whether it is sent again, because its call may not have been reserved yet. */
   #isEarly(settling: Settling): boolean {
     const isForeign = holderOf(settling.settlement.id) !== this.holder;
     return isForeign && !this.#isClosed && this.#early.add(settling);
@@ -438,7 +438,7 @@ export class StoreBudgetLedger implements BudgetLedger {
     settled?.("unknown");
   }
 
-  /** Whatever the store has made of a refused reservation, or will. */
+  /** Releases a refused reservation, whatever the store did or will do with it. */
   #release(id: ReservationId, entries: readonly ReservedEntry[]): void {
     const settlement = { id, costs: entries.map(() => 0), unreserved: entries };
     this.#repeated.settle({ settlement, settled: undefined, sentMs: undefined });

@@ -236,7 +236,7 @@ class Share implements PermitShare {
     this.settle();
   }
 
-  /** Nothing waits for it any more. */
+  /** Ends the wait for it. */
   settle(): void {
     this.#settle();
   }

@@ -32,7 +32,7 @@ export interface PutQuestion {
 
 /** A question that is being answered. */
 export interface OpenAnswer {
-  /** The next answer. Undefined: none, now or at all. */
+  /** Returns the next answer. Undefined if there is none, now or at all. */
   take(): Promise<Uint8Array | undefined>;
   close(): void;
 }
@@ -158,7 +158,7 @@ export class ReplicaQuestions {
   }
 }
 
-/** Undefined for an invalid question, for example from another version. */
+/** Returns undefined for an invalid question, for example from another version. */
 export function readQuestion(
   text: string,
 ): (ReplicaQuestion & { readonly by: JsonValue | undefined }) | undefined {

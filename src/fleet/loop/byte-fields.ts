@@ -1,50 +1,50 @@
-/** The longest text in bytes, as UTF-8. */
+/** Maximum length of a text as UTF-8, in bytes. */
 const textBytesMax = 65_535;
 
-/** The largest whole number of four bytes. */
+/** Largest whole number in four bytes. */
 const wholeMax = 2 ** 32 - 1;
 
-/** The largest measure; four bytes hold little more. */
+/** Largest measure, slightly below the maximum of four bytes. */
 const measureMax = 3.4e38;
 
-/** What a count takes at most: 35 bits. */
+/** Maximum bytes of a count, which has 35 bits. */
 export const countBytesMax = 5;
 
 const firstBytes = 4_096;
 
-/** Bytes that are read or written before others have their turn: less than a millisecond. */
+/** Bytes that are read or written before other work gets a turn: less than a millisecond. */
 export const turnBytes = 16_384;
 
 /**
- * The most texts of a table: as many Envoys as fill a report or a snapshot. A map by them grows in
- * less than a turn.
+ * Maximum texts of a table: as many as the Envoys that fill a report or a snapshot. A map of them
+ * grows in less than a turn.
  */
 export const textsMax = 32_768;
 
-/** Writes numbers and texts one behind the other, little-endian; grows as it needs to. */
+/** Writes numbers and texts in sequence, little-endian. Its buffer grows as needed. */
 export class ByteWriter {
   #bytes = Buffer.allocUnsafe(firstBytes);
   #at = 0;
   #turnEnd = turnBytes;
 
-  /** All that was written. */
+  /** Returns everything that was written. */
   finish(): Buffer {
     return this.#bytes.subarray(0, this.#at);
   }
 
-  /** Where the next field will be. */
+  /** Position of the next field. */
   get position(): number {
     return this.#at;
   }
 
-  /** Whether others should have their turn: `turnBytes` were written since it was so last. */
+  /** Reports whether other work should get a turn, after each `turnBytes` that were written. */
   endsTurn(): boolean {
     if (this.#at < this.#turnEnd) return false;
     this.#turnEnd = this.#at + turnBytes;
     return true;
   }
 
-  /** Adds to a measure that was written at this position, and is there. */
+  /** Adds to a measure that was written at this position and is not undefined. */
   addToMeasure(position: number, more: number): void {
     const sum = this.#bytes.readFloatLE(position) + more;
     this.#bytes.writeFloatLE(Math.min(measureMax, Math.max(0, sum)), position);
@@ -56,13 +56,13 @@ export class ByteWriter {
     this.#at = this.#bytes.writeUInt8(value, this.#at);
   }
 
-  /** Bytes as they are. */
+  /** Writes bytes unchanged. */
   bytes(value: Buffer): void {
     this.#reserve(value.length);
     this.#at += value.copy(this.#bytes, this.#at);
   }
 
-  /** A whole number from 0 to 2^35, in as few bytes as it takes: in one below 128. */
+  /** Writes a whole number from 0 to 2^35 in as few bytes as possible: one below 128. */
   count(value: number): void {
     this.#reserve(countBytesMax);
     let left = value;
@@ -74,31 +74,31 @@ export class ByteWriter {
     this.#at += 1;
   }
 
-  /** A whole number within `wholeMax` of 0, likewise. */
+  /** Writes a whole number from -`wholeMax` to `wholeMax` in the same way. */
   difference(value: number): void {
     this.count(value >= 0 ? 2 * value : -2 * value - 1);
   }
 
-  /** A whole number from 0 to `wholeMax`; others are rounded, and cut to that. */
+  /** Writes a whole number from 0 to `wholeMax`. Other values are rounded and clamped. */
   whole(value: number): void {
     this.#reserve(4);
     const cut = Number.isNaN(value) ? 0 : Math.min(wholeMax, Math.max(0, Math.round(value)));
     this.#at = this.#bytes.writeUInt32LE(cut, this.#at);
   }
 
-  /** A measure from 0, to seven digits; what is none is written as 0. */
+  /** Writes a measure from 0, with seven digits. NaN is written as 0. */
   measure(value: number): void {
     this.optionalMeasure(Number.isNaN(value) ? 0 : value);
   }
 
-  /** The same; undefined is kept. */
+  /** Writes a measure in the same way, but keeps undefined. */
   optionalMeasure(value: number | undefined): void {
     this.#reserve(4);
     const cut = value === undefined ? Number.NaN : Math.min(measureMax, Math.max(0, value));
     this.#at = this.#bytes.writeFloatLE(cut, this.#at);
   }
 
-  /** A ratio from 0 to 1, as it is; what is none is written as 0. */
+  /** Writes a ratio from 0 to 1 at full precision. NaN is written as 0. */
   ratio(value: number): void {
     this.#reserve(8);
     const cut = Number.isNaN(value) ? 0 : Math.min(1, Math.max(0, value));
@@ -123,12 +123,12 @@ export class ByteWriter {
 }
 
 /**
- * Reads what a `ByteWriter` wrote. Bytes that are not there read as 0 and as an empty text, and
- * `isDone` tells of it: so a reader is a plain list of fields, and looks once, at its end.
+ * Reads what a `ByteWriter` wrote. Missing bytes read as 0 or as an empty text, and `isDone`
+ * reports them. So a reader is a plain list of fields, with one check at its end.
  */
 export class ByteReader {
   readonly #bytes: Buffer;
-  /** Of the same bytes; see `OpenRow` for what it spares. */
+  /** View of the same bytes: methods of Buffer check their arguments, which takes longer. */
   readonly #view: DataView;
   #at = 0;
   #turnEnd = turnBytes;
@@ -139,12 +139,12 @@ export class ByteReader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
-  /** Whether all that was asked for was there, was what it has to be, and nothing is left. */
+  /** Whether all requested fields were present and valid, and nothing is left. */
   get isDone(): boolean {
     return this.#isGood && this.#at === this.#bytes.length;
   }
 
-  /** Whether others should have their turn: `turnBytes` were read since it was so the last time. */
+  /** Reports whether other work should get a turn, after each `turnBytes` that were read. */
   endsTurn(): boolean {
     if (this.#at < this.#turnEnd) return false;
     this.#turnEnd = this.#at + turnBytes;
@@ -159,7 +159,7 @@ export class ByteReader {
     return this.#has(4) ? this.#view.getUint32(this.#at - 4, true) : 0;
   }
 
-  /** A whole number from 0, as `ByteWriter.count` wrote it. */
+  /** Reads a whole number from 0 that `ByteWriter.count` wrote. */
   count(): number {
     let value = 0;
     for (let place = 0, unit = 1; place < countBytesMax; place += 1, unit *= 128) {
@@ -170,31 +170,31 @@ export class ByteReader {
     return this.#fail();
   }
 
-  /** A whole number, as `ByteWriter.difference` wrote it. */
+  /** Reads a whole number that `ByteWriter.difference` wrote. */
   difference(): number {
     const value = this.count();
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** A count below a bound; 0 for one that is not. */
+  /** Reads a count below a bound. Returns 0 if it is not below the bound. */
   countBelow(bound: number): number {
     const value = this.count();
     return value < bound ? value : this.#fail();
   }
 
-  /** A measure that has to be there: finite, from 0. */
+  /** Reads a measure that must be present: finite, from 0. */
   measure(): number {
     return this.optionalMeasure() ?? this.#fail();
   }
 
-  /** Undefined where none was written. */
+  /** Reads a measure. Returns undefined if none was written. */
   optionalMeasure(): number | undefined {
     const value = this.#has(4) ? this.#view.getFloat32(this.#at - 4, true) : 0;
     if (Number.isNaN(value)) return undefined;
     return value >= 0 && value !== Number.POSITIVE_INFINITY ? value : this.#fail();
   }
 
-  /** A ratio from 0 to 1. */
+  /** Reads a ratio from 0 to 1. */
   ratio(): number {
     const value = this.#has(8) ? this.#view.getFloat64(this.#at - 8, true) : 0;
     return value >= 0 && value <= 1 ? value : this.#fail();
@@ -207,9 +207,9 @@ export class ByteReader {
   }
 
   /**
-   * Reads as many rows as are said to follow, in turns; none where there cannot be that many.
+   * Reads the stated number of rows, in turns. Reads none if there cannot be that many.
    *
-   * @param rowBytes what a row takes at least
+   * @param rowBytes minimum size of a row
    */
   *rows(
     { rowBytes, countMax = Number.POSITIVE_INFINITY }: RowBounds,
@@ -225,25 +225,25 @@ export class ByteReader {
     }
   }
 
-  /** One of a list, written as its position; the first where it is none. */
+  /** Reads one of a list, written as its position. Returns the first if the position is invalid. */
   oneOf<T>(choices: readonly [T, ...T[]]): T {
     const choice = choices[this.byte()];
     if (choice === undefined) this.#fail();
     return choice ?? choices[0];
   }
 
-  /** A text of a table, written as its position. */
+  /** Reads a text of a table, written as its position. */
   named(table: readonly string[]): string {
     return table[this.placeOf(table)] ?? "";
   }
 
-  /** The same, as its position; 0 for a position that is none. */
+  /** Reads the position of a text in a table. Returns 0 if it is invalid. */
   placeOf(table: readonly string[]): number {
     const place = this.whole();
     return place < table.length ? place : this.#fail();
   }
 
-  /** How many rows `rows` would read next; 0 where there cannot be that many. */
+  /** Returns how many rows `rows` would read next. 0 if there cannot be that many. */
   upcoming(rowBytes: number): number {
     if (this.#at + 4 > this.#bytes.length) return 0;
     const count = this.#view.getUint32(this.#at, true);
@@ -259,7 +259,7 @@ export class ByteReader {
     return true;
   }
 
-  /** What was read is not what it has to be. */
+  /** Marks what was read as invalid. */
   refuse(): void {
     this.#isGood = false;
   }
@@ -275,18 +275,18 @@ interface RowBounds {
   readonly countMax?: number;
 }
 
-/** Texts that rows name by position: each is written once. */
+/** Texts that rows refer to by position. Each is written once. */
 export class TextTable {
   readonly #positions = new Map<string, number>();
-  /** What the texts take, with their lengths. */
+  /** Size of the texts, including their lengths. */
   sizeBytes = 0;
 
-  /** What a text would add to `sizeBytes`; infinite for one that is too long, or too many. */
+  /** Returns what a text would add to `sizeBytes`. Infinity if it is too long, or one too many. */
   costOf(text: string): number {
     return this.#positions.has(text) ? 0 : this.costBytes([text]);
   }
 
-  /** The same of several. */
+  /** Returns the same for several texts. */
   costBytes(texts: Iterable<string>): number {
     let costBytes = 0;
     let count = this.#positions.size;
@@ -300,7 +300,7 @@ export class TextTable {
     return costBytes;
   }
 
-  /** The position of a text, which is added if it is new. */
+  /** Returns the position of a text. Adds it if it is new. */
   add(text: string): number {
     const known = this.#positions.get(text);
     if (known !== undefined) return known;
@@ -310,7 +310,7 @@ export class TextTable {
     return position;
   }
 
-  /** In turns. */
+  /** Writes the table, in turns. */
   *write(writer: ByteWriter): Generator<undefined, void> {
     writer.whole(this.#positions.size);
     for (const text of this.#positions.keys()) {

@@ -2,26 +2,26 @@ import { fadingInput, Gate, type GateSettings, type GateState } from "../../core
 import type { ServiceQueue } from "../../core/feedback/feedback-pressure.js";
 import type { ServicePressure } from "./report-format.js";
 
-/** What holds for the gate of a service, over the fleet. */
+/** State of the gate of a service, for the whole fleet. */
 export interface GateVerdict {
-  /** The share of the fleet's requests that the expected wait would refuse now, 0 to 1. */
+  /** Ratio of the fleet's requests that the expected wait would refuse now, 0 to 1. */
   readonly rejectRatio: number;
   readonly state: GateState;
 }
 
 /**
- * The gates of all services, as the leader moves them once a second: with one input and one memory
- * for the whole fleet, where gates of single replicas would each stand elsewhere.
+ * The gates of all services, which the leader updates once a second. The whole fleet has one input
+ * and one memory, while gates of single replicas would each be in a different state.
  *
  * The input is the mean of the replicas' reject probabilities, weighted by the permits that each
- * may have in use: those are divided by need, so that they stand for how many requests each meets.
+ * may have in use. Permits are divided by need, so they represent how many requests each receives.
  *
  * Example: 0.9 at a replica with 30 permits and 0.1 at one with 10 make 0.7.
  */
 export class FleetGates {
   #gates = new Map<string, Gate>();
 
-  /** @param before what the last leader decided: a gate goes on from there */
+  /** @param before verdicts of the last leader, from which the gates continue */
   constructor(before: ReadonlyMap<string, GateVerdict> = new Map()) {
     for (const [service, { rejectRatio, state }] of before) {
       const gate = new Gate();
@@ -31,7 +31,7 @@ export class FleetGates {
   }
 
   /**
-   * One second has passed. A service of which nobody told anything has no verdict.
+   * Updates the gates after one second. A service without any report has no verdict.
    *
    * @param settings of services that have a gate
    */
@@ -56,15 +56,15 @@ export class FleetGates {
   }
 }
 
-/** What the replicas tell of one service, together. */
+/** Combined reports of all replicas about one service. */
 export interface FleetPressure extends ServiceQueue {
   /** See `FleetGates`. */
   readonly rejectRatio: number;
 }
 
 /**
- * Adds up what replicas tell, by service: who waits, and the means by weight of the reject
- * probability and of how long a request is in work.
+ * Combines the reports of replicas by service: the sum of waiting requests, and the weighted means
+ * of the reject probability and of the service time.
  */
 export function addPressures(
   pressures: Iterable<ServicePressure>,
@@ -86,7 +86,7 @@ export function addPressures(
   return sums;
 }
 
-/** Of those that know it. Who holds no permits counts like one with a single one. */
+/** Averages the known values. A replica without permits weighs as much as one with a single one. */
 function meanByWeight(
   reported: readonly ServicePressure[],
   of: (pressure: ServicePressure) => number | undefined,

@@ -12,48 +12,48 @@ import { eachRow, type ReadReport } from "./report-reader.js";
 import { ReportScale } from "./report-scale.js";
 import type { FleetSnapshot } from "./snapshot-codec.js";
 
-/** What decides limits and shares; see `FleetLoop` of the core. */
+/** Decides limits and shares; see `FleetLoop` of the core. */
 export interface Allocator {
-  /** Requests that wait before a service now. */
+  /** Notes the requests that wait for a service now. */
   noteQueue(service: string, queue: ServiceQueue, nowMs: number): void;
   /**
-   * What a node has told; those of one node in their order, as far as it is known. The report may
-   * be another one afterwards.
+   * Takes the report of a node. Reports of one node come in order, as far as it is known. The
+   * caller may change the report afterwards.
    */
   take(report: NodeReport, nowMs: number): void;
-  /** What nodes of one service measured together; after what they have told. */
+  /** Takes what nodes of one service measured together, after their reports. */
   takeSamples(samples: ServiceSamples): void;
-  /** What was rounded off the numbers of a service's nodes. */
+  /** Takes what was rounded off the numbers of a service's nodes. */
   takeRemainder(remainder: ServiceRemainder): void;
   /**
-   * Once a second, in turns: nothing else is called before it ends.
+   * Decides once a second, in turns. Nothing else is called before it ends.
    *
-   * @returns a snapshot of the term, with a version above that of the one before
+   * @returns a snapshot of the term, with a version above that of the previous one
    */
   update(nowMs: number): Generator<undefined, ShareSnapshot>;
 }
 
-/** What one who begins to lead begins with. */
+/** Initial state of a new leader. */
 export interface TermStart {
   /** From 1. */
   readonly term: number;
   /** Lower-case hexadecimal. */
   readonly leaderId: string;
   readonly nowMs: number;
-  /** What the last leader decided; limits alone where it holds no more. */
+  /** Decisions of the last leader. Only its limits if the rest is no longer valid. */
   readonly lastSnapshot: ShareSnapshot | undefined;
 }
 
-/** What a `LeaderTerm` is made of. */
+/** Parameters of a `LeaderTerm`. */
 export interface LeaderTermParts extends Omit<TermStart, "lastSnapshot"> {
   readonly createMaker: (start: TermStart) => Allocator;
-  /** Of services that have a gate, by name. */
+  /** Settings of services that have a gate, by name of the service. */
   readonly gateSettings: () => ReadonlyMap<string, GateSettings>;
-  /** What the last leader decided; limits alone where it holds no more. */
+  /** Decisions of the last leader. Only its limits if the rest is no longer valid. */
   readonly last: FleetSnapshot | undefined;
 }
 
-/** All that is decided while one replica leads without a break. */
+/** All decisions while one replica leads without interruption. */
 export class LeaderTerm {
   readonly term: number;
   readonly #maker: Allocator;
@@ -68,7 +68,7 @@ export class LeaderTerm {
     this.#gateSettings = gateSettings;
   }
 
-  /** What the nodes of a replica have told, in turns. @param source the replica */
+  /** Takes the reports of a replica's nodes, in turns. @param source the replica */
   *take(report: ReadReport, source: string, nowMs: number): Generator<undefined, void> {
     const maker = this.#maker;
     yield* eachRow(report, this.#scale, (row) => maker.take(row, nowMs));
@@ -78,9 +78,9 @@ export class LeaderTerm {
   }
 
   /**
-   * Once a second, in turns.
+   * Decides once a second, in turns.
    *
-   * @param pressures of all replicas, as each told them last
+   * @param pressures of all replicas, the latest of each
    */
   *decide(
     pressures: readonly ServicePressure[],
@@ -92,7 +92,7 @@ export class LeaderTerm {
     return { snapshot, verdicts: this.#verdicts(snapshot, fleet) };
   }
 
-  /** Where the loop decides for a service, whose Envoys it hears, its word on the gate holds. */
+  /** If Envoys report for a service, the loop decides for it, and its gate state applies. */
   #verdicts(
     { services }: ShareSnapshot,
     fleet: ReadonlyMap<string, FleetPressure>,

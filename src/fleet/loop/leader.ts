@@ -3,53 +3,53 @@ import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import type { LeaseAnswer, LoopStore } from "../../store/coordination/loop-store.js";
 import type { SnapshotVersion } from "../../store/coordination/snapshot-version.js";
 
-/** What happens to who leads; each is told once, not at every heartbeat. */
+/** A change of leadership. Each is reported once, not at every heartbeat. */
 export type LeaderEvent =
   | { readonly kind: "leadingBegan"; readonly term: number }
   | { readonly kind: "leadingEnded"; readonly term: number; readonly cause: EndOfTerm }
-  /** Heartbeats stopped getting through: nobody can lead from here. */
+  /** Heartbeats fail. Without them, this replica cannot lead. */
   | { readonly kind: "leaseLost"; readonly code: ErrorCode }
   | { readonly kind: "leaseFound" };
 
-/** Nobody renewed the lease in time, the store knows another leader, or this replica goes. */
+/** The lease was not renewed in time, the store knows another leader, or this replica stops. */
 type EndOfTerm = "lapsed" | "outranked" | "stopped";
 
-/** What a `Leader` is made of. */
+/** Dependencies and settings of a `Leader`. */
 export interface LeaderOptions {
   readonly store: Pick<LoopStore, "beat" | "resign">;
   readonly clock: Clock;
-  /** This replica: lower-case hexadecimal. */
+  /** Id of this replica, lower-case hexadecimal. */
   readonly id: string;
-  /** Time between two heartbeats. Default 250. */
+  /** Heartbeat interval, in milliseconds. Default 250. */
   readonly heartbeatMs?: number;
-  /** How long a lease lasts after the last heartbeat that was answered. Default 3,000. */
+  /** Duration of a lease after the last answered heartbeat, in milliseconds. Default 3,000. */
   readonly leaseMs?: number;
-  /** The highest rank that was seen here. */
+  /** Returns the highest rank that was seen here. */
   readonly seen: () => SnapshotVersion;
-  /** Each heartbeat that was answered brings the rank of the newest snapshot; undefined: none. */
+  /** Gets the newest snapshot's rank with each answered heartbeat; undefined if there is none. */
   readonly onBeat: (newest: SnapshotVersion | undefined) => void;
   readonly onEvent?: (event: LeaderEvent) => void;
 }
 
-/** Default of `LeaderOptions.heartbeatMs`: how long a new snapshot waits to be noticed. */
+/** Default of `LeaderOptions.heartbeatMs`: how long a new snapshot may stay unnoticed. */
 export const defaultLeaderHeartbeatMs = 250;
 
-/** Default of `LeaderOptions.leaseMs`: how long a dead leader is missed at most. */
+/** Default of `LeaderOptions.leaseMs`: the maximum time without a leader after one dies. */
 export const defaultLeaderLeaseMs = 3_000;
 
-/** The part of a lease after which a heartbeat is given up, so that two more fit into it. */
+/** The fraction of a lease after which a heartbeat times out, so that two more fit into it. */
 const patienceRatio = 1 / 3;
 
-/** The longest that a stopping leader waits to say goodbye; its lease says the same later. */
+/** How long a stopping leader waits for its resignation to be stored. Its lease expires later. */
 const resignMsMax = 500;
 
 /**
- * Elects one of the replicas, by a lease in the store. A term has a number that no other one
- * has; it lasts until its lease ends by this replica's own monotonic clock, counted from before the
- * heartbeat left. The store's lease began later, so nobody else has been elected by then.
+ * Elects one of the replicas, by a lease in the store. The number of a term is unique. A term lasts
+ * until its lease ends by this replica's own monotonic clock, counted from before the heartbeat
+ * left. The store's lease began later, so no other leader has been elected by then.
  *
- * A process that stands still may believe itself the leader for as long as it does not look: so
- * whoever writes as the leader looks just before, and the store refuses who was outranked by then.
+ * A paused process may believe itself the leader until it checks the clock. So a leader checks just
+ * before it writes, and the store refuses one that is outranked by then.
  */
 export class Leader {
   readonly #options: LeaderOptions;
@@ -60,18 +60,18 @@ export class Leader {
   #cancelNext: Cancel | undefined;
   #heartbeat: Promise<void>;
 
-  /** Takes part at once, until `stop`. */
+  /** Takes part in the election at once, until `stop`. */
   constructor(options: LeaderOptions) {
     this.#options = options;
     this.#heartbeat = this.#beat();
   }
 
-  /** This replica's term; undefined while it does not lead. Looks at the clock. */
+  /** This replica's term. Undefined while it does not lead. Checks the clock. */
   get term(): number | undefined {
     return this.untilMs === undefined ? undefined : this.#leaderTerm?.term;
   }
 
-  /** When the term ends unless it is renewed; undefined while this replica does not lead. */
+  /** When the term ends unless it is renewed. Undefined while this replica does not lead. */
   get untilMs(): number | undefined {
     const leaderTerm = this.#leaderTerm;
     if (leaderTerm === undefined) return undefined;
@@ -80,18 +80,18 @@ export class Leader {
     return undefined;
   }
 
-  /** The store says that another one leads. @param term that it said it of */
+  /** Ends a term because the store knows another leader. @param term that the store refused */
   noteOutranked(term: number): void {
     if (this.#leaderTerm?.term === term) this.#end("outranked");
   }
 
-  /** Gives the lease back, as far as the store can be reached now. Never rejects. */
+  /** Releases the lease, if the store can be reached. Never rejects. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
     this.#cancelNext?.();
     this.#end("stopped");
-    // A heartbeat under way would take the lease again; it ends by its own deadline.
+    // A heartbeat in progress would take the lease again. It ends by its own deadline.
     await this.#heartbeat;
     const { store, clock, id } = this.#options;
     const deadlineMs = clock.monotonicMs() + resignMsMax;
@@ -132,7 +132,7 @@ export class Leader {
       this.#leaderTerm = leaderTerm;
     } else {
       this.#end("outranked");
-      // A term that ended while it was renewed is over: the next heartbeat begins another one.
+      // A term that ended during its renewal is over. The next heartbeat begins another one.
       if (term !== 0 && term !== askedTerm) {
         this.#leaderTerm = leaderTerm;
         this.#tell({ kind: "leadingBegan", term });
@@ -160,6 +160,6 @@ export class Leader {
 
 interface Asked {
   readonly sentMs: number;
-  /** The term that was to be renewed; 0: none. */
+  /** The term to be renewed; 0 for none. */
   readonly askedTerm: number;
 }

@@ -1,82 +1,82 @@
 import type { ByteReader, ByteWriter } from "./byte-fields.js";
 import { scaleCodeMax } from "./report-scale.js";
 
-/** How hard a service is pressed at one replica. */
+/** Pressure on a service at one replica. */
 export interface ServicePressure {
-  /** Named by the policy. */
+  /** Name in the policy. */
   readonly service: string;
-  /** The share of requests that the expected wait would refuse there now, 0 to 1. */
+  /** Ratio of requests that the expected wait would refuse there now, 0 to 1. */
   readonly rejectRatio: number;
-  /** What it stands for: permits that may be in use there, from 0. */
+  /** Weight of the ratio: permits that may be in use there, from 0. */
   readonly weight: number;
-  /** Requests that wait there for a permit. */
+  /** Number of requests that wait for a permit there. */
   readonly waitingCount: number;
-  /** How long a request is in work, in milliseconds; undefined: not known there. */
+  /** Service time of a request, in milliseconds. Undefined if it is not known there. */
   readonly serviceMs: number | undefined;
 }
 
-/** The largest record in bytes. */
+/** Maximum size of a record, in bytes. */
 export const reportBytesMax = 4_194_304;
 
-/** The most rows of a record, one for each Envoy and service: of 10,000 Envoys with 26 services. */
+/** Maximum rows of a record, one for each Envoy and service: 10,000 Envoys with 26 services. */
 export const recordRowsMax = 262_144;
 
-/** The most services of a record, and the most identities of its Envoys beside `textsMax`. */
+/** Maximum services of a record. */
 export const recordServicesMax = 4_096;
 
-/** Another one is another program's, which reads none of ours. */
+/** Format version. Programs do not read records of other versions. */
 export const reportFormat = 3;
 
-/** Whether a record has rows at all, and whether it says all or what differs from a full one. */
+/** Whether a record is a difference from a full one, and whether it has no rows. */
 export const recordFlags = { isDelta: 1, isQuiet: 2 } as const;
 
-/** Stands for an Envoy whose owner nobody knows: an identity is never empty. */
+/** Stands for an unknown owner of an Envoy. An identity is never empty. */
 export const noOwner = "";
 
-/** Ages in steps of so many milliseconds, rounded up: nothing is told to be newer than it is. */
+/** Step of ages, in milliseconds. Ages are rounded up, so that nothing seems newer than it is. */
 export const ageStepMs = 16;
 
-/** When samples begin, in longer steps, so that most are added up. */
+/** Step of the times when samples begin, in milliseconds: longer, so that most are summed. */
 export const sampleStepMs = 256;
 
-/** Of Envoys whose last report is longer ago there are no samples: nobody knows what is missing. */
+/** Envoys with an older last report have no samples, because it is unknown what is missing. */
 export const sampleAgeMsMax = 15_000;
 
-/** Of a service's samples from one time on: those with a median, and those without. */
+/** Maximum sums of a service's samples: for each start time, one with and one without a median. */
 export const samplesPerServiceMax = 2 * (Math.floor(sampleAgeMsMax / sampleStepMs) + 2);
 
-/** The oldest age that is told; what is older is told as none. */
+/** Maximum age that is reported, in milliseconds. Older values are reported as missing. */
 export const ageMsMax = 65_536;
 
-/** The largest code of an age: behind the two that stand for something else. */
+/** Largest code of an age. The first two codes have other meanings. */
 const ageCodeMax = 2 + Math.ceil(ageMsMax / ageStepMs);
 
-/** What is told of each Envoy. */
+/** Fields of each Envoy. */
 export const nodeFields = {
-  /** 0: it has told nothing since the record before; else 1 and how old its numbers are. */
+  /** 0: it has not reported since the previous record; otherwise 1 plus the age of its numbers. */
   news: 0,
-  /** 0: it is not there; 1: when its numbers were true; else 2 and how old `held` is. */
+  /** 0: it is gone; 1: `held` is as old as its numbers; otherwise 2 plus the age of `held`. */
   held: 1,
 } as const;
 
-/** What is told of each Envoy and service: codes of `ReportScale`, but for the last two. */
+/** Fields of each Envoy and service: codes of `ReportScale`, except for the last two. */
 export const rowFields = {
   demand: 0,
   inFlight: 1,
   rps: 2,
   overflow: 3,
-  /** 0: not known; else 1 and the code. */
+  /** 0: not known; otherwise 1 plus the code. */
   high: 4,
-  /** As it is. */
+  /** The number itself. */
   held: 5,
-  /** 0: the Envoy's news are its own; 1: it has none; else 2 and how much older they are. */
+  /** 0: as old as the Envoy's numbers; 1: it has none; otherwise 2 plus how much older it is. */
   lag: 6,
 } as const;
 
-/** The largest code of each field, by its place. */
+/** Largest code of each field of an Envoy, by its position. */
 export const nodeCodeMosts: readonly number[] = [ageCodeMax, ageCodeMax];
 
-/** The same of a row. */
+/** Largest code of each field of a row, by its position. */
 export const rowCodeMosts: readonly number[] = [
   ...[scaleCodeMax, scaleCodeMax, scaleCodeMax, scaleCodeMax],
   scaleCodeMax + 1,
@@ -84,17 +84,17 @@ export const rowCodeMosts: readonly number[] = [
   ageCodeMax,
 ];
 
-/** In the first byte of an entry: others were skipped before it. Below it, a bit for each field. */
+/** Set in an entry's first byte if a gap precedes it. The lower bits stand for the fields. */
 const gapBit = 128;
 
-/** What an entry takes at most: its first byte, the gap, and seven differences. */
+/** Maximum size of an entry: its first byte, the gap, and seven differences. */
 export const entryBytesMax = 1 + 8 * 5;
 
-/** Writes what differs from the codes that a reader has: nothing where nothing does. */
+/** Writes the differences from the codes that a reader has. Equal codes are not written. */
 export class ChangeWriter {
   readonly #writer: ByteWriter;
   readonly #stride: number;
-  /** The place that an entry without a gap has. */
+  /** Place of an entry without a gap. */
   #next = 0;
   count = 0;
 
@@ -104,9 +104,9 @@ export class ChangeWriter {
   }
 
   /**
-   * @param place above the one before
-   * @param codes as long as the stride
-   * @param base all that the reader has, one place behind the other
+   * @param place above the previous one
+   * @param codes as many as the stride
+   * @param base all codes that the reader has, place by place
    */
   add(place: number, codes: Uint32Array, base: Uint32Array): void {
     const writer = this.#writer;
@@ -128,7 +128,7 @@ export class ChangeWriter {
   }
 }
 
-/** Reads what a `ChangeWriter` wrote into the codes that it was a difference from, in turns. */
+/** Reads the changes of a `ChangeWriter` into the codes that they are based on, in turns. */
 export function* readChanges(
   reader: ByteReader,
   codes: Uint32Array,

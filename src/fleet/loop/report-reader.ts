@@ -22,15 +22,15 @@ const nodeStride = nodeCodeMosts.length;
 const rowStride = rowCodeMosts.length;
 const pressureBytes = 21;
 
-/** Rows that are handed on in one turn: about a millisecond. */
+/** Rows that are passed on in one turn: about a millisecond. */
 const turnRows = 500;
 
-/** Who and what a full record tells of, and what has come since. */
+/** The Envoys and services of a full record, with later additions. */
 interface ReadTable {
   readonly services: readonly string[];
   readonly owners: readonly string[];
   readonly nodeIds: readonly string[];
-  /** Places of their owners. */
+  /** Positions of their owners. */
   readonly nodeOwners: Uint16Array;
   readonly rowNodes: Uint16Array;
   readonly rowServices: Uint16Array;
@@ -38,24 +38,24 @@ interface ReadTable {
   readonly rowCodes: Uint32Array;
 }
 
-/** A record as it was read. */
+/** A decoded record. */
 export interface ReadReport {
-  /** The number of the full record that it differs from; 0: it is one. */
+  /** Number of the full record that it is based on. 0 if it is a full record. */
   readonly baseNumber: number;
   readonly table: ReadTable;
   readonly pressures: readonly ServicePressure[];
   readonly samples: readonly ServiceSamples[];
   readonly remainders: readonly Omit<ServiceRemainder, "source" | "atMs">[];
-  /** What the ages of its Envoys are counted from, on the clock of who reads. */
+  /** Reference time of its Envoys' ages, on the reader's clock. */
   readonly atMs: number;
-  /** Rows that are told; the others are those for which there was no room. 0: nothing of Envoys. */
+  /** Number of rows with values; there was no room for the others. 0: nothing about Envoys. */
   readonly rowCount: number;
 }
 
-/** Where a record was found. */
+/** An encoded record, as it was found. */
 export interface FoundRecord {
   readonly bytes: Buffer;
-  /** When its encoding was done, on the clock of who reads. */
+  /** Time when its encoding was complete, on the reader's clock. */
   readonly atMs: number;
 }
 
@@ -70,7 +70,7 @@ const noTable: ReadTable = {
   rowCodes: new Uint32Array(0),
 };
 
-/** The full record that a record differs from; 0: it is one; undefined: it is no record of ours. */
+/** Returns the full record that a record is based on. 0: it is full; undefined: invalid format. */
 export function baseNumberOf(bytes: Buffer): number | undefined {
   const reader = new ByteReader(bytes);
   if (reader.byte() !== reportFormat) return undefined;
@@ -80,10 +80,10 @@ export function baseNumberOf(bytes: Buffer): number | undefined {
 }
 
 /**
- * Reads a record, in turns. Undefined for bytes that are none, or another version's.
+ * Reads a record, in turns. Returns undefined for invalid bytes, or those of another version.
  *
- * @param base the full record that it differs from, as it was read; unused by a full one
- * @param rowsMax how many rows it may have. Default `recordRowsMax`
+ * @param base the full record that it is based on, decoded; unused if it is a full record
+ * @param rowsMax maximum number of its rows. Default `recordRowsMax`
  */
 export function* readReport(
   { bytes, atMs: foundMs }: FoundRecord,
@@ -117,7 +117,7 @@ export function* readReport(
   return { baseNumber, table: added, pressures, samples, remainders, atMs, rowCount };
 }
 
-/** The table with what has come, and codes of its own. */
+/** Returns the table with additions, and with its own copy of the codes. */
 function* readTable(
   reader: ByteReader,
   known: ReadTable,
@@ -160,10 +160,10 @@ function* readTable(
   };
 }
 
-/** Rows of one Envoy, one behind the other. */
+/** Consecutive rows of one Envoy. */
 interface RowGroup {
   readonly node: number;
-  /** Places. */
+  /** Positions of services. */
   readonly services: readonly number[];
 }
 
@@ -212,9 +212,9 @@ type OpenReport = { -readonly [field in keyof NodeReport]: NodeReport[field] };
 const noLatency = { count: 0, sumMs: 0 } as const;
 
 /**
- * Hands on what a record tells of each Envoy and service, in turns. It is one object for all of
- * them, which changes from call to call: a report of 3,333 Envoys with 20 services would else be
- * 130,000 objects each second.
+ * Passes on the values of each Envoy and service, in turns. All calls get the same object, with new
+ * values each time. Otherwise, a report of 3,333 Envoys with 20 services would create 130,000
+ * objects each second.
  */
 export function* eachRow(
   { table, atMs: referenceMs, rowCount }: ReadReport,

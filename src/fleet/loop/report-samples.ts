@@ -2,19 +2,19 @@ import type { NodeReport, ServiceRemainder, ServiceSamples } from "../../core/fe
 import { type ByteReader, type ByteWriter, countBytesMax } from "./byte-fields.js";
 import { sampleAgeMsMax, sampleStepMs, samplesPerServiceMax } from "./report-format.js";
 
-/** What a sum takes at least, and at most. */
+/** Minimum and maximum size of a sum, in bytes. */
 const sumBytes = 9;
 const sumBytesMax = 4 * countBytesMax + 8;
 
 interface OpenSum {
   count: number;
   sumMs: number;
-  /** Medians by their weight. */
+  /** Sum of medians, each multiplied by its weight. */
   medianSumMs: number;
   errorCount: number;
 }
 
-/** When a report was true, the one before it, and the newest of all. */
+/** Time of a report, of the previous one, and of the newest of all. */
 interface SampleTimes {
   readonly atMs: number;
   readonly lastMs: number;
@@ -22,13 +22,13 @@ interface SampleTimes {
 }
 
 /**
- * Latencies and errors of all Envoys of one replica, added up by service and by when they began:
- * whoever learns from them asks for no more.
+ * Latencies and errors of all Envoys of one replica, summed by service and start time, which is all
+ * that learning from them requires.
  */
 export class ReportSamples {
   readonly #sums = new Map<number, OpenSum>();
 
-  /** @param service its place */
+  /** @param service its position */
   add(service: number, report: NodeReport, { atMs, lastMs, referenceMs }: SampleTimes): void {
     const { latency, errorCount } = report;
     const { count, sumMs, p50 } = latency;
@@ -45,7 +45,7 @@ export class ReportSamples {
     sum.errorCount += amountOf(errorCount);
   }
 
-  /** Writes them; those beyond so many bytes are left out, as samples that were lost. */
+  /** Writes the sums. Those beyond `bytesMax` are left out, like samples that were lost. */
   write(writer: ByteWriter, bytesMax: number): void {
     const roomCount = Math.floor((bytesMax - writer.position - 4) / sumBytesMax);
     const sums = [...this.#sums].slice(0, Math.max(0, roomCount));
@@ -61,7 +61,7 @@ export class ReportSamples {
   }
 }
 
-/** Reads them, in turns. @param atMs what their ages are counted from */
+/** Reads sums, in turns. @param atMs reference time of their ages */
 export function* readSamples(
   reader: ByteReader,
   services: readonly string[],
@@ -84,10 +84,10 @@ export function* readSamples(
   return samples;
 }
 
-/** Remainders are told in thousandths. */
+/** Remainders are written in thousandths. */
 const partsPerUnit = 1_000;
 
-/** By how much all Envoys' numbers are above what is told of them, by service. */
+/** By how much the numbers of all Envoys exceed their reported values, by service. */
 export class ReportRemainders {
   readonly #inFlight: Float64Array;
   readonly #rps: Float64Array;
@@ -97,9 +97,9 @@ export class ReportRemainders {
     this.#rps = new Float64Array(serviceCount);
   }
 
-  /** @param service its place */
+  /** @param service its position */
   add(service: number, { inFlight, rps }: Pick<NodeReport, "inFlight" | "rps">): void {
-    // Of what is no number nothing is told that could be rounded.
+    // Nothing that could be rounded is reported for values that are not numbers.
     if (!Number.isFinite(inFlight) || !Number.isFinite(rps)) return;
     this.#inFlight[service] = (this.#inFlight[service] ?? 0) + inFlight;
     this.#rps[service] = (this.#rps[service] ?? 0) + rps;
@@ -118,7 +118,7 @@ export class ReportRemainders {
   }
 }
 
-/** Reads them, in turns. */
+/** Reads remainders, in turns. */
 export function* readRemainders(
   reader: ByteReader,
   services: readonly string[],

@@ -2,25 +2,25 @@
 const stepsPerDoubling = 16;
 const stepBits = 4;
 
-/** Values are counted in parts of one: 1,024 of them. */
+/** Values are counted in units of 1/1,024. */
 const partsPerUnit = 1_024;
 const partBits = 10;
 
-/** Larger values are told as this one. */
+/** Larger values are reported as this one. */
 const valueMax = 2 ** 32;
 
 /** The largest code. */
 export const scaleCodeMax = 1 + stepsPerDoubling * (partBits + 32);
 
-/** A value is told anew when what was told last differs from it by more than this part of it. */
+/** A value is reported again if its last reported value differs by more than this ratio of it. */
 export const deadbandRatio = 0.05;
 
 /**
- * Values from 0 as small whole numbers: 16 steps in each doubling, as in a float of four bits, so
- * that a value comes back within 3.1 %, and a whole number up to 32 as it was. 0 is 0, and nothing
- * else is.
+ * Encodes values from 0 as small whole numbers: 16 steps for each doubling, as in a float with four
+ * bits. A decoded value is within 3.1 % of the original, and a whole number up to 32 is exact. Only
+ * 0 has code 0.
  *
- * Example: 1 is code 161 and 2 code 177; 100 comes back as 100, 101 as 100, and 103 as 104.
+ * Example: 1 is code 161 and 2 is code 177; 100 is decoded as 100, 101 as 100, and 103 as 104.
  */
 export class ReportScale {
   readonly #values = new Float64Array(scaleCodeMax + 1);
@@ -37,7 +37,7 @@ export class ReportScale {
     }
   }
 
-  /** The code of the nearest value; of what is no number, 0. */
+  /** Returns the code of the nearest value. 0 if the value is not a number. */
   codeOf(value: number): number {
     if (!(value > 0)) return 0;
     const parts = Math.min(value, valueMax) * partsPerUnit;
@@ -52,7 +52,7 @@ export class ReportScale {
     return this.#values[code] ?? 0;
   }
 
-  /** The code that was told last, as long as it is within `deadbandRatio`; else the nearest one. */
+  /** Returns the last code as long as it is within `deadbandRatio`, otherwise the nearest one. */
   next(told: number, value: number): number {
     const isNear = Math.abs(value - this.valueOf(told)) <= deadbandRatio * value;
     return isNear && told > 0 ? told : this.codeOf(value);

@@ -11,7 +11,7 @@ import {
 const nodeStride = nodeCodeMosts.length;
 const rowStride = rowCodeMosts.length;
 
-/** The longest text in bytes, as UTF-8. */
+/** Maximum length of a text as UTF-8, in bytes. */
 const textBytesMax = 65_535;
 
 /** Texts by place, and places by text. */
@@ -19,14 +19,14 @@ class Places {
   readonly texts: string[] = [];
   readonly #places = new Map<string, number>();
   readonly #countMax: number;
-  /** What all texts take, with their lengths. */
+  /** Size of all texts, including their lengths. */
   sizeBytes = 0;
 
   constructor(countMax: number) {
     this.#countMax = countMax;
   }
 
-  /** The place of a text, which is added if it is new; -1: there is no room for it. */
+  /** Returns the place of a text. Adds it if it is new. -1 if there is no room for it. */
   add(text: string): number {
     const known = this.#places.get(text);
     if (known !== undefined) return known;
@@ -38,7 +38,7 @@ class Places {
   }
 }
 
-/** How much of a table a reader has, or how much there is. */
+/** Size of a table, or of the part of it that a reader has. */
 export interface TableSize {
   readonly services: number;
   readonly owners: number;
@@ -49,8 +49,8 @@ export interface TableSize {
 const noSize: TableSize = { services: 0, owners: 0, nodes: 0, rows: 0 };
 
 /**
- * The Envoys and services of which one replica tells, by places: what a full record says, and what
- * has come since. An Envoy whose identity is another one is another Envoy.
+ * The Envoys and services that one replica reports, by place: the content of a full record, and
+ * later additions. An Envoy with another identity counts as another Envoy.
  */
 export class ReportTable {
   readonly services = new Places(recordServicesMax);
@@ -61,15 +61,15 @@ export class ReportTable {
   /** Places of Envoys, by row. */
   readonly rowNodes: number[] = [];
   readonly rowServices: number[] = [];
-  /** When the newest numbers that were told of a row were true; minus infinity: none were. */
+  /** Time of the newest reported numbers of each row. Minus infinity if none were reported. */
   lastAtMs = new Float64Array(64);
-  /** What readers have of each Envoy and each row; see `nodeFields` and `rowFields`. */
+  /** Codes that readers have of each Envoy and each row; see `nodeFields` and `rowFields`. */
   nodeCodes: Uint32Array = new Uint32Array(0);
   rowCodes: Uint32Array = new Uint32Array(0);
-  /** What readers have of this table. */
+  /** Size of the part of this table that readers have. */
   reported = noSize;
   readonly #nodePlaces = new Map<string, number>();
-  /** By Envoy, its first row; by row, the next one of the same Envoy. */
+  /** The first row of each Envoy; for each row, the next one of the same Envoy. */
   readonly #firstRows: number[] = [];
   readonly #nextRows: number[] = [];
   #cursor = 0;
@@ -84,15 +84,15 @@ export class ReportTable {
     };
   }
 
-  /** What all of it takes in a record, about. */
+  /** Approximate size of all of it in a record, in bytes. */
   get sizeBytes(): number {
     const rowBytes = 2 * this.rowNodes.length;
     return this.services.sizeBytes + this.owners.sizeBytes + this.#nodeBytes + rowBytes;
   }
 
   /**
-   * The row of an Envoy and service, which is added if it is new; -1: there is no room for it. They
-   * come in the same order each second, as a rule, and are found without a search then.
+   * Returns the row of an Envoy and service. Adds it if it is new. -1 if there is no room for it.
+   * Usually, they come in the same order each second, and are then found without a search.
    */
   rowOf(report: NodeReport): number {
     const next = this.#cursor;
@@ -101,14 +101,14 @@ export class ReportTable {
     return row;
   }
 
-  /** When the newest numbers of a row were true that were told; minus infinity: nobody told any. */
+  /** Returns the time of a row's newest reported numbers. Minus infinity if there are none. */
   lastAtMsOf(report: NodeReport): number {
     const place = this.#nodePlaces.get(report.nodeId);
     const row = place === undefined ? -1 : this.#find(place, report.service);
     return row < 0 ? Number.NEGATIVE_INFINITY : (this.lastAtMs[row] ?? 0);
   }
 
-  /** Room for the codes of all that has been added. */
+  /** Makes room for the codes of everything that has been added. */
   reserve(): void {
     this.nodeCodes = grown(this.nodeCodes, nodeStride * this.nodeIds.length);
     this.rowCodes = grown(this.rowCodes, rowStride * this.rowNodes.length);

@@ -19,53 +19,53 @@ import { ReportRemainders, ReportSamples } from "./report-samples.js";
 import { ReportScale } from "./report-scale.js";
 import { ReportTable, type TableSize } from "./report-table.js";
 
-/** What one replica tells of the last second. */
+/** Report of one replica about the last second. */
 export interface ReplicaReport {
-  /** Of the Envoys that tell it what they do. */
+  /** Reports of the Envoys that report to it. */
   readonly nodes: readonly NodeReport[];
-  /** Of the services in front of which it stands itself. */
+  /** Pressure on the services whose requests this replica admits. */
   readonly services: readonly ServicePressure[];
 }
 
-/** A report as it travels. */
+/** An encoded report. */
 export interface EncodedReport {
   readonly bytes: Buffer;
-  /** The number of the full record that it differs from; undefined: it is a full one. */
+  /** Number of the full record that it is based on. Undefined if it is a full record. */
   readonly baseNumber: number | undefined;
-  /** Rows and pressures for which there was no room. */
+  /** Number of rows and pressures for which there was no room. */
   readonly leftOutCount: number;
 }
 
 interface EncodeTerms {
-  /** Grows with each record of the replica. */
+  /** Increases with each record of the replica. */
   readonly number: number;
-  /** The monotonic clock of all times of the report. */
+  /** Returns the time of the monotonic clock that all times of the report use. */
   readonly now: () => number;
   /** Default `reportBytesMax`. */
   readonly bytesMax?: number;
 }
 
-/** How long a full record is built on at most, in milliseconds. */
+/** Maximum time that records are based on the same full record, in milliseconds. */
 export const fullRecordMsMax = 300_000;
 
-/** How far apart numbers of one Envoy may be that are told with one age, in milliseconds. */
+/** Maximum time between numbers of one Envoy that are reported with one age, in milliseconds. */
 const spreadMs = 64;
 
-/** By how much an age may be told too old before it is told anew, in milliseconds. */
+/** By how much a reported age may be too high before it is reported again, in milliseconds. */
 const newsSlackMs = 192;
 const heldSlackMs = 64;
 
-/** Rows that are written before others have their turn: about a millisecond. */
+/** Rows that are written before other work gets a turn: about a millisecond. */
 const turnRows = 1_000;
 
-/** What a pressure takes beside its name. */
+/** Size of a pressure without its name, in bytes. */
 const pressureBytes = 30;
 
 const headBytesMax = 64;
 const nodeStride = nodeCodeMosts.length;
 const rowStride = rowCodeMosts.length;
 
-/** What is written with a record, until it is known whether the store has it. */
+/** State of a written record, until it is known whether the store has it. */
 interface PendingRecord {
   readonly number: number;
   readonly table: ReportTable;
@@ -77,11 +77,11 @@ interface PendingRecord {
 }
 
 /**
- * Writes what a replica's Envoys do, merged: a record says what differs from the last full one that
- * the store has. What stays within `deadbandRatio` of what was told does not differ, so a fleet in
- * a steady state writes next to nothing, however many Envoys it has; latencies and errors are added
- * up by service. A full record is written again when those after it have repeated as much as it
- * takes, after `fullRecordMsMax`, and whenever the store has lost it.
+ * Writes the reports of a replica's Envoys as one record: the differences from the last full record
+ * that the store has. A value within `deadbandRatio` of the reported one is no difference, so a
+ * fleet in a steady state writes next to nothing, however many Envoys it has. Latencies and errors
+ * are summed by service. A new full record is written when later records have repeated as many
+ * bytes as it takes, after `fullRecordMsMax`, and whenever the store has lost it.
  */
 export class ReportWriter {
   readonly #scale = new ReportScale();
@@ -89,13 +89,13 @@ export class ReportWriter {
   #pending: PendingRecord | undefined;
   /** The full record that the store has. */
   #base: { readonly number: number; readonly bytes: number; readonly atMs: number } | undefined;
-  /** What records since then repeated, and what the least of them took. */
+  /** Bytes that records since then have repeated, and the size of the smallest of them. */
   #repeatedBytes = 0;
   #leastBytes = Number.POSITIVE_INFINITY;
 
   /**
-   * A record, in turns, with times as ages when it is done: clocks of two machines are never
-   * compared. Rows beyond `bytesMax` are left out, the last ones.
+   * Encodes a record, in turns. Times are converted to ages at its end, because clocks of two
+   * machines are never compared. Rows beyond `bytesMax` are left out, from the end.
    */
   *encode(report: ReplicaReport, terms: EncodeTerms): Generator<undefined, EncodedReport> {
     const nowMs = terms.now();
@@ -118,7 +118,7 @@ export class ReportWriter {
     return { bytes, baseNumber, leftOutCount };
   }
 
-  /** The store has the record that was encoded last. */
+  /** Notes that the store has the record that was encoded last. */
   confirm(): void {
     const pending = this.#pending;
     if (pending === undefined) return;
@@ -140,13 +140,13 @@ export class ReportWriter {
     this.#leastBytes = Number.POSITIVE_INFINITY;
   }
 
-  /** The store does not have the last full record any more: the next record is a full one. */
+  /** Notes that the store has lost the last full record: the next record is a full one. */
   forget(): void {
     this.#base = undefined;
     this.#pending = undefined;
   }
 
-  /** What a full record would spare: what has come since the last one, and what has changed. */
+  /** Adds what a full record would save: additions since the last one, and changes. */
   #noteRepeated({ table, bytes, isQuiet }: PendingRecord): void {
     if (isQuiet) return;
     this.#leastBytes = Math.min(this.#leastBytes, bytes);
@@ -165,28 +165,28 @@ function addedBytesOf({ reported, nodeIds }: ReportTable): number {
 
 interface RecordParts {
   readonly table: ReportTable;
-  /** The table before, which knows what was told when. */
+  /** The previous table, which knows when rows were reported. */
   readonly before: ReportTable;
   readonly scale: ReportScale;
   readonly isFull: boolean;
 }
 
-/** One record while it is written. */
+/** One record during its encoding. */
 class RecordWriter {
   readonly #parts: RecordParts;
   readonly #reported: TableSize;
   readonly #body = new ByteWriter();
-  /** By row of the table: its report, and 1 where that is news. */
+  /** By row of the table: the index of its report, and 1 if that is news. */
   #reportAt = new Int32Array(0);
   #isNews = new Uint8Array(0);
-  /** By Envoy: when its newest numbers were true, and what it holds; -infinity: none is known. */
+  /** By Envoy: the times of its newest numbers and of what it holds; infinite if not known. */
   #newestMs = new Float64Array(0);
   #heldAtMs = new Float64Array(0);
   #isThere = new Uint8Array(0);
   readonly #row = new Uint32Array(rowStride);
   #remainders = new ReportRemainders(0);
   rowsAtMs = new Float64Array(0);
-  /** The newest of all times of the report: ages are told from there. */
+  /** The newest of all times of the report, from which ages are counted. */
   referenceMs = Number.NEGATIVE_INFINITY;
   kept: { readonly nodeCodes: Uint32Array; readonly rowCodes: Uint32Array } | undefined;
   isQuiet = false;
@@ -260,7 +260,7 @@ class RecordWriter {
     return count;
   }
 
-  /** Finds the row of each report, what of it is news, and when that was true. */
+  /** Finds the row of each report, and which reports are news, with their times. */
   *#place(
     nodes: readonly NodeReport[],
     samples: ReportSamples,
@@ -268,7 +268,7 @@ class RecordWriter {
   ): Generator<undefined, void> {
     const { table, before, isFull } = this.#parts;
     const reportRows = new Int32Array(nodes.length);
-    // By places: an iterator that outlives a turn makes an object for each of them.
+    // By index: an iterator that outlives a turn creates an object for each element.
     for (let i = 0; i < nodes.length; i += 1) {
       const report = nodes[i];
       if (report === undefined) continue;
@@ -314,7 +314,7 @@ class RecordWriter {
     samples.add(rowServices[row] ?? 0, report, { atMs, lastMs, referenceMs: this.referenceMs });
   }
 
-  /** What of the table readers do not have. */
+  /** Writes the part of the table that readers do not have. */
   *#writeTable(): Generator<undefined, void> {
     const { services, owners, nodeIds, nodeOwners, rowNodes, rowServices } = this.#parts.table;
     const reported = this.#reported;
@@ -375,7 +375,7 @@ class RecordWriter {
   #newsCode(node: number, reported: number): number {
     const newestMs = this.#newestMs[node] ?? Number.NEGATIVE_INFINITY;
     if (newestMs === Number.NEGATIVE_INFINITY) return 0;
-    // Of an Envoy's numbers, those that are older by less are told with it.
+    // This age also applies to numbers of the Envoy that are older by at most `spreadMs`.
     const ageMs = this.referenceMs - newestMs + spreadMs;
     return reportedAge(ageMs, reported > 0 ? reported - 1 : -1, newsSlackMs) + 1;
   }
@@ -411,7 +411,7 @@ class RecordWriter {
       if ((this.#reportAt[row] ?? -1) >= 0) this.leftOutCount += 1;
   }
 
-  /** What is told of a row: of one that has no news, what it holds. */
+  /** Fills in the codes of a row. A row without news has only what it holds. */
   #fillRow(row: number, report: NodeReport | undefined): void {
     const { table, scale } = this.#parts;
     const codes = this.#row;
@@ -427,7 +427,7 @@ class RecordWriter {
     const { demand, inFlight: inWork, rps: rate, overflow } = rowFields;
     codes[demand] = scale.next(codes[demand] ?? 0, report.demand ?? demandOf(report));
     codes[inWork] = scale.next(codes[inWork] ?? 0, inFlight);
-    // Whoever answered something was asked for it, though nobody may know yet how often.
+    // A service that answered had requests, even if their rate is not known yet.
     const reportedRps = latency.count > 0 ? Math.max(rps, Number.MIN_VALUE) : rps;
     codes[rate] = scale.next(codes[rate] ?? 0, reportedRps);
     this.#remainders.add(table.rowServices[row] ?? 0, {
@@ -460,7 +460,7 @@ function areSame(values: readonly number[], one: Range, other: Range): boolean {
   return true;
 }
 
-/** An age in steps, never less than it is: what was told, while that is not too much. */
+/** Returns an age in steps, never below the real one: the reported one, unless it is too high. */
 function reportedAge(ageMs: number, reported: number, slackMs: number): number {
   const reportedMs = reported * ageStepMs;
   if (reported >= 0 && reportedMs >= ageMs && reportedMs <= ageMs + slackMs) return reported;

@@ -15,43 +15,43 @@ import { type SnapshotEvent, SnapshotHolder, snapshotAgeMsMax } from "./snapshot
 interface SharedLoopOptions {
   readonly store: LoopStore;
   readonly clock: Clock;
-  /** This replica: lower-case hexadecimal. */
+  /** Id of this replica, lower-case hexadecimal. */
   readonly id: string;
   readonly createMaker: LeaderTermParts["createMaker"];
-  /** How hard services are pressed here, now. */
+  /** Returns the pressure on services at this replica now. */
   readonly pressures: () => readonly ServicePressure[];
-  /** Of services that have a gate, by name. */
+  /** Settings of services that have a gate, by name of the service. */
   readonly gateSettings: LeaderTermParts["gateSettings"];
-  /** How long a snapshot holds that nobody renews. Default `snapshotAgeMsMax`. */
+  /** How long a snapshot applies if it is not renewed. Default `snapshotAgeMsMax`. */
   readonly ageMsMax?: number;
   /** See `LeaderOptions`. */
   readonly heartbeatMs?: number;
   readonly leaseMs?: number;
   readonly onEvent?: (event: LoopEvent) => void;
-  /** Something threw that is no failure of the environment. */
+  /** Called with an error that is a bug, not a failure of the environment. */
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** What happens to the loop, for logs. */
+/** An event of the loop, for logs. */
 export type LoopEvent = LeaderEvent | SnapshotEvent | UnreadableEvent;
 
-/** Replicas of another version are there, which are left out; it is told once. */
+/** Data of replicas of another version was ignored. Reported once. */
 interface UnreadableEvent {
   readonly kind: "fleetUnreadable";
   readonly what: "report" | "snapshot";
 }
 
-/** What has gone wrong or was left out since the start. */
+/** Counts of the loop since its start. */
 export interface LoopCounts {
-  /** Snapshots that this replica made, and that hold. */
+  /** Snapshots that this replica made and published. */
   readonly published: number;
-  /** Snapshots that it made and did not write, or that the store refused: another one leads. */
+  /** Snapshots that it did not write, or that the store refused, because another replica leads. */
   readonly refused: number;
-  /** Snapshots that came after newer ones. */
+  /** Snapshots that arrived after newer ones. */
   readonly older: number;
-  /** Calls of the loop to the store that failed. */
+  /** Failed calls of the loop to the store. */
   readonly failed: number;
-  /** Reports and snapshots of a program of another version, or of nobody's. */
+  /** Reports and snapshots that are invalid or of another version. */
   readonly unreadable: number;
   /** Rows of reports, whole reports, and services of snapshots, for which there was no room. */
   readonly leftOut: number;
@@ -60,15 +60,15 @@ export interface LoopCounts {
 /** Time between two snapshots, in milliseconds. */
 export const snapshotEveryMs = 1_000;
 
-/** Rows of all replicas that a leader keeps: of 10,000 Envoys with 100 services, 28 MB. */
+/** Maximum rows of all replicas that a leader keeps: 10,000 Envoys with 100 services, 28 MB. */
 const fleetRowsMax = 1_048_576;
 
-/** After how long a replica tells of its services whose Envoys say nothing, in milliseconds. */
+/** Time after which a replica reports its services although no Envoy reports, in milliseconds. */
 export const quietReportMs = 1_500;
 
 /**
- * The loop of a fleet: every replica puts what it knows into the store, the leader makes a snapshot
- * of it, and every replica hands that out. Without the store nobody leads, and snapshots grow old.
+ * The loop of a fleet: every replica writes what it knows to the store, the leader makes a snapshot
+ * of it, and every replica hands it out. Without the store none leads, and snapshots expire.
  */
 export class SharedLoop {
   readonly board: SnapshotHolder;
@@ -77,7 +77,7 @@ export class SharedLoop {
   readonly #cancels = new Map<"lead" | "tell", Cancel>();
   readonly #underWay = new Map<"lead" | "tell" | "fetch", Promise<void>>();
   #leaderTerm: LeaderTerm | undefined;
-  /** By name, while this one leads. */
+  /** By replica id, while this replica leads. */
   readonly #replicas = new Map<string, KnownReplica>();
   readonly #writer = new ReportWriter();
   #waiting: readonly NodeReport[] | undefined;
@@ -115,24 +115,24 @@ export class SharedLoop {
     return { ...this.#counts, older: this.board.olderCount };
   }
 
-  /** The snapshot that holds now; undefined: none, or nobody has renewed it for too long. */
+  /** Returns the snapshot that applies now. Undefined if there is none, or it is too old. */
   current(): ShareSnapshot | undefined {
     return this.board.current();
   }
 
-  /** Calls back after every new snapshot, until the answer is called. */
+  /** Calls back after every new snapshot. The returned function unsubscribes. */
   onSnapshot(listener: () => void): () => void {
     return this.board.onSnapshot(listener);
   }
 
-  /** Takes what this replica's Envoys did since the last time, and tells it at once. */
+  /** Takes the latest reports of this replica's Envoys, and sends them at once. */
   report(reports: readonly NodeReport[]): void {
     if (this.#isStopped) return;
     this.#waiting = reports;
     this.#tell();
   }
 
-  /** Leaves, as far as the store can be reached now. Never rejects. */
+  /** Leaves, if the store can be reached. Never rejects. */
   async stop(): Promise<void> {
     if (this.#isStopped) return;
     this.#isStopped = true;
@@ -149,7 +149,7 @@ export class SharedLoop {
     this.#cancels.set(work, this.#options.clock.schedule(delayMs, begin));
   }
 
-  /** One of a kind at a time; what it throws never reaches a timer. */
+  /** Runs one task of a kind at a time. Its errors never reach a timer. */
   #begin(work: "lead" | "tell" | "fetch", run: () => Promise<void>): void {
     if (this.#isStopped || this.#underWay.has(work)) return;
     const done = run()
@@ -173,9 +173,9 @@ export class SharedLoop {
       this.#waiting = undefined;
       const report = { nodes, services: this.#options.pressures() };
       if (await this.#write(report)) return;
-      // The store has lost what the report differs from: it says all then.
+      // The store has lost the full record that the report is based on, so a full one is sent.
       this.#writer.forget();
-      // While a newer one waits, those of this one may be filled in anew (`rpc/nodes/open-report`).
+      // While a newer one waits, this report's objects may be reused (`rpc/nodes/open-report`).
       if (this.#waiting === undefined) await this.#write(report);
     });
   }
@@ -210,7 +210,7 @@ export class SharedLoop {
         this.board.noteSeen(found.rank);
       }
     } finally {
-      // There is one: who cannot have it knows at least that what it has is older.
+      // Even if it could not be fetched, what this replica has is known to be older.
       if (known !== undefined) this.board.noteSeen(known);
     }
   }
@@ -255,7 +255,7 @@ export class SharedLoop {
     await this.#inTurns(this.#takeAll(found, leaderTerm));
   }
 
-  /** One after the other, so that what was read of one is gone before the next one. */
+  /** Takes one report at a time, so that its decoded form is gone before the next one is read. */
   *#takeAll(found: readonly FoundReport[], leaderTerm: LeaderTerm): Generator<undefined, void> {
     let bytes = 0;
     for (const report of found) {
@@ -269,7 +269,7 @@ export class SharedLoop {
     }
   }
 
-  /** What a report says of nodes, once; what it says of services holds until the next one. */
+  /** Reads a report once for its nodes. What it says about services applies until the next one. */
   *#read(found: FoundReport): Generator<undefined, ReadReport | undefined> {
     const { replicaId, number, bytes } = found;
     const known = this.#replicas.get(replicaId);
@@ -280,7 +280,7 @@ export class SharedLoop {
     const isFull = baseNumber === 0;
     const isThere = isFull || base?.number === baseNumber;
     const report = isThere ? yield* readReport(found, base?.report, rowsMax) : undefined;
-    // One whose full record is lost is followed by a full one.
+    // A report whose full record is lost is followed by a full one.
     if (bytes.length === 0 || (baseNumber !== undefined && !isThere)) this.#counts.leftOut += 1;
     else if (report === undefined) this.#noteUnreadable("report");
     const own = isFull && report !== undefined ? { number, report } : undefined;
@@ -292,7 +292,7 @@ export class SharedLoop {
     return report;
   }
 
-  /** Rows that a replica may tell of beside those of all others. */
+  /** Returns how many rows a replica may report, besides those of all others. */
   #rowsLeft(replicaId: string): number {
     let left = fleetRowsMax;
     for (const [id, { base }] of this.#replicas) {
@@ -301,7 +301,7 @@ export class SharedLoop {
     return Math.max(0, left);
   }
 
-  /** The largest take a tenth of a second: calls are answered in between. */
+  /** Runs work in turns. The largest takes a tenth of a second: calls are answered in between. */
   async #inTurns<T>(turns: Generator<undefined, T>): Promise<T> {
     for (;;) {
       const turn = turns.next();
@@ -322,7 +322,7 @@ export class SharedLoop {
     const { term } = snapshot;
     const { bytes, leftOutCount } = await this.#inTurns(encodeSnapshot(fleet));
     this.#counts.leftOut += leftOutCount;
-    // The last thing before it is sent: what came before may have taken longer than the lease.
+    // Checked just before sending, because earlier steps may have taken longer than the lease.
     const { untilMs } = this.#leader;
     if (untilMs === undefined || this.#leader.term !== term) {
       this.#counts.refused += 1;
@@ -339,12 +339,12 @@ export class SharedLoop {
   }
 }
 
-/** What a leader knows of one replica. */
+/** What a leader knows about one replica. */
 interface KnownReplica {
-  /** Of its last report. */
+  /** Number of its last report. */
   readonly number: number;
   readonly services: readonly ServicePressure[];
-  /** The full record that others differ from. */
+  /** The full record that others are based on. */
   readonly base: KnownBase | undefined;
 }
 
@@ -353,7 +353,7 @@ interface KnownBase {
   readonly report: ReadReport;
 }
 
-/** The full record that was found with another one, or else the one that is known. */
+/** Returns the full record that was found with another one, or otherwise the known one. */
 function* readBase(
   { base: found }: FoundReport,
   known: KnownBase | undefined,

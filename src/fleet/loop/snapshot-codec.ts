@@ -10,38 +10,38 @@ import type { SnapshotVersion } from "../../store/coordination/snapshot-version.
 import { ByteReader, ByteWriter, readTexts, TextTable } from "./byte-fields.js";
 import type { GateVerdict } from "./fleet-gates.js";
 
-/** What a leader decides in one second. */
+/** Decisions of a leader in one second. */
 export interface FleetSnapshot {
   readonly snapshot: ShareSnapshot;
-  /** By service: what holds for the gates of admission. */
+  /** Verdicts on the gates of admission, by service. */
   readonly verdicts: ReadonlyMap<string, GateVerdict>;
 }
 
-/** A snapshot as it travels; its rank travels beside it, where the store can read it. */
+/** An encoded snapshot. Its rank is sent beside it, where the store can read it. */
 interface EncodedSnapshot {
   readonly bytes: Buffer;
-  /** Services for which there was no room: configured defaults hold there. */
+  /** Services and verdicts without room. Configured defaults apply to those services. */
   readonly leftOutCount: number;
 }
 
-/** The largest snapshot in bytes: 600,000 shares, of 30,000 Envoys with 20 services each. */
+/** Maximum size of a snapshot in bytes: 600,000 shares, of 30,000 Envoys with 20 services each. */
 export const snapshotBytesMax = 8_388_608;
 
-/** The most services, and the most verdicts; a policy has 1,000. */
+/** Maximum number of services, and of verdicts. A policy has up to 1,000. */
 export const snapshotServicesMax = 4_096;
 
-/** Another one is another program's, which reads none of ours. */
+/** Format version. Programs do not read snapshots of other versions. */
 const format = 2;
 
-/** What rows take at least. */
+/** Minimum size of rows, in bytes. */
 const shareBytes = 12;
 const serviceBytes = 43;
 const verdictBytes = 11;
 const headBytes = 1 + 3 * 4;
 
 /**
- * A snapshot as bytes, in turns, verdicts first; services beyond `bytesMax` are left out, the last
- * ones.
+ * Encodes a snapshot, in turns, verdicts first. Services that do not fit into `bytesMax` are left
+ * out.
  */
 export function* encodeSnapshot(
   { snapshot, verdicts }: FleetSnapshot,
@@ -103,8 +103,8 @@ function* writeService(
 }
 
 /**
- * The places of Envoys in a snapshot. Services have the same ones in the same order, as a rule:
- * what is in the row of the service before is found there, without a search.
+ * The places of Envoys in a snapshot. Services usually have the same Envoys in the same order: an
+ * Envoy in the same row of the previous service is found without a search.
  */
 class SharePlaces {
   readonly #nodeIds: TextTable;
@@ -116,7 +116,7 @@ class SharePlaces {
     this.#nodeIds = nodeIds;
   }
 
-  /** What the names would take that are new; infinite where there are too many. */
+  /** Returns the size of the names that are new. Infinity if there are too many. */
   costBytes(shares: ReadonlyMap<string, NodeShare>): number {
     if (!(shares instanceof ShareTable)) return this.#nodeIds.costBytes(shares.keys());
     const { names, places } = shares.rows;
@@ -160,7 +160,7 @@ function writeShare(writer: ByteWriter, place: number, share: NodeShare): void {
   writer.whole(share.high);
 }
 
-/** Reads a snapshot back, in turns. Undefined for bytes that are none, or another version's. */
+/** Decodes a snapshot, in turns. Undefined if the bytes are invalid or of another version. */
 export function* decodeSnapshot(
   bytes: Buffer,
   rank: SnapshotVersion,
@@ -212,7 +212,7 @@ function* readShares(reader: ByteReader, nodes: NodeNames): Generator<undefined,
   return new ShareTable(nodes, isAscending ? rows : ascending(rows, nodes.names.length));
 }
 
-/** The same in the order of places; of what is there twice, the last one. */
+/** Returns the rows in the order of places. If a place occurs twice, its last row is kept. */
 function ascending(columns: ShareColumns, placeCount: number): ShareColumns {
   const rowAt = new Int32Array(placeCount).fill(-1);
   for (let row = 0; row < columns.places.length; row += 1) rowAt[columns.places[row] ?? 0] = row;

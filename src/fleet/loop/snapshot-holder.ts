@@ -10,34 +10,34 @@ import {
 import type { GateVerdict } from "./fleet-gates.js";
 import type { FleetSnapshot } from "./snapshot-codec.js";
 
-/** What happens to the snapshot that holds here; each is told once. */
+/** A change of the snapshot that applies here. Each is reported once. */
 export type SnapshotEvent =
-  /** The first snapshot of a term holds. */
+  /** The first snapshot of a term applies. */
   | { readonly kind: "leaderChanged"; readonly term: number; readonly leaderId: string }
-  /** Nobody has renewed the snapshot for too long: Envoys' configured defaults hold. */
+  /** The snapshot was not renewed for too long: Envoys' configured defaults apply. */
   | { readonly kind: "snapshotLost"; readonly term: number }
   | { readonly kind: "snapshotFound"; readonly term: number };
 
-/** A snapshot that holds. */
+/** A snapshot that applies. */
 export interface HeldSnapshot {
   readonly fleet: FleetSnapshot;
-  /** When it was made, on the monotonic clock of who holds it. */
+  /** When it was made, on the monotonic clock of its holder. */
   readonly atMs: number;
 }
 
 interface SnapshotHolderOptions {
   readonly clock: Clock;
-  /** How long a snapshot holds that nobody renews. Default `snapshotAgeMsMax`. */
+  /** How long a snapshot applies if it is not renewed. Default `snapshotAgeMsMax`. */
   readonly ageMsMax?: number;
   readonly onEvent?: (event: SnapshotEvent) => void;
 }
 
-/** How long a snapshot holds that nobody renews: as long as Envoys keep what they were sent. */
+/** How long a snapshot applies without renewal: as long as Envoys keep what they were sent. */
 export const snapshotAgeMsMax = defaultLayerTtlMs;
 
 /**
- * The snapshot that holds at one replica. Once a snapshot of some term was seen, none of an older
- * term is handed out, nor an older snapshot of the same one.
+ * The snapshot that applies at one replica. Once a snapshot of a term has been seen, none of an
+ * older term is handed out, and no older one of the same term is accepted.
  */
 export class SnapshotHolder {
   readonly #options: SnapshotHolderOptions;
@@ -45,7 +45,7 @@ export class SnapshotHolder {
   #held: HeldSnapshot | undefined;
   #seen: SnapshotVersion = lowestRank;
   #isLost = false;
-  /** Snapshots that were older than what had been seen. */
+  /** Number of snapshots that were older than one that had been seen. */
   olderCount = 0;
 
   constructor(options: SnapshotHolderOptions) {
@@ -57,17 +57,17 @@ export class SnapshotHolder {
     return this.#seen;
   }
 
-  /** How long ago the newest snapshot was made, in milliseconds; undefined before the first. */
+  /** Age of the newest snapshot, in milliseconds. Undefined before the first. */
   get ageMs(): number | undefined {
     return this.#held && this.#options.clock.monotonicMs() - this.#held.atMs;
   }
 
-  /** The snapshot that holds now; undefined: none, or one that is too old. */
+  /** Returns the snapshot that applies now. Undefined if there is none, or it is too old. */
   current(): ShareSnapshot | undefined {
     return this.#look()?.snapshot;
   }
 
-  /** What holds now, or else what is still worth knowing of the newest snapshot there was. */
+  /** Returns what applies now, or otherwise what is still useful of the newest snapshot. */
   lastKnown(): FleetSnapshot | undefined {
     const lapsed = this.#held && {
       snapshot: lapsedSnapshot(this.#held.fleet.snapshot),
@@ -76,19 +76,19 @@ export class SnapshotHolder {
     return this.#look() ?? lapsed;
   }
 
-  /** Everything that holds now, and when it was made on our monotonic clock. */
+  /** Returns everything that applies now, and when it was made, on the local monotonic clock. */
   held(): HeldSnapshot | undefined {
     const fleet = this.#look();
     const atMs = this.#held?.atMs;
     return fleet === undefined || atMs === undefined ? undefined : { fleet, atMs };
   }
 
-  /** What the fleet says of a service's gate; undefined: nothing that holds. */
+  /** Returns the fleet's verdict on a service's gate. Undefined if none applies. */
   verdict(service: string): GateVerdict | undefined {
     return this.#look()?.verdicts.get(service);
   }
 
-  /** Calls back after every new snapshot, until the answer is called. */
+  /** Calls back after every new snapshot. The returned function unsubscribes. */
   onSnapshot(listener: () => void): () => void {
     const own = (): void => listener();
     this.#listeners.add(own);
@@ -96,9 +96,9 @@ export class SnapshotHolder {
   }
 
   /**
-   * Takes a snapshot over. False for one that is older than what was seen.
+   * Takes over a snapshot. Returns false if it is older than one that was seen.
    *
-   * @param atMs when it was made, on our monotonic clock
+   * @param atMs when it was made, on the local monotonic clock
    */
   take(fleet: FleetSnapshot, atMs: number): boolean {
     const { snapshot } = fleet;
@@ -110,7 +110,7 @@ export class SnapshotHolder {
     const before = this.#held?.fleet.snapshot;
     this.#held = { fleet, atMs };
     this.#seen = snapshot;
-    // The store keeps the last snapshot for long: who comes up finds one that held for others once.
+    // The store keeps the last snapshot for long, so a new replica may find one that has expired.
     const isLapsed = this.#isLapsed(atMs);
     if (before === undefined && isLapsed) this.#isLost = true;
     const isNewTerm = before?.term !== term || before.leaderId !== leaderId;
@@ -120,13 +120,13 @@ export class SnapshotHolder {
     return true;
   }
 
-  /** There is a snapshot of this rank, which cannot be had: what is older is not handed out. */
+  /** Notes a snapshot that cannot be fetched: those of older terms are not handed out any more. */
   noteSeen(rank: SnapshotVersion): void {
     if (compareRanks(rank, this.#seen) > 0) this.#seen = rank;
     this.#look();
   }
 
-  /** What holds, and tells when that changes. */
+  /** Returns what applies, and reports changes of it. */
   #look(): FleetSnapshot | undefined {
     const held = this.#held;
     if (held === undefined) return undefined;

@@ -14,7 +14,7 @@ interface StoredThresholds {
   readonly version: number;
 }
 
-/** What a waiting room is called where gates are named: no service has a colon in its name. */
+/** Returns the gate name of a waiting room. It is unique: no service has a colon in its name. */
 export function roomGateName(room: string): string {
   return `room:${room}`;
 }

@@ -12,13 +12,13 @@ interface StoredTopUp {
   readonly version: number;
 }
 
-/** Between two looks for expired top-ups while there are any, in milliseconds. */
+/** Interval of checks for expired top-ups, while there are any, in milliseconds. */
 const expiryLookMs = 60_000;
 
 /**
- * What operators have added to budgets, the same at all replicas. Whether one has expired is seen
- * at each use; any replica may then remove it. This is not an operator's action, so it is not in
- * the audit log.
+ * Top-ups of budgets by operators, the same at all replicas. Expiry is checked at each use, and any
+ * replica may then remove the top-up. This is not an operator's action, so it is not in the audit
+ * log.
  */
 export class TopUpRegistry implements TopUps {
   readonly #records: SharedRecords;
@@ -47,16 +47,16 @@ export class TopUpRegistry implements TopUps {
     return this.#table.topUpOf(budget, values, nowMs);
   }
 
-  /** All that have not expired, in no order. */
+  /** Returns all top-ups that have not expired, in no order. */
   list(): readonly StoredTopUp[] {
     const nowMs = this.#clock.epochUs() / 1_000;
     return this.#stored.filter(({ topUp }) => nowMs < topUp.untilMs);
   }
 
   /**
-   * Adds a top-up or, undefined, takes one away, and writes its audit entry.
+   * Adds a top-up, or removes one if it is undefined, and writes its audit entry.
    *
-   * @param change with the version that is replaced; 0: there must be none
+   * @param change with the version that is replaced; 0 if there must be none
    * @throws ServiceError STORE_ codes; it is then unknown whether it was changed
    */
   change(
@@ -107,7 +107,7 @@ export class TopUpRegistry implements TopUps {
       if (nowMs < topUp.untilMs + expiryLookMs) continue;
       const removal = { kind: "topUp", id: topUp.id, value: undefined } as const;
       this.#records.change({ ...removal, expectedVersion: version, audit: undefined }).catch(() => {
-        // The store is unavailable: the next look finds it again, and it has no effect meanwhile.
+        // The store is unavailable: the next check finds it again, and it has no effect meanwhile.
       });
     }
   }

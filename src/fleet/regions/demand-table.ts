@@ -2,13 +2,13 @@ import type { Bucket, Charge } from "../../core/limits/bucket.js";
 import { type GlobalDemand, isBorrowing, type LenderBucket } from "../../core/limits/lending.js";
 import type { Limit, LimitKey } from "../../core/limits/limit.js";
 
-/** Keys of which demand is kept between two rounds. The demand of further ones is dropped. */
+/** Maximum keys whose demand is kept between two rounds. That of further keys is dropped. */
 export const demandKeysMax = 1_024;
 
-/** Keys that stay after a round, so that there is room for others. */
+/** Maximum keys that stay after a round, so that there is room for others. */
 export const keptKeysMax = 768;
 
-/** Keys that a round borrows for: those with the most demand. */
+/** Maximum keys that a round borrows for: those with the most demand. */
 export const borrowedKeysMax = 256;
 
 /** How long a key without demand is kept, in milliseconds. */
@@ -18,14 +18,14 @@ const keptMs = 500;
 export interface DemandedKey {
   limit: Limit;
   charge: Charge;
-  /** The bucket in this region, and its store's time then. */
+  /** The bucket in this region, and the time of its store with it. */
   bucket: Bucket;
   nowUs: number;
-  /** When that was seen, monotonic. */
+  /** When the bucket was seen, monotonic. */
   seenMs: number;
-  /** When it was last noted, monotonic. */
+  /** When demand was last noted, monotonic. */
   notedMs: number;
-  /** Decided hits, halved each round that borrows for it: so the others come before it at last. */
+  /** Decided hits, halved in each round that borrows for the key, so that others get their turn. */
   heat: number;
   refusedHits: number;
   inTransitHits: number;
@@ -33,12 +33,12 @@ export interface DemandedKey {
   readonly lenders: (LenderBucket | undefined)[];
 }
 
-/** The keys that need more than their region has. Bounded, the hottest keys first. */
+/** The keys that need more than their region has. Bounded; the hottest keys come first. */
 export class DemandTable {
   readonly #keys = new Map<LimitKey, DemandedKey>();
   #droppedKeyCount = 0;
 
-  /** Times that a key was not borrowed for because others had more demand. */
+  /** Number of times that a key was not borrowed for because others had more demand. */
   get droppedKeyCount(): number {
     return this.#droppedKeyCount;
   }
@@ -47,11 +47,11 @@ export class DemandTable {
     return this.#keys.size;
   }
 
-  /** Takes nanoseconds: called for each decision of a global limit. */
+  /** Notes a decision. Takes nanoseconds, because it is called for each one of a global limit. */
   note(demand: GlobalDemand, nowMs: number): void {
     if (!isBorrowing(demand)) return;
     const { limit, charge, result, nowUs } = demand;
-    // A peek that is over stands for at least one hit.
+    // A peek that is over the limit counts as at least one hit.
     const hits = Math.max(1, charge.cost);
     const refusedHits = result.isOver ? hits : 0;
     const known = this.#keys.get(charge.key);
@@ -60,7 +60,7 @@ export class DemandTable {
         this.#droppedKeyCount += 1;
         return;
       }
-      // Spelled out: spreads took a microsecond with 1,000 keys.
+      // Without spread syntax, which took a microsecond with 1,000 keys.
       this.#keys.set(charge.key, {
         limit,
         charge,
@@ -75,7 +75,7 @@ export class DemandTable {
       });
       return;
     }
-    // The division depends on the limit, and so does what others were found to have.
+    // The division depends on the limit, and so do the buckets that were found at others.
     if (known.limit !== limit) known.lenders.length = 0;
     known.limit = limit;
     known.charge = charge;
@@ -89,8 +89,8 @@ export class DemandTable {
   }
 
   /**
-   * The keys to borrow for, the hottest first. Drops those without demand, and the coldest where
-   * they are too many; the others wait for the next round, with their heat.
+   * Returns the keys to borrow for, the hottest first. Drops those without demand, and the coldest
+   * if there are too many. The others wait for the next round and keep their heat.
    */
   hottest(nowMs: number): readonly DemandedKey[] {
     if (this.#keys.size === 0) return [];

@@ -404,7 +404,7 @@ interface Expected {
   readonly nowMs: number;
 }
 
-/** What a region may lend: by its last reply, or all that it ever lends if that is too old. */
+/** Returns what a region may lend: by its last reply, or its maximum if that is too old. */
 function expectedHits({ lenders }: DemandedKey, { peer, lending, window, nowMs }: Expected) {
   if (lending === undefined) return 0;
   const seen = lenders[peer.share.index];
@@ -412,7 +412,7 @@ function expectedHits({ lenders }: DemandedKey, { peer, lending, window, nowMs }
   return lendableHits(lending, seen, { nowMs, window });
 }
 
-/** Keeps what the reply tells about the other region's bucket. @returns what it granted */
+/** Keeps what the reply says about the other region's bucket. @returns what it granted */
 function noteOutcome(
   { key, request, hits, window }: Ask,
   outcome: StoreOutcome | undefined,
@@ -423,7 +423,7 @@ function noteOutcome(
   const bucket = results[0]?.bucket;
   if (bucket !== undefined) key.lenders[peer.share.index] = { bucket, nowUs, receivedMs };
   const granted = grantedCount * (request.charges[0]?.cost ?? 0);
-  // Whatever another store replies: nothing is credited that was not asked for.
+  // Whatever another store replies, at most what was asked for is credited.
   if (!Number.isInteger(granted) || granted <= 0 || granted > hits) return undefined;
   if (window === undefined || isWithin(window, nowUs)) return { key, hits: granted, window };
   peer.noteLost(granted);

@@ -2,17 +2,17 @@ import { ServiceError } from "../../core/base/errors.js";
 import { someOf } from "./signal-answers.js";
 import { ReadingSum, type SignalReadings } from "./signal-readings.js";
 
-/** What of a consumer group's lag is read. */
+/** Which lag of a consumer group is read. */
 export interface LagQuestion {
   /** Names of topics, each with at most one `*`, which stands for any characters. */
   readonly topics: readonly string[];
-  /** `messages` are added up, `seconds` are the longest of all partitions. */
+  /** `messages` are summed; `seconds` are the maximum of all partitions. */
   readonly unit: "messages" | "seconds";
-  /** Where a group reads from that has not committed an offset in a partition. */
+  /** Start position of a group that has not committed an offset in a partition. */
   readonly offsetReset: "earliest" | "latest";
   /**
-   * What readings are split by: a topic's key is what `*` stands for, or else its name; a
-   * partition's is its number. Undefined: one reading.
+   * How readings are split. The key of a topic is what `*` stands for, or else its name; that of a
+   * partition is its number. Undefined: one reading.
    */
   readonly by: "topic" | "partition" | undefined;
   /** Maximum number of keys. */
@@ -31,8 +31,8 @@ export interface PartitionRange {
 }
 
 /**
- * The offset that a group reads next. Records that the topic has dropped are not read any more, and
- * an offset beyond the end is left from a topic of the same name.
+ * Returns the offset that a group reads next. Records that the topic has dropped are no longer
+ * read, and an offset beyond the end belongs to an earlier topic of the same name.
  */
 export function nextOffset(
   { committed, earliest, latest }: PartitionRange,
@@ -42,7 +42,7 @@ export function nextOffset(
   return Math.min(Math.max(next, earliest), latest);
 }
 
-/** What stands for `*` in a topic's name, or the name; undefined where none of `topics` fits. */
+/** Returns what `*` stands for in a topic's name, or the name. Undefined if none fits. */
 export function topicKey(topics: readonly string[], topic: string): string | undefined {
   for (const pattern of topics) {
     const star = pattern.indexOf("*");
@@ -59,8 +59,8 @@ export function topicKey(topics: readonly string[], topic: string): string | und
 }
 
 /**
- * The lag of a group, put together from partitions. A key with a partition whose lag is unknown has
- * no reading: less than the truth would let more in. Other keys have theirs.
+ * The lag of a group, combined from partitions. A key with a partition whose lag is unknown has no
+ * reading, because a value that is too low would admit too much. Other keys have theirs.
  */
 export class LagReadings {
   readonly #question: LagQuestion;
@@ -79,7 +79,7 @@ export class LagReadings {
     this.#lags.set(key, unit === "messages" ? before + lag : Math.max(before, lag));
   }
 
-  /** Says that the lag of one partition is unknown. */
+  /** Notes that the lag of one partition is unknown. */
   fail(topic: string, partition: number, failure: ServiceError): void {
     const key = this.#keyOf(topic, partition);
     if (!this.#failures.has(key)) this.#failures.set(key, failure);

@@ -17,13 +17,13 @@ interface SharedSignalParts {
   readonly keysMax: number | undefined;
 }
 
-/** The part of a poll's time in which the store must answer whose turn it is. */
+/** Fraction of a poll's timeout within which the store must answer whose turn it is. */
 const turnTimeRatio = 0.25;
 
 /**
- * Reads a source that one replica polls for its fleet. The others take what that one has read,
- * which is up to `everyMs` older. A replica whose poll fails gives its turn away, so a source that
- * only one replica cannot reach is read by the next one. Without the store, each polls by itself.
+ * Reads a source that one replica polls for its fleet. The others take its readings, which are up
+ * to `everyMs` older. A replica whose poll fails releases its turn, so a source that only this
+ * replica cannot reach is read by the next one. Without the store, each replica polls by itself.
  */
 export class SharedSignalReader implements SignalReader {
   readonly #parts: SharedSignalParts;
@@ -32,7 +32,7 @@ export class SharedSignalReader implements SignalReader {
   constructor(parts: SharedSignalParts) {
     this.#parts = parts;
     const { source, replicaId, everyMs, timeoutMs } = parts;
-    // Polls of a replica are spread, and the last one may have taken all of its time.
+    // A replica's polls are spread in time, and the last one may have taken its whole timeout.
     this.#turn = { source, replicaId, turnMs: Math.ceil(1.5 * everyMs + timeoutMs) };
   }
 
@@ -42,7 +42,7 @@ export class SharedSignalReader implements SignalReader {
     const text = await store.take(this.#turn, askedMs).catch(() => undefined);
     const shared = text === undefined ? undefined : readShared(text, keysMax);
     if (shared !== undefined) return shared;
-    // Where the store is away, nobody hears of it, and each polls by itself.
+    // If the store is unreachable, this is not reported, and each replica polls by itself.
     const ignore = (): void => {};
     try {
       const readings = await reader.read(deadlineMs);
@@ -63,7 +63,7 @@ function writeShared(readings: SignalReadings): string {
   return JSON.stringify(Object.fromEntries(readings.readings));
 }
 
-/** Undefined where it cannot be read: then this replica polls. */
+/** Returns undefined if it cannot be read. Then this replica polls. */
 function readShared(text: string, keysMax: number | undefined): SignalReadings | undefined {
   try {
     return readJsonAnswer(text, { pointer: [], ...(keysMax === undefined ? {} : { keysMax }) });

@@ -7,13 +7,13 @@ interface RoomLinesOptions extends Omit<RoomLineOptions, "replicaId" | "leaseMs"
   readonly leaseMs?: number;
 }
 
-/** For so long nobody enters after a leader has died: then another one takes the lead. */
+/** How long no visitor enters after a leader died, until another replica leads, in milliseconds. */
 const defaultRoomLeaseMs = 3_000;
 
-/** How often each room is heard of, and led. */
+/** Interval at which each room is read and led, in milliseconds. */
 const beatMs = 1_000;
 
-/** The lines of the rooms of a policy, as one replica uses them. One timer beats for all. */
+/** The lines of the rooms of a policy, as one replica uses them. One timer serves all. */
 export class RoomLines {
   readonly #clock: Clock;
   readonly #options: RoomLineOptions;
@@ -30,12 +30,12 @@ export class RoomLines {
     };
   }
 
-  /** The line of a room; undefined: the policy has no such room. */
+  /** Returns the line of a room. Undefined if the policy has no such room. */
   line(room: string): StoreRoomLine | undefined {
     return this.#lines.get(room);
   }
 
-  /** The rooms of a policy, in place of those before. Rooms that stay keep their lines. */
+  /** Replaces the rooms with those of a policy. Rooms that stay keep their lines. */
   change(rooms: readonly RoomRules[]): void {
     if (this.#isStopped) return;
     const names = new Set(rooms.map(({ name }) => name));
@@ -52,7 +52,7 @@ export class RoomLines {
     if (this.#lines.size > 0) this.#cancelBeat ??= this.#clock.schedule(beatMs, () => this.#beat());
   }
 
-  /** Gives all leads up. Never rejects. */
+  /** Resigns as the leader of all rooms. Never rejects. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelBeat?.();

@@ -31,45 +31,45 @@ import {
   stepEntriesMax,
 } from "../../store/coordination/room-store.js";
 
-/** What happens to a room, for logs. */
+/** An event of a room, for logs. */
 export type RoomLineEvent =
-  /** This replica decides who enters from now on. */
+  /** From now on, this replica decides who enters. */
   | { readonly kind: "leaderElected"; readonly room: string; readonly term: number }
   | { readonly kind: "leaderLost"; readonly room: string }
-  /** Another line began: the store has lost the room, and everybody has to join again. */
+  /** A new line began: the store has lost the room, and all visitors have to join again. */
   | { readonly kind: "lineBegan"; readonly room: string }
-  /** Sent once until the store answers again. */
+  /** Reported once until the store answers again. */
   | { readonly kind: "storeLost"; readonly room: string; readonly code: ErrorCode }
   | { readonly kind: "storeFound"; readonly room: string };
 
-/** What the lines of a replica share. */
+/** Options that the lines of a replica share. */
 export interface RoomLineOptions {
   readonly store: RoomStore;
   readonly clock: Clock;
   readonly random: Random;
   readonly replicaId: string;
-  /** How long a leader that is not heard of stays one. */
+  /** How long a silent leader remains the leader, in milliseconds. */
   readonly leaseMs: number;
-  /** How long a visitor waits for the store. */
+  /** Maximum time that a visitor waits for the store, in milliseconds. */
   readonly turnTimeoutMs: number;
-  /** A room's service, for `activeUsersMax: auto`; undefined: not known. */
+  /** Returns the load of a room's service, for `activeUsersMax: auto`. Undefined if not known. */
   readonly load: (room: RoomRules) => ServiceLoad | undefined;
   readonly onEvent?: (event: RoomLineEvent) => void;
 }
 
-/** Turns on their way to the store, of one room. What comes meanwhile fails at once. */
+/** Maximum turns of one room in flight to the store. Further calls fail at once. */
 const turnsInFlightMax = 64;
 
-/** How soon a room is heard of again whose leader has published nothing yet. */
+/** Time until a room is read again whose leader has published nothing yet, in milliseconds. */
 const unpublishedBeatMs = 100;
 
-/** How long a beat, and each call of a leader's step, may take. */
+/** Timeout of a beat, and of each call of a leader's step, in milliseconds. */
 const beatTimeoutMs = 1_000;
 
-/** A room's line over the store: what visitors do, and the leader's step where it leads. */
+/** A room's line on top of the store: calls of visitors, and the leader's steps while it leads. */
 export class StoreRoomLine implements RoomLine {
   readonly #options: RoomLineOptions;
-  /** Of the line that this replica begins where there is none. */
+  /** The line that this replica begins if there is none. */
   #fresh: FreshLine;
   #rules: RoomRules;
   #head: RoomHead | undefined;
@@ -77,7 +77,7 @@ export class StoreRoomLine implements RoomLine {
   #leader: RoomLeader | undefined;
   #isLost = false;
   #isStopped = false;
-  /** The store's second when it was asked last, and when this process had it. */
+  /** The store's second when it was last asked, and the times of that call here. */
   #clockReading:
     | { readonly second: number; readonly sentMs: number; readonly heardMs: number }
     | undefined;
@@ -97,7 +97,7 @@ export class StoreRoomLine implements RoomLine {
     return this.#published?.status;
   }
 
-  /** As the store had it at the last beat; undefined: it has not answered yet. */
+  /** State of the store at the last beat. Undefined until it has answered. */
   get head(): RoomHead | undefined {
     return this.#head;
   }
@@ -110,12 +110,12 @@ export class StoreRoomLine implements RoomLine {
     return (this.#head?.term ?? 0) > 0;
   }
 
-  /** The policy has changed. */
+  /** Applies the rules of a changed policy. */
   change(rules: RoomRules): void {
     this.#rules = rules;
   }
 
-  /** As the line's clock, it stands still after a silence. It is late by one call of the store. */
+  /** Returns the line's time. It stops after a silence, and is late by one call to the store. */
   second(): number | undefined {
     const reading = this.#clockReading;
     if (reading === undefined) return undefined;
@@ -149,9 +149,9 @@ export class StoreRoomLine implements RoomLine {
   }
 
   /**
-   * Hears of the room, and leads it where nobody else does; once a second. While a line has begun
-   * that nobody has led yet, it hears of it more often by itself: until then no visitor gets a
-   * place. Never rejects.
+   * Reads the room, and leads it if no other replica does; once a second. While a new line has not
+   * been led yet, it reads more often by itself, because no visitor gets a place until then. Never
+   * rejects.
    */
   beat(): Promise<void> {
     this.#beat ??= this.#hearAndLead(this.#options.leaseMs).finally(() => {
@@ -164,7 +164,7 @@ export class StoreRoomLine implements RoomLine {
     return this.#beat;
   }
 
-  /** Gives the lead up, so that another replica goes on at once. Never rejects. */
+  /** Resigns as the leader, so that another replica continues at once. Never rejects. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#cancelSoon?.();
@@ -181,7 +181,7 @@ export class StoreRoomLine implements RoomLine {
     try {
       await this.#lead(head);
     } catch (thrown) {
-      // What was decided may have been applied or not: the next step begins from the store.
+      // The decision may have been applied or not, so the next step begins from the store.
       this.#leader = undefined;
       this.#noteFailure(thrown);
     }
@@ -209,7 +209,7 @@ export class StoreRoomLine implements RoomLine {
     const before = this.#head;
     this.#head = head;
     this.#published = head.published && decodePublishedRoom(head.published.bytes.toString());
-    // Tickets of a line that the store has lost must not be those of the next one.
+    // Tickets of a line that the store has lost must not be valid in the next one.
     if (head.lineId === this.#fresh.freshLineId) this.#fresh = freshLine(this.#options.random);
     const wasLeader = (before?.term ?? 0) > 0;
     if (before !== undefined && before.lineId !== head.lineId)
@@ -291,7 +291,7 @@ export class StoreRoomLine implements RoomLine {
     else this.#deliver(calls, answer);
   }
 
-  /** As many numbers as may wait, and those of visitors who are gone, as far as is known. */
+  /** Returns how many may wait, plus the numbers of visitors who are gone, as far as is known. */
   #spanMax(): number {
     const { status } = this;
     const { order, waitingMax } = this.#rules;
@@ -320,7 +320,7 @@ export class StoreRoomLine implements RoomLine {
     }
   }
 
-  /** Who was passed over, and then came back with other rules for that, would wait for ever. */
+  /** Otherwise, a visitor who was passed over and returns under other rules would wait forever. */
   #present(number: number, answered: LineEntry | undefined): LineEntry {
     const entry = known(answered);
     if (entry.kind !== "waiting") return entry;

@@ -1,11 +1,11 @@
 /**
- * The numbers of HTTP/2 frames. A frame is a head of nine bytes (length, type, flags, stream) and a
- * payload of so many bytes.
+ * Numbers of HTTP/2 frames. A frame has a head of nine bytes (length, type, flags, stream) and a
+ * payload of that length.
  *
  * Source: RFC 9113, sections 4 and 6.
  */
 
-/** Every type of frame that a server may see or send; others are ignored (section 5.5). */
+/** Frame types that a server may receive or send. Others are ignored (section 5.5). */
 export const frameTypes = {
   data: 0x0,
   headers: 0x1,
@@ -19,17 +19,17 @@ export const frameTypes = {
   continuation: 0x9,
 } as const;
 
-/** Flags, by what they mean; `ack` and `endStream` share a bit on different types. */
+/** Flags by their meaning. `ack` and `endStream` share a bit on different types. */
 export const frameFlags = {
   /** DATA and HEADERS: the sender's side of the stream ends with this frame. */
   endStream: 0x1,
-  /** SETTINGS and PING: an answer to the peer's. */
+  /** SETTINGS and PING: acknowledges the peer's frame. */
   ack: 0x1,
   /** HEADERS and CONTINUATION: the header block ends with this frame. */
   endHeaders: 0x4,
   /** DATA and HEADERS: the payload begins with the length of the padding at its end. */
   padded: 0x8,
-  /** HEADERS: five bytes of priority stand before the header block. */
+  /** HEADERS: five bytes of priority precede the header block. */
   priority: 0x20,
 } as const;
 
@@ -49,7 +49,7 @@ export const clientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /** Bytes of a frame before its payload. */
 export const frameHeadBytes = 9;
 
-/** Bytes of a payload that every peer takes, and all that we take. Source: section 4.2. */
+/** Payload bytes that every peer accepts, and this side's maximum. Source: section 4.2. */
 export const framePayloadBytesMax = 16_384;
 
 /** The largest SETTINGS_MAX_FRAME_SIZE that a peer may announce. Source: section 6.5.2. */

@@ -20,9 +20,9 @@ export const http2ErrorCodes = {
 export type Http2ErrorCode = (typeof http2ErrorCodes)[keyof typeof http2ErrorCodes];
 
 /**
- * The peer broke the protocol, and the connection ends with this code in a GOAWAY. What ends one
- * stream alone is answered where it is seen, by RST_STREAM. It is not a `ServiceError`: nobody but
- * the peer can do anything about it. The message holds no byte of the peer's.
+ * The peer violated the protocol, and the connection ends with this code in a GOAWAY. Errors of a
+ * single stream are answered where they are found, by RST_STREAM. This is not a `ServiceError`,
+ * because only the peer can do anything about it. The message contains no byte of the peer's.
  *
  * Source: RFC 9113, section 5.4.1.
  */
@@ -36,7 +36,7 @@ export class Http2Error extends Error {
   }
 }
 
-/** An error that ends the connection. */
+/** Returns an error that ends the connection. */
 export function connectionError(code: Http2ErrorCode, message: string): Http2Error {
   return new Http2Error(code, message);
 }

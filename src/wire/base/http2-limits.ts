@@ -1,101 +1,101 @@
 /**
- * What one HTTP/2 connection may cost us, whoever is at its other end. Proxies that we trust stay
- * far below each of these; a test reaches every one.
+ * Limits of what one HTTP/2 connection may cost, whoever the peer is. Trusted proxies stay far
+ * below each of them; a test reaches every one.
  */
 
-/** The most requests a peer may have open; above, one is refused with REFUSED_STREAM. */
+/** Maximum open requests of a peer. Further ones are refused with REFUSED_STREAM. */
 export const streamCountMax = 1_000;
 
 /**
- * The most bytes of a header block over all its frames; above, the connection ends. A block is not
+ * Maximum bytes of a header block over all its frames. Above, the connection ends. A block is not
  * longer than its list.
  */
 export const headerBlockBytesMax = 81_920;
 
-/** The most CONTINUATION frames of one header block; above, the connection ends. */
+/** Maximum CONTINUATION frames of one header block. Above, the connection ends. */
 export const continuationCountMax = 32;
 
-/** What a peer may send on one stream before we have read it, in bytes. */
+/** Maximum bytes that a peer may send on one stream before they are read. */
 export const streamWindowBytes = 1_114_112;
 
-/** What a peer may send on all streams before we have read it, in bytes. */
+/** Maximum bytes that a peer may send on all streams before they are read. */
 export const connectionWindowBytes = 4_194_304;
 
-/** The most bytes of a stream that wait for the peer; `sendData` answers false from there on. */
+/** Maximum bytes of a stream that wait for the peer. From there on, `sendData` returns false. */
 export const streamQueueBytesMax = 1_114_112;
 
-/** The most bytes that wait for the peer on all streams; above, the connection ends. */
+/** Maximum bytes that wait for the peer on all streams. Above, the connection ends. */
 export const connectionQueueBytesMax = 16_777_216;
 
 /**
- * The most bytes that wait for the socket before bodies wait in their streams, and before we read
- * no more of what the peer asks for.
+ * Maximum bytes that wait for the socket. Above, bodies wait in their streams, and no more of the
+ * peer's requests are read.
  */
 export const outputBytesMax = 262_144;
 
-/** PING frames a second, besides those that measure how what we have sent arrives. */
+/** Maximum PING frames per second, besides those that measure the arrival of sent frames. */
 export const pingsPerSecondMax = 100;
 
 /**
- * PING frames that a HEADERS or DATA frame of ours may be answered with: clients in Go measure the
- * connection by one each round trip, which is thousands a second between neighbours.
+ * PING frames that a peer may send for each HEADERS or DATA frame from this side: clients in Go
+ * measure the connection with one per round trip, which is thousands per second between neighbours.
  */
 export const pingsPerSentFrameMax = 1;
 
-/** The most PING frames that what we have sent entitles a peer to at a time. */
+/** Maximum PING frames that sent frames entitle a peer to at a time. */
 export const pingsSavedMax = 10_000;
 
-/** SETTINGS frames a second, above which the connection ends with ENHANCE_YOUR_CALM. */
+/** Maximum SETTINGS frames per second. Above, the connection ends with ENHANCE_YOUR_CALM. */
 export const settingsPerSecondMax = 100;
 
-/** Frames a second that we need not understand: PRIORITY, GOAWAY and unknown types. */
+/** Maximum frames per second that can be ignored: PRIORITY, GOAWAY and unknown types. */
 export const ignoredFramesPerSecondMax = 1_000;
 
-/** DATA frames a second that hold nothing and end nothing. */
+/** Maximum DATA frames per second that are empty and end nothing. */
 export const emptyDataPerSecondMax = 1_000;
 
-/** WINDOW_UPDATE frames a second, besides those that answer what we have sent. */
+/** Maximum WINDOW_UPDATE frames per second, besides those that answer sent frames. */
 export const windowUpdatesPerSecondMax = 1_000;
 
 /**
- * WINDOW_UPDATE frames that a HEADERS or DATA frame of ours may be answered with. Clients send two
- * for each, one for the stream and one for the connection.
+ * WINDOW_UPDATE frames that a peer may send for each HEADERS or DATA frame from this side. Clients
+ * send two for each, one for the stream and one for the connection.
  */
 export const windowUpdatesPerSentFrameMax = 4;
 
-/** The most WINDOW_UPDATE frames that what we have sent entitles a peer to at a time. */
+/** Maximum WINDOW_UPDATE frames that sent frames entitle a peer to at a time. */
 export const windowUpdatesSavedMax = 100_000;
 
 /**
- * Streams a second that a peer makes us reset, by breaking a rule or the bound on open ones; above,
- * the connection ends. Resets by the peer have no such bound: a proxy that gave up on late
- * answers sends them by the thousand, and what they cost is bounded by the streams that still work.
+ * Maximum streams per second that a peer causes to be reset, by breaking a rule or the limit of
+ * open ones. Above, the connection ends. Resets by the peer have no such limit: a proxy that gave
+ * up on late answers sends thousands, and the streams that still work limit their cost.
  */
 export const provokedResetsPerSecondMax = 10_000;
 
-/** Streams that we reset lately: what the peer sent on them before it knew is ignored. */
+/** Recently reset streams that are kept: frames that the peer sent before it knew are ignored. */
 export const resetStreamsKeptMax = 1_024;
 
-/** Streams that ended lately: frames on them are told from frames on streams that never were. */
+/** Recently ended streams that are kept, to tell them from streams that never existed. */
 export const endedStreamsKeptMax = 128;
 
-/** How long a peer may take for its preface and its first SETTINGS frame. */
+/** Timeout of a peer's preface and first SETTINGS frame, in milliseconds. */
 export const greetingMsMax = 10_000;
 
-/** How long a header block may take from its first frame to its last. */
+/** Maximum time that a frame or a header block may stay incomplete, in milliseconds. */
 export const headerBlockMsMax = 10_000;
 
-/** Silence after which the peer is asked whether it is still there. */
+/** Silence after which a PING checks whether the peer is still there, in milliseconds. */
 export const keepaliveTimeMs = 60_000;
 
-/** How long a peer may take to answer a PING. */
+/** Timeout of a PING, in milliseconds. */
 export const pingAnswerMsMax = 20_000;
 
-/** How long what we have sent may wait without any of it being taken. */
+/** Maximum time that sent bytes may wait without any of them being taken, in milliseconds. */
 export const outputStallMsMax = 30_000;
 
-/** How long a connection may have no stream before it is asked to go. */
+/** Maximum time without a stream before a connection is asked to close, in milliseconds. */
 export const idleMsMax = 3_600_000;
 
-/** How long a connection that we end may take to take its last frames. */
+/** Maximum time that a connection takes to flush its last frames, in milliseconds. */
 export const flushMsMax = 1_000;

@@ -1,27 +1,27 @@
 import { assert } from "../../core/base/errors.js";
 
-/** Bytes of the first slab: a server that says little costs little. */
+/** Bytes of the first slab: a server that sends little needs little. */
 const slabBytesMin = 4_096;
 
-/** Slabs double up to this: one allocation for hundreds of answers. */
+/** Maximum bytes of a slab, up to which they double: one allocation for hundreds of answers. */
 const slabBytesMax = 65_536;
 
-/** A slab with less room than this is left to the writes that lie in it. */
+/** A slab with less room than this is not written to any more. */
 const restBytesMin = 512;
 
-/** Slabs with room that are kept for the next write: as many connections write in one turn. */
+/** Maximum slabs with room that are kept: as many connections write in one turn. */
 const restsMax = 16;
 
 /**
- * Memory that the connections of one server write into. A connection has a slab of its own only
- * while something is to be written: with one for good, a thousand that are written to once a second
- * held 33 MB.
+ * Memory that the connections of one server write into. A connection has its own slab only while
+ * there is something to write. With permanent slabs, a thousand connections that are written to
+ * once a second took 33 MB.
  */
 export class OutputSlabs {
   readonly #rests: { readonly slab: Buffer; readonly start: number }[] = [];
   #bytes = slabBytesMin;
 
-  /** Memory with room for so many bytes, for whoever asks alone. */
+  /** Returns memory with room for this many bytes, for the caller alone. */
   lend(count: number): { readonly slab: Buffer; readonly start: number } {
     const rest = this.#rests.pop();
     if (rest !== undefined && rest.slab.length - rest.start >= count) return rest;
@@ -31,7 +31,7 @@ export class OutputSlabs {
     return { slab: Buffer.allocUnsafeSlow(bytes), start: 0 };
   }
 
-  /** Takes back what is behind the bytes that were written. */
+  /** Takes back the memory behind the written bytes. */
   giveBack(slab: Buffer, start: number): void {
     if (slab.length - start < restBytesMin || this.#rests.length >= restsMax) return;
     this.#rests.push({ slab, start });
@@ -39,16 +39,16 @@ export class OutputSlabs {
 }
 
 /**
- * What is to be written to a socket next. Everything that becomes ready in a turn is appended here
- * and leaves in one write: `take` hands the bytes out, and what follows is written behind them in
- * the same slab of memory, so that a write costs no allocation of its own.
+ * The bytes to write to a socket next. Everything that becomes ready in a turn is appended here and
+ * leaves in one write: `take` hands the bytes out, and later ones are written behind them in the
+ * same slab of memory, so that a write needs no allocation of its own.
  *
- * It grows as far as it is written to: who writes looks at `length` and stops in time.
+ * It has no maximum size: the writer checks `length` and stops in time.
  */
 export class OutputBuffer {
   readonly #slabs: OutputSlabs;
   #slab = noSlab;
-  /** Where the bytes begin that were not taken yet. */
+  /** Start of the bytes that were not taken yet. */
   #start = 0;
   #end = 0;
 
@@ -57,12 +57,12 @@ export class OutputBuffer {
     this.#slabs = slabs;
   }
 
-  /** Bytes that were written and not taken. */
+  /** Number of bytes that were written and not taken. */
   get length(): number {
     return this.#end - this.#start;
   }
 
-  /** Hands out what was written; the bytes are the caller's and never change again. */
+  /** Returns what was written. The bytes belong to the caller and never change again. */
   take(): Buffer {
     const taken = this.#slab.subarray(this.#start, this.#end);
     this.#slabs.giveBack(this.#slab, this.#end);
@@ -72,7 +72,7 @@ export class OutputBuffer {
     return taken;
   }
 
-  /** Forgets what was written behind a `length` of before. */
+  /** Removes what was written after an earlier `length`. */
   truncate(length: number): void {
     assert(length >= 0 && length <= this.length, "an output is only cut where it was written");
     this.#end = this.#start + length;
@@ -101,12 +101,12 @@ export class OutputBuffer {
     this.#end += 4;
   }
 
-  /** Appends bytes; they are copied. */
+  /** Appends a copy of bytes. */
   bytes(source: Uint8Array): void {
     this.slice(source, 0, source.length);
   }
 
-  /** Appends the bytes of `source` from `start`, below `end`; they are copied. */
+  /** Appends a copy of the bytes of `source` from `start` to below `end`. */
   slice(source: Uint8Array, start: number, end: number): void {
     const count = end - start;
     if (this.#end + count > this.#slab.length) this.#grow(count);
@@ -123,7 +123,7 @@ export class OutputBuffer {
     this.#end += count;
   }
 
-  /** Appends text, each character as the byte of its number; none is above 0xff. */
+  /** Appends text, with one byte for each character. None is above 0xff. */
   latin1(text: string): void {
     if (this.#end + text.length > this.#slab.length) this.#grow(text.length);
     this.#slab.write(text, this.#end, "latin1");
@@ -161,7 +161,7 @@ export class OutputBuffer {
     this.#slab[at] = (this.#slab[at] ?? 0) | bits;
   }
 
-  /** A copy of the bytes from a place to the end. */
+  /** Returns a copy of the bytes from a place to the end. */
   copyFrom(place: number): Buffer {
     return Buffer.from(this.#slab.subarray(this.#start + place, this.#end));
   }
@@ -174,10 +174,10 @@ export class OutputBuffer {
     slab[at + 3] = value;
   }
 
-  /** Memory with room for so many bytes more; what was not taken moves there. */
+  /** Gets memory with room for this many more bytes, and moves what was not taken there. */
   #grow(count: number): void {
     const kept = this.length;
-    // Twice what is kept: else each write more of a long output would move all of it again.
+    // Twice what is kept. Otherwise each further write of a long output would move all of it.
     const { slab, start } = this.#slabs.lend(2 * kept + count);
     this.#slab.copy(slab, start, this.#start, this.#end);
     this.#slab = slab;
@@ -188,5 +188,5 @@ export class OutputBuffer {
 
 const noSlab: Buffer = Buffer.alloc(0);
 
-/** Up to so many bytes a loop is faster than a call that leaves JavaScript. */
+/** Up to this many bytes, a loop is faster than a call that leaves JavaScript. */
 const loopBytesMax = 32;

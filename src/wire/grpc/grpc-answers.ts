@@ -5,7 +5,7 @@ import { tooLarge } from "./grpc-request-failures.js";
 import { answerHead, failureAnswer, failureTrailers, okTrailers } from "./grpc-status.js";
 import { type CallFailure, messageBytesMax } from "./service.js";
 
-/** The answers of a call that may have many: a head with the first, a status at the end. */
+/** The answers of a call that may have many: headers before the first, a status at the end. */
 export class AnswerStream {
   readonly #stream: ServerStream;
   readonly #connection: GrpcConnection;
@@ -22,7 +22,7 @@ export class AnswerStream {
     return this.#isOver;
   }
 
-  /** Sends a message; answers whether more may follow at once. Fails the call with a large one. */
+  /** Sends a message, or fails the call if it is too large. @returns whether more may follow now */
   send(bytes: Uint8Array): boolean {
     if (this.#isOver) return true;
     if (bytes.length > messageBytesMax) {
@@ -49,7 +49,7 @@ export class AnswerStream {
     this.#stream.sendHeaders(fields, true);
   }
 
-  /** The caller has gone: nothing is sent any more. */
+  /** Ends the answers because the caller has gone: nothing is sent any more. */
   abandon(): void {
     this.#isOver = true;
   }

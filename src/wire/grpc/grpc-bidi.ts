@@ -22,8 +22,8 @@ import { schedulePartialEnd } from "./partial-bytes.js";
 import type { BidiAnswers, BidiContext, BidiHandler, BidiReader, CallFailure } from "./service.js";
 
 /**
- * A call with messages each way. The caller's are handed over one at a time; what comes meanwhile
- * is not given back to its windows, so that it stops sending.
+ * A call with messages in both directions. The caller's are handed over one at a time. Bytes that
+ * arrive meanwhile are not returned to its windows, so that it stops sending.
  */
 export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly deadlineMs: number;
@@ -34,11 +34,11 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   readonly #bytesMax: number;
   readonly #answers: AnswerStream;
   #reader: BidiReader = absentReader;
-  /** What came in pieces, or while a message was in work. */
+  /** What came in pieces, or while a message was being handled. */
   #waiting: MessageReader | undefined;
-  /** Bytes of it, as they are counted for the connection. */
+  /** Number of its bytes, as counted for the connection. */
   #waitingBytes = 0;
-  /** Bytes to be given back to the windows when the message in work is done with. */
+  /** Bytes to return to the windows when the current message is done. */
   #owedBytes = 0;
   #isWorking = false;
   #isHandingOver = false;
@@ -58,7 +58,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#answers = new AnswerStream(call.stream, call.connection);
   }
 
-  /** Lets the handler begin. */
+  /** Starts the handler. */
   open(handler: BidiHandler): void {
     try {
       this.#reader = handler(this, this);
@@ -66,7 +66,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
       this.fail(thrown);
       return;
     }
-    // It may have sent too much before anybody could be told.
+    // It may have sent too much before there was a reader to tell.
     if (this.#answers.isOver) this.#tellCancel();
   }
 
@@ -114,7 +114,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   send(bytes: Uint8Array): boolean {
     if (this.#answers.isOver) return true;
     const mayFollow = this.#answers.send(bytes);
-    // It was too large, and was the call's end: the handler waits for nothing more.
+    // It was too large and ended the call: the handler waits for nothing more.
     if (this.#answers.isOver) this.#tellCancel();
     return mayFollow;
   }
@@ -137,26 +137,26 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#answers.fail(failure);
   }
 
-  /** Ends the call for what the caller sent. The handler learns that nobody hears it any more. */
+  /** Ends the call because of what the caller sent. The handler learns that the call is over. */
   #refuse(failure: CallFailure): void {
     this.#answers.fail(failure);
     this.#tellCancel();
   }
 
-  /** Ends the call for a message larger than is taken, in the handler's way where it has one. */
+  /** Ends the call because of a message that is too large, in the handler's way if it has one. */
   #refuseLarge(failure: CallFailure): void {
     if (!this.#isSettled) this.#reader.onTooLarge?.();
     if (!this.#answers.isOver) this.#refuse(failure);
   }
 
-  /** Nobody hears the handler any more, though the caller may still be there. */
+  /** Tells the handler that its answers go nowhere, though the caller may still be there. */
   #tellCancel(): void {
     this.#drop();
     this.#payWindow();
     if (!this.#isSettled) this.#reader.onCancel();
   }
 
-  /** Hands over what waits, message by message, until one stays in work. */
+  /** Hands over waiting messages one by one, until one is not done at once. */
   #advance(): void {
     while (!this.#isWorking && !this.#answers.isOver) {
       const read = this.#waiting?.read() ?? "partial";
@@ -183,7 +183,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     else this.#refuse(problem === "compressed" ? compressed(this.#encoding) : malformedMessage);
   }
 
-  /** A message that has begun has its time to end. */
+  /** Limits the time of a message that has begun. */
   #watchPartial(): void {
     if (this.#waitingBytes === 0) return;
     const { clock } = this.connection.parts;
@@ -213,7 +213,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     return isOneMessage(bytes, this.#bytesMax);
   }
 
-  /** Keeps what cannot be handed over yet; answers false when that ended the call. */
+  /** Keeps what cannot be handed over yet. Returns false if that ended the call. */
   #keep(bytes: Uint8Array): boolean {
     this.#waiting ??= new MessageReader(this.#bytesMax, this.connection.parts.spareBuffers);
     if (!this.connection.hasRoom(bytes.length)) {
@@ -231,14 +231,14 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
     this.#waitingBytes = waitingBytes;
   }
 
-  /** What came while a message was in work may be followed by more. */
+  /** Returns the bytes that came during a message to the windows, so that more may follow. */
   #payWindow(): void {
     if (this.#owedBytes === 0) return;
     this.#stream.consumed(this.#owedBytes);
     this.#owedBytes = 0;
   }
 
-  /** The handler has ended the call; answers whether it had not before. */
+  /** Notes that the handler has ended the call. Returns false if it had ended it before. */
   #settle(): boolean {
     if (this.#isSettled) {
       this.connection.parts.onBug(new Error("A handler ended a call twice."));
@@ -252,7 +252,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 
   #closeWaiting(): void {
-    // The message in work may be a view of it.
+    // The current message may be a view of it.
     if (!this.#isWorking && !this.#isHandingOver) this.#waiting?.close();
     this.#waiting = undefined;
   }
@@ -264,7 +264,7 @@ export class BidiCall implements StreamReader, BidiContext, BidiAnswers {
   }
 }
 
-/** Stands where no handler has answered who reads. */
+/** Used until a handler has returned its reader. */
 const absentReader: BidiReader = {
   onMessage() {},
   onEnd() {},

@@ -6,25 +6,25 @@ import { messageHeadBytes, type SpareBuffers } from "./grpc-message.js";
 import type { PartialBytes } from "./partial-bytes.js";
 import { type MappedThrow, messageBytesMax, type ServiceHandlers } from "./service.js";
 
-/** What gRPC over HTTP/2 is made of. */
+/** Dependencies and settings of gRPC over HTTP/2. */
 export interface NativeServerParts {
   readonly services: readonly ServiceHandlers[];
   readonly clock: Clock;
-  /** The largest message that is taken, in bytes. Default `messageBytesMax`. */
+  /** Maximum size of a received message, in bytes. Default `messageBytesMax`. */
   readonly receivedBytesMax?: number;
-  /** For messages of streams, where handlers keep nothing of them. Default new memory for each. */
+  /** For messages of streams, if handlers keep nothing of them. Default: new memory for each. */
   readonly spareBuffers?: SpareBuffers;
-  /** Told of every value thrown by a handler that no failure of the environment explains. */
+  /** Called with every value that a handler throws and no failure of the environment explains. */
   readonly onBug: (thrown: unknown) => void;
-  /** Whether calls may have waited long before we read them. */
+  /** Reports whether calls may have waited long before they were read. */
   readonly isLate: () => boolean;
-  /** Told of every call that is not begun, because its caller has gone. */
+  /** Called for every call that is not begun because its caller has gone. */
   readonly onDropped: () => void;
-  /** The status of what a handler throws. */
+  /** Returns the status for what a handler throws. */
   readonly toFailure: (thrown: unknown) => MappedThrow;
 }
 
-/** What the open streams of all connections of a server have in common. */
+/** The open streams of all connections of a server. */
 export interface OpenStreams {
   /** Whether no new work is taken. */
   readonly isClosing: boolean;
@@ -37,22 +37,22 @@ export interface Stoppable {
   stop(): void;
 }
 
-/** What the connections of a server share. */
+/** State that the connections of a server share. */
 export interface GrpcServerState {
   readonly parts: NativeServerParts;
   readonly openStreams: OpenStreams;
   readonly partialBytes: PartialBytes;
 }
 
-/** What the calls of one connection share. */
+/** State that the calls of one connection share. */
 export class GrpcConnection {
   readonly parts: NativeServerParts;
   readonly openStreams: OpenStreams;
-  /** Who is at its other end. */
+  /** The peer at its other end. */
   readonly peer: Peer;
-  /** Where the head of a message is written, for as long as it takes to copy it out. */
+  /** Buffer for the head of a message, until it is copied. */
   readonly messageHead = new Uint8Array(messageHeadBytes);
-  /** The largest message that is taken, in bytes. */
+  /** Maximum size of a received message, in bytes. */
   readonly receivedBytesMax: number;
   readonly #partialBytes: PartialBytes;
 
@@ -64,19 +64,19 @@ export class GrpcConnection {
     this.#partialBytes = partialBytes;
   }
 
-  /** Whether there is room for so many bytes more of requests that have begun and not ended. */
+  /** Reports whether incomplete requests may take this many more bytes. */
   hasRoom(byteCount: number): boolean {
     return this.#partialBytes.hasRoom(this.peer.identity, byteCount);
   }
 
-  /** Counts such bytes as they come, and below 0 as they go. */
+  /** Counts bytes of incomplete requests as they come, and below 0 as they go. */
   countPartial(byteCount: number): void {
-    // Most requests come whole, and drop nothing.
+    // Most requests arrive as a whole and drop nothing.
     if (byteCount !== 0) this.#partialBytes.count(this.peer.identity, byteCount);
   }
 }
 
-/** What a call is made of. */
+/** Parts of a call. */
 export interface CallParts {
   readonly stream: ServerStream;
   readonly fields: HeaderFields;
@@ -84,12 +84,12 @@ export interface CallParts {
   readonly connection: GrpcConnection;
 }
 
-/** The largest message that the call's method takes, in bytes. */
+/** Returns the maximum size of a message for the call's method, in bytes. */
 export function bytesMaxOf({ head, connection }: CallParts): number {
   return head.method.bytesMax ?? connection.receivedBytesMax;
 }
 
-/** When the caller stops waiting, on the monotonic clock; Infinity where it does not say. */
+/** Returns when the caller stops waiting, on the monotonic clock. Infinity if it does not say. */
 export function deadlineMsOf({ head, connection }: CallParts): number {
   return head.timeoutMs === undefined
     ? Number.POSITIVE_INFINITY

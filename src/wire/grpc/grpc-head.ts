@@ -8,20 +8,20 @@ import type { MethodHandler, ServiceHandlers } from "./service.js";
 /** Methods by their paths. */
 export type Routes = ReadonlyMap<string, MethodHandler>;
 
-/** What a call's header block asks for. */
+/** Result of reading a call's header block. */
 export type CallHead =
   | {
       readonly kind: "call";
       readonly method: MethodHandler;
-      /** What the caller waits, in milliseconds; undefined where it does not say. */
+      /** How long the caller waits, in milliseconds. Undefined if it does not say. */
       readonly timeoutMs: number | undefined;
       /** `grpc-encoding` as it was sent. */
       readonly encoding: string | undefined;
     }
-  /** Nobody serves it: the whole answer. */
+  /** The call is not served: this is the whole answer. */
   | { readonly kind: "refusal"; readonly answer: readonly SentField[] };
 
-/** The path of every method. Source: gRPC over HTTP2, "Path". */
+/** Returns all methods by their paths. Source: gRPC over HTTP2, "Path". */
 export function routesOf(services: readonly ServiceHandlers[]): Routes {
   return new Map(
     services.flatMap(({ name, methods }) =>
@@ -30,9 +30,9 @@ export function routesOf(services: readonly ServiceHandlers[]): Routes {
   );
 }
 
-/** Reads a header block whose pseudo-fields are known to be whole. */
+/** Reads a header block whose pseudo-fields are known to be complete. */
 export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
-  // Source: gRPC over HTTP2, "Requests": what is no gRPC at all is answered in plain HTTP.
+  // Source: gRPC over HTTP2, "Requests": what is not gRPC at all is answered in plain HTTP.
   if (!isGrpc(fields.get("content-type")))
     return refusal([[":status", String(httpStatuses.unsupportedMediaType)]]);
   if (fields.get(":method") !== "POST") {
@@ -53,12 +53,12 @@ export function readCallHead(fields: HeaderFields, routes: Routes): CallHead {
   return { kind: "call", method, timeoutMs, encoding: fields.get("grpc-encoding") };
 }
 
-/** Protobuf is what handlers read; gRPC-Web and JSON are not. */
+/** Handlers read Protobuf, but not gRPC-Web or JSON. */
 function isGrpc(contentType: string | undefined): boolean {
   return contentType === "application/grpc" || grpcType.test(contentType ?? "");
 }
 
-/** Source: RFC 9110, section 8.3.1: types know no case, and parameters may follow. */
+/** Types are case-insensitive, and parameters may follow. Source: RFC 9110, section 8.3.1. */
 const grpcType = /^application\/grpc(?:\+proto)?[ \t]*(?:;|$)/i;
 
 function failure(grpcStatus: number, message: string): CallHead {

@@ -1,38 +1,38 @@
-/** A byte that says whether a message is compressed, and four of its length. */
+/** Bytes of a message's head: one says whether it is compressed, and four are its length. */
 export const messageHeadBytes = 5;
 
-/** What `MessageReader.read` found. Partial: nothing or a part; more bytes must come. */
+/** Result of `MessageReader.read`. Partial: no complete message yet; more bytes must come. */
 type MessageRead = "message" | "partial" | MessageProblem;
 
-/** Why nothing more can be read. */
+/** Reason why nothing more can be read. */
 export type MessageProblem =
-  /** A message above the reader's bound. */
+  /** A message above the reader's maximum. */
   | "tooLarge"
   | "compressed"
-  /** Neither compressed nor not compressed. */
+  /** The flag says neither compressed nor uncompressed. */
   | "malformed";
 
-/** What a reader begins with; it grows to what a message needs. */
+/** Initial size of a reader's buffer, which grows to what a message needs. */
 const initialBytes = 256;
 
-/** Bytes of a spare buffer, at least. */
+/** Minimum size of a spare buffer, in bytes. */
 const spareBytesMin = 65_536;
 
-/** Bytes of all spare buffers of a server, at most: of those in use, and of those that wait. */
+/** Maximum size of all spare buffers of a server together, in use or not, in bytes. */
 export const sparesBytesMax = 8_388_608;
 
 /**
- * Memory for messages that come in parts, used again and again: a thousand Envoys send 60 KB each
- * second, and new memory for each of these messages was most of what the collector ran for.
+ * Memory for messages that arrive in parts, which is reused: a thousand Envoys send 60 KB each per
+ * second, and new memory for each of these messages caused most of the garbage collection.
  *
- * For servers whose handlers keep nothing of a message: its bytes change once `next` was called.
+ * For servers whose handlers keep nothing of a message: its bytes change after `next` was called.
  */
 export class SpareBuffers {
   readonly #waiting: Uint8Array[] = [];
   readonly #lent = new Set<Uint8Array>();
   #byteCount = 0;
 
-  /** Memory with room for so many bytes; undefined: none is spare. */
+  /** Returns memory with room for this many bytes. Undefined if none is spare. */
   take(byteCount: number): Uint8Array | undefined {
     const place = this.#waiting.findLastIndex((spare) => spare.length >= byteCount);
     const [spare] = place === -1 ? [] : this.#waiting.splice(place, 1);
@@ -40,7 +40,7 @@ export class SpareBuffers {
     return spare;
   }
 
-  /** Nobody uses it any more, whether it came from here or not. */
+  /** Takes memory that is no longer used, whether it came from here or not. */
   giveBack(bytes: Uint8Array): void {
     const isOurs = this.#lent.delete(bytes);
     if (!isOurs) {
@@ -53,10 +53,10 @@ export class SpareBuffers {
 }
 
 /**
- * Messages out of a body that comes in parts of any size. Source: gRPC over HTTP2,
+ * Extracts messages from a body that arrives in parts of any size. Source: gRPC over HTTP2,
  * "Length-Prefixed-Message".
  *
- * It keeps what was fed and not read: how much that may be is bound by who feeds it.
+ * It keeps what was fed and not read. Its caller limits how much that may be.
  */
 export class MessageReader {
   #bytes: Uint8Array = noBytes;
@@ -67,13 +67,13 @@ export class MessageReader {
   readonly #bytesMax: number;
   readonly #spares: SpareBuffers | undefined;
 
-  /** @param bytesMax the largest message */
+  /** @param bytesMax maximum size of a message */
   constructor(bytesMax: number, spares?: SpareBuffers) {
     this.#bytesMax = bytesMax;
     this.#spares = spares;
   }
 
-  /** Ends it: nobody reads any more, neither what is left nor the last message. */
+  /** Ends it. Neither the rest nor the last message may be read any more. */
   close(): void {
     this.#spares?.giveBack(this.#bytes);
     this.#bytes = noBytes;
@@ -81,12 +81,12 @@ export class MessageReader {
     this.#end = 0;
   }
 
-  /** The message that `read` found; a view that holds until the next `feed`. */
+  /** The message that `read` found, as a view that is valid until the next `feed`. */
   get message(): Uint8Array {
     return this.#bytes.subarray(this.#messageStart, this.#messageEnd);
   }
 
-  /** Bytes that were fed and are in no message that was read. */
+  /** Number of bytes that were fed and are in no message that was read. */
   get unreadBytes(): number {
     return this.#end - this.#start;
   }
@@ -112,7 +112,7 @@ export class MessageReader {
     return "message";
   }
 
-  /** Moves what is unread to the front, and doubles where that is not enough. */
+  /** Moves unread bytes to the front, and doubles the buffer if that is not enough. */
   #makeRoom(byteCount: number): void {
     if (this.#end + byteCount <= this.#bytes.length) return;
     const unread = this.unreadBytes;
@@ -134,14 +134,14 @@ export class MessageReader {
 
 const noBytes = new Uint8Array(0);
 
-/** The length that a message's head states. */
+/** Returns the length that a message's head states. */
 export function messageLength(bytes: Uint8Array, headStart: number): number {
   const high = bytes[headStart + 1] ?? 0;
   const middle = ((bytes[headStart + 2] ?? 0) << 8) | (bytes[headStart + 3] ?? 0);
   return high * 0x1000000 + middle * 0x100 + (bytes[headStart + 4] ?? 0);
 }
 
-/** Whether bytes are one whole message, as nearly every request is. */
+/** Reports whether the bytes are exactly one message, as nearly every request is. */
 export function isOneMessage(body: Uint8Array, bytesMax: number): boolean {
   return (
     body.length >= messageHeadBytes &&

@@ -2,19 +2,19 @@ import { grpcStatuses } from "../../core/base/grpc-status.js";
 import { partialMsMax } from "./partial-bytes.js";
 import type { CallFailure } from "./service.js";
 
-/** What callers are told of a message above the bound. */
+/** Returns the failure for a message above the maximum size. */
 export function tooLarge(bytesMax: number): CallFailure {
   const message = `A message has more than ${bytesMax} bytes.`;
   return { grpcStatus: grpcStatuses.resourceExhausted, message };
 }
 
 /**
- * What callers are told of a compressed message: none is read, since Envoy's client compresses none
- * and what one becomes nobody could know before.
+ * Returns the failure for a compressed message. None is read, because Envoy's client does not
+ * compress, and the decompressed size cannot be known before.
  *
- * Source: gRPC core, "Compression in gRPC": without an encoding it has nothing to be read by.
+ * Source: gRPC core, "Compression in gRPC": without an encoding, a message cannot be decoded.
  *
- * @param encoding `grpc-encoding` of the call; undefined where it has none
+ * @param encoding `grpc-encoding` of the call; undefined if it has none
  */
 export function compressed(encoding: string | undefined): CallFailure {
   const isNamed = encoding !== undefined && encoding !== "identity";
@@ -31,25 +31,25 @@ const unnamedEncoding: CallFailure = {
   message: "A message is compressed, but the call has no grpc-encoding.",
 };
 
-/** What callers are told where there is no room for more of what has begun and not ended. */
+/** Failure if there is no room for more of an incomplete request. */
 export const noRoom: CallFailure = {
   grpcStatus: grpcStatuses.resourceExhausted,
   message: "Unfinished requests take too much memory.",
 };
 
-/** What callers are told who begin a request and do not end it. */
+/** Failure of callers that begin a request and do not complete it. */
 export const tooSlow: CallFailure = {
   grpcStatus: grpcStatuses.deadlineExceeded,
   message: `The request was not complete after ${partialMsMax / 1_000} s.`,
 };
 
-/** What callers are told of a second message where a method takes one. */
+/** Failure for a second message if a method takes only one. */
 export const secondRequest: CallFailure = {
   grpcStatus: grpcStatuses.unimplemented,
   message: "This method accepts only one message.",
 };
 
-/** What callers are told of a message whose head is none. */
+/** Failure for a message with an invalid head. */
 export const malformedMessage: CallFailure = {
   grpcStatus: grpcStatuses.internal,
   message: "The first byte of a message must be 0, or 1 if it is compressed.",

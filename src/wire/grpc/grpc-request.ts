@@ -17,7 +17,7 @@ import { schedulePartialEnd } from "./partial-bytes.js";
 import type { CallContext, CallFailure } from "./service.js";
 
 /**
- * Reads the one request of a call, and refuses what is none. A request that came in one frame is
+ * Reads the one request of a call, and refuses invalid ones. A request that came in one frame is
  * handed over as it was read, without a copy.
  */
 export abstract class OneRequestCall implements StreamReader, CallContext {
@@ -29,7 +29,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   readonly #bytesMax: number;
   #phase: "reading" | "working" | "over" = "reading";
   #isGone = false;
-  /** What came so far of a request that did not come in one piece. */
+  /** The parts so far of a request that did not come in one piece. */
   #partial: MessageReader | undefined;
   #partialBytes = 0;
   #isWhole = false;
@@ -45,8 +45,8 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   }
 
   /**
-   * The request is whole; its bytes hold until this returns. `refuse` or `leave` must follow, when
-   * the work for it has ended.
+   * Handles a complete request, whose bytes are valid until this returns. `refuse` or `leave` must
+   * follow when the work for it has ended.
    */
   protected abstract begin(request: Uint8Array): void;
 
@@ -92,21 +92,21 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
   }
 
   onDrain(): void {
-    // One answer is sent whole: the connection keeps what does not leave at once.
+    // The only answer is sent as a whole: the connection keeps what does not leave at once.
   }
 
-  /** Ends the call with a failure, when nothing was sent of its answer. */
+  /** Ends the call with a failure, if nothing of its answer was sent. */
   protected refuse(failure: CallFailure): void {
     if (!this.#isGone) this.stream.sendHeaders(failureAnswer(failure), true);
     this.leave();
   }
 
-  /** Ends the call because its request is larger than is taken, or more than there is room for. */
+  /** Ends the call because its request is too large, or there is no room for it. */
   protected refuseLarge(failure: CallFailure): void {
     this.refuse(failure);
   }
 
-  /** Nobody works for the call any more, and what could be sent was. */
+  /** Ends the work for the call, after everything that could be sent was sent. */
   protected leave(): void {
     this.#phase = "over";
     this.#dropPartial();
@@ -123,7 +123,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     else this.refuse(failure);
   }
 
-  /** Takes a part of the request; answers why the request is none. */
+  /** Takes a part of the request. Returns a failure if the request is invalid. */
   #problemOf(bytes: Uint8Array): CallFailure | undefined {
     const { connection } = this;
     if (!connection.hasRoom(bytes.length)) return noRoom;
@@ -144,7 +144,7 @@ export abstract class OneRequestCall implements StreamReader, CallContext {
     return this.#partial.unreadBytes > 0 ? secondRequest : undefined;
   }
 
-  /** Whoever sends a request in pieces and stops holds memory for as long as it likes. */
+  /** Otherwise, a caller that stops within a request could hold memory for as long as it likes. */
   #giveUp(): void {
     if (this.#phase === "reading") this.refuse(tooSlow);
   }

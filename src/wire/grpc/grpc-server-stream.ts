@@ -23,7 +23,7 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
     return this.#abort.signal;
   }
 
-  /** The server stops: the handler is told, and the call ends when it returns. */
+  /** Tells the handler to stop. The call ends when the handler returns. */
   stop(): void {
     this.#abort.abort();
     this.#wake?.();
@@ -47,7 +47,7 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
       const leftMs = this.deadlineMs - clock.monotonicMs();
       this.#cancelDeadline = clock.schedule(leftMs, () => this.#passDeadline());
     }
-    // The handler begins when it is asked for its first answer: after the bytes are gone.
+    // The handler starts when its first answer is requested, which is after the bytes are gone.
     this.#pump(new Uint8Array(request))
       .catch((thrown: unknown) => {
         const failure = toFailure(thrown);
@@ -67,7 +67,7 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
     for await (const bytes of this.#handle(request, this)) {
       if (this.signal.aborted || this.#answers.isOver) break;
       if (!this.#answers.send(bytes)) await this.#drained();
-      // One that was too large was the call's end.
+      // A message that was too large has ended the call.
       if (this.#answers.isOver) break;
     }
     if (!this.connection.openStreams.isClosing) this.#answers.end();
@@ -83,7 +83,7 @@ export class ServerStreamCall extends OneRequestCall implements StreamContext, S
     this.stop();
   }
 
-  /** Resolves when more may be sent, or nothing ever will. */
+  /** Resolves when more may be sent, or nothing can be sent any more. */
   async #drained(): Promise<void> {
     if (this.signal.aborted) return;
     await new Promise<void>((resolve) => {

@@ -3,19 +3,19 @@ import { httpStatuses } from "../../core/base/http-status.js";
 import type { SentField } from "../base/http2.js";
 import type { CallFailure } from "./service.js";
 
-/** How an answer begins that has a message. */
+/** Headers of an answer that has a message. */
 export const answerHead: readonly SentField[] = [
   [":status", String(httpStatuses.ok)],
   ["content-type", "application/grpc+proto"],
 ];
 
-/** How an answer ends that has not failed. */
+/** Trailers of an answer that has not failed. */
 export const okTrailers: readonly SentField[] = [["grpc-status", String(grpcStatuses.ok)]];
 
-/** The most characters of a failure's message that are sent: peers bound what they read. */
+/** Maximum characters of a failure's message that are sent: peers limit what they read. */
 export const failureMessageMax = 1_024;
 
-/** How an answer ends that has begun and failed then. */
+/** Returns the trailers of an answer that failed after it had begun. */
 export function failureTrailers(failure: CallFailure): readonly SentField[] {
   return [
     ["grpc-status", String(failure.grpcStatus)],
@@ -23,20 +23,20 @@ export function failureTrailers(failure: CallFailure): readonly SentField[] {
   ];
 }
 
-/** The field that says what requests may be compressed with, and what it says: with nothing. */
+/** Tells callers how requests may be compressed: not at all. */
 const acceptedEncodings: SentField = ["grpc-accept-encoding", "identity"];
 
 /**
- * The whole answer to a call that failed before anything was sent; it names the encodings too, for
- * a caller that failed for its own. Source: gRPC over HTTP2, "Trailers-Only".
+ * Returns the whole answer to a call that failed before anything was sent. It includes the accepted
+ * encodings, for a caller that failed because of its own. Source: gRPC over HTTP2, "Trailers-Only".
  */
 export function failureAnswer(failure: CallFailure): readonly SentField[] {
   return [...answerHead, acceptedEncodings, ...failureTrailers(failure)];
 }
 
 /**
- * A text as `grpc-message` has it: printable ASCII but for the percent sign, and every other byte
- * of UTF-8 as %XX; `50 % ü` is `50 %25 %C3%BC`. Cut after `failureMessageMax` characters.
+ * Encodes a text for `grpc-message`: printable ASCII but for the percent sign stays, every other
+ * byte of UTF-8 is %XX; `50 % ü` is `50 %25 %C3%BC`. Cut at `failureMessageMax` characters.
  *
  * Source: gRPC over HTTP2, "Status-Message".
  */

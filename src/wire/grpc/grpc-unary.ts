@@ -10,7 +10,7 @@ import {
   type UnaryMethod,
 } from "./service.js";
 
-/** A call with one request and one answer: what reads it, knows of it and answers it in one. */
+/** A call with one request and one answer. It is its own reader, context and answer. */
 export class UnaryCall extends OneRequestCall implements UnaryAnswer {
   readonly #method: UnaryMethod;
   #isAnswered = false;
@@ -52,8 +52,8 @@ export class UnaryCall extends OneRequestCall implements UnaryAnswer {
       this.#run(request);
       return;
     }
-    // Deadlines count from when we read a call. Whoever gave up before has sent a reset: it lies
-    // behind the call in what this turn reads.
+    // Deadlines count from when a call is read. A caller that gave up before has sent a reset,
+    // which follows the call in what this turn reads.
     const held = new Uint8Array(request);
     clock.scheduleTurn(() => {
       if (!this.isGone) {

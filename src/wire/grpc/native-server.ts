@@ -14,7 +14,7 @@ import { UnaryCall } from "./grpc-unary.js";
 import { PartialBytes } from "./partial-bytes.js";
 
 /**
- * gRPC on streams of HTTP/2: finds the method of a call and lets it begin.
+ * gRPC on streams of HTTP/2: finds the method of a call and starts it.
  *
  * Source: "gRPC over HTTP2" of gRPC core.
  */
@@ -28,22 +28,22 @@ export class NativeServer {
     this.#routes = routesOf(parts.services);
   }
 
-  /** Takes the requests of one connection. */
+  /** Returns an acceptor for the requests of one connection. */
   openConnection(peer: Peer = unknownPeer): StreamAcceptor {
     return new GrpcAcceptor(new GrpcConnection(this.#state, peer), this.#routes);
   }
 
-  /** Tells calls that last to end now, and those that come later when they begin. */
+  /** Tells open streaming calls to end now, and later ones when they begin. */
   close(): void {
     this.#openStreams.close();
   }
 }
 
-/** Takes the requests of one connection. */
+/** Accepts the requests of one connection. */
 class GrpcAcceptor implements StreamAcceptor {
   readonly #connection: GrpcConnection;
   readonly #routes: Routes;
-  // A proxy sends the same block again and again, and the connection knows it again.
+  // A proxy repeats the same block, for which the connection returns the same fields object.
   #lastFields: HeaderFields | undefined;
   #lastHead: CallHead | undefined;
 
@@ -76,7 +76,7 @@ class GrpcAcceptor implements StreamAcceptor {
   }
 }
 
-/** What still comes of a call that was answered at once. */
+/** Handles the rest of a call that was answered at once. */
 class RefusedCall implements StreamReader {
   readonly #stream: ServerStream;
 
@@ -89,7 +89,7 @@ class RefusedCall implements StreamReader {
   }
 
   onEnd(): void {
-    // Its answer has left.
+    // Its answer has been sent.
   }
 
   onDrain(): void {

@@ -7,25 +7,25 @@ import { type ConnectionEnd, Http2Connection } from "../http2/http2-connection.j
 import type { NativeServerParts } from "./grpc-context.js";
 import { NativeServer } from "./native-server.js";
 
-/** What a `NativeTransport` is made of. */
+/** Dependencies and settings of a `NativeTransport`. */
 export interface NativeTransportParts extends NativeServerParts {
   readonly random: Random;
-  /** Age at which a connection is asked to go, plus or minus 10 %. Default a day. */
+  /** Age at which a connection is asked to close, plus or minus 10 %. Default a day. */
   readonly connectionAgeMsMax: number;
-  /** How long calls on such a connection may still take. Default an hour. */
+  /** How long calls on such a connection may continue. Default an hour. */
   readonly connectionAgeGraceMs: number;
-  /** Runs a function after what runs now, and before anything is read: see `Http2Connection`. */
+  /** Runs a function after the current one, and before anything is read: see `Http2Connection`. */
   readonly scheduleFlush: (run: () => void) => void;
-  /** Told how each connection ended. */
+  /** Called with the reason when a connection has ended. */
   readonly onConnectionEnd?: (end: ConnectionEnd) => void;
-  /** Told of each stream that was reset because its client broke a rule or passed a bound. */
+  /** Called for each stream that was reset because its client broke a rule or exceeded a limit. */
   readonly onStreamError?: (code: Http2ErrorCode) => void;
 }
 
-/** A connection as a stream of bytes: a socket, or what stands for a secured one. */
+/** A connection as a stream of bytes: a socket, or the stream that replaces a secured one. */
 export type Connection = Duplex & { readonly bytesWritten: number };
 
-/** Serves `ServiceHandlers` on our own HTTP/2. It opens no port: sockets are handed to it. */
+/** Serves `ServiceHandlers` on its own HTTP/2. It opens no port: sockets are passed to it. */
 export class NativeTransport {
   readonly #parts: NativeTransportParts;
   readonly #server: NativeServer;
@@ -39,15 +39,15 @@ export class NativeTransport {
     this.#server = new NativeServer(parts);
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get connectionCount(): number {
     return this.#connections.size;
   }
 
   /**
-   * Serves one connection, from now to its end.
+   * Serves one connection until its end.
    *
-   * @param peer who is at its other end. Default `unknownPeer`
+   * @param peer the peer at its other end. Default `unknownPeer`
    */
   accept(socket: Connection, peer: Peer = unknownPeer): void {
     if (this.#isClosing) {
@@ -76,7 +76,7 @@ export class NativeTransport {
   }
 
   /**
-   * First step of a graceful end: clients learn that they should go, and what they have sent until
+   * First step of a graceful shutdown: clients are told to close, and what they have sent until
    * then is still served. Resolves when all know, or after `waitMs`.
    */
   async announceClose(waitMs: number): Promise<void> {
@@ -92,8 +92,8 @@ export class NativeTransport {
   }
 
   /**
-   * Second step: no new calls; those in flight may finish for `graceMs`, then connections are cut.
-   * Answers whether all ended by themselves.
+   * Second step: no new calls are accepted. Those in flight may finish for `graceMs`, then
+   * connections are cut. Resolves to whether all ended by themselves.
    */
   async close(graceMs: number): Promise<boolean> {
     this.#isClosing = true;
@@ -119,5 +119,5 @@ export class NativeTransport {
   }
 }
 
-/** Who is told that a connection leaves, where nobody waits for that. */
+/** Used if no caller waits until a connection leaves. */
 function ignore(): void {}

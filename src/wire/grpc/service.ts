@@ -1,9 +1,9 @@
 import type { Peer } from "../../core/base/peer.js";
 
 /**
- * What a gRPC service is to a transport: paths and functions from bytes to bytes. Handlers know no
- * transport, transports know no message, so every transport of the decision port serves the same
- * services and must agree.
+ * The interface of a gRPC service for transports: paths, and functions from bytes to bytes.
+ * Handlers do not know transports, and transports do not know messages, so every transport of the
+ * decision port serves the same services and must agree.
  */
 
 /** A service: its full name and its methods by their own names. */
@@ -19,10 +19,10 @@ export type MethodHandler =
   | (NamedMethod & { readonly kind: "serverStream"; readonly handle: ServerStreamHandler })
   | (NamedMethod & { readonly kind: "bidi"; readonly open: BidiHandler });
 
-/** What methods of any kind have. */
+/** Properties of methods of any kind. */
 interface NamedMethod {
   readonly name: string;
-  /** The largest message that it takes, in bytes. Absent: the port's. */
+  /** Maximum size of a received message, in bytes. Absent: the port's. */
   readonly bytesMax?: number;
 }
 
@@ -30,30 +30,28 @@ interface NamedMethod {
 export interface UnaryMethod extends NamedMethod {
   readonly kind: "unary";
   readonly handle: UnaryHandler;
-  /**
-   * Answers a request that is larger than is taken, unread. Absent: it fails as RESOURCE_EXHAUSTED.
-   */
+  /** Answers a request that is too large, unread. Absent: it fails as RESOURCE_EXHAUSTED. */
   readonly onTooLarge?: (answer: UnaryAnswer) => void;
 }
 
 /**
- * Answers one message with one message. The request's bytes are the transport's: they hold until
- * the handler returns. It does not throw.
+ * Answers one message with one message. The request's bytes belong to the transport, and are valid
+ * until the handler returns. It does not throw.
  *
- * A callback and not a promise: a promise in each layer costs a decision a quarter of a
- * microsecond, and what is settled together should be answered together.
+ * It uses a callback, because a promise in each layer costs a decision a quarter of a microsecond,
+ * and what is settled together should be answered together.
  */
 export type UnaryHandler = (request: Uint8Array, call: CallContext, answer: UnaryAnswer) => void;
 
-/** Where a unary call's answer goes: told exactly once, maybe before the handler returns. */
+/** Receives a unary call's answer, exactly once, possibly before the handler returns. */
 export interface UnaryAnswer {
-  /** The bytes are the transport's from now on. */
+  /** The bytes belong to the transport from now on. */
   reply(bytes: Uint8Array): void;
   /** @param thrown a `CallFailure`, or anything else for a bug */
   fail(thrown: unknown): void;
 }
 
-/** A handler of what is answered without waiting; what `answer` throws fails the call. */
+/** Returns a handler that answers without waiting. What `answer` throws fails the call. */
 export function answerAtOnce(answer: (request: Uint8Array) => Uint8Array): UnaryHandler {
   return (request, _call, to) => {
     let bytes: Uint8Array;
@@ -74,54 +72,54 @@ export type ServerStreamHandler = (
 ) => AsyncIterable<Uint8Array>;
 
 /**
- * Begins a call with any number of messages each way, and answers who reads the caller's. What it
- * throws fails the call.
+ * Begins a call with any number of messages in each direction, and returns the reader of the
+ * caller's. What it throws fails the call.
  *
- * @param answers to be ended exactly once, also after `BidiReader.onCancel`
+ * @param answers must be ended exactly once, also after `BidiReader.onCancel`
  */
 export type BidiHandler = (call: BidiContext, answers: BidiAnswers) => BidiReader;
 
-/** Told what a caller sends, in order; none of it throws. */
+/** Receives what a caller sends, in order. None of its methods throws. */
 export interface BidiReader {
   /**
-   * One message, whose bytes hold until this returns. The next comes after `BidiAnswers.next`, so
-   * that a caller has one message in work, however many it sends.
+   * Handles one message, whose bytes are valid until this returns. The next comes after
+   * `BidiAnswers.next`, so only one message of a caller is in progress, however many it sends.
    */
   onMessage(bytes: Uint8Array): void;
-  /** The caller sends no more. */
+  /** Called when the caller sends no more. */
   onEnd(): void;
-  /** The caller has gone: what is sent now reaches nobody. Not told once the answers are ended. */
+  /** Called when the caller has gone, so nothing reaches it. Not called once the answers ended. */
   onCancel(): void;
-  /** More may be sent, after `BidiAnswers.send` has said to wait. */
+  /** Called when more may be sent, after `BidiAnswers.send` has said to wait. */
   onDrain(): void;
   /**
-   * The next message is larger than is taken, or more than there is room for: nothing more is read.
-   * It ends the answers before it returns. Absent: the call fails as RESOURCE_EXHAUSTED.
+   * Called when the next message is too large, or there is no room for it: nothing more is read. It
+   * ends the answers before it returns. Absent: the call fails as RESOURCE_EXHAUSTED.
    */
   onTooLarge?(): void;
 }
 
-/** Where the answers of such a call go. */
+/** Receives the answers of such a call. */
 export interface BidiAnswers {
-  /** The bytes are the transport's from now on. Answers false when it should wait for `onDrain`. */
+  /** Sends bytes, which then belong to the transport. Returns false to wait for `onDrain`. */
   send(bytes: Uint8Array): boolean;
-  /** The message that was handed over is done with. */
+  /** Reports that the message that was handed over is done. */
   next(): void;
-  /** No more answers, and no failure: the call is over. */
+  /** Ends the call without a failure. No more answers follow. */
   end(): void;
   /** @param thrown a `CallFailure`, or anything else for a bug */
   fail(thrown: unknown): void;
 }
 
-/** What a handler may know of the call. */
+/** What a handler may know about the call. */
 export interface CallContext {
   /**
-   * When the caller stops waiting (`grpc-timeout`), on the monotonic clock; Infinity without one.
+   * When the caller stops waiting (`grpc-timeout`), on the monotonic clock. Infinity without one.
    */
   readonly deadlineMs: number;
   /**
-   * The first value of a request metadata field, by its lower-case name. Of a name in `-bin` the
-   * bytes, each as one character of Latin-1.
+   * Returns the first value of a request metadata field, by its lower-case name. For a name that
+   * ends in `-bin`, returns the bytes, each as one character of Latin-1.
    */
   metadata(name: string): string | undefined;
 }
@@ -132,12 +130,12 @@ export interface StreamContext extends CallContext {
   readonly signal: AbortSignal;
 }
 
-/** The context of a call with any number of messages each way. */
+/** The context of a call with any number of messages in each direction. */
 export interface BidiContext extends CallContext {
   readonly peer: Peer;
 }
 
-/** How a call fails: the gRPC status to answer with. Made in one file, `src/rpc/grpc/status.ts`. */
+/** How a call fails: the gRPC status to answer with. `src/rpc/grpc/status.ts` maps errors to it. */
 export interface CallFailure {
   /** 1 to 16, never 2 (UNKNOWN). Source: gRPC core, "Status codes and their use in gRPC". */
   readonly grpcStatus: number;
@@ -145,17 +143,16 @@ export interface CallFailure {
   readonly message: string;
 }
 
-/** A thrown value as its caller may see it. */
+/** A thrown value, as its caller may see it. */
 export interface MappedThrow extends CallFailure {
   /** Whether no failure of the environment explains it. */
   readonly isBug: boolean;
 }
 
-/** The most streams a client may have open on one connection; it opens another one above. */
+/** Maximum streams of a client on one connection. If it needs more, it opens another one. */
 export const concurrentStreamsMax = 1_000;
 
 /**
- * The largest message in bytes: of those that are sent, and of those that are
- * received where no other bound is said.
+ * Maximum size of a message in bytes: of sent ones, and of received ones if no other limit is set.
  */
 export const messageBytesMax = 1_048_576;

@@ -1,24 +1,24 @@
 import { continuationCountMax, headerBlockBytesMax } from "../base/http2-limits.js";
 
 /**
- * A header block that comes in several frames, until its last one is here. The connection carries
- * nothing else meanwhile.
+ * A header block that arrives in several frames, until its last one is there. The connection
+ * carries nothing else meanwhile.
  *
  * Source: RFC 9113, sections 4.3 and 6.10.
  */
 export class HeaderBlock {
-  /** The stream whose header block is open; 0 when none is. */
+  /** The stream whose header block is open; 0 if there is none. */
   streamId = 0;
   /** Whether the HEADERS frame ends the peer's side of the stream. */
   isEndStream = false;
   /** Whether that frame says that the stream depends on itself. */
   isSelfDependent = false;
-  /** The bytes so far; behind `byteCount` lies nothing of this block. */
+  /** The bytes so far. Only the first `byteCount` belong to this block. */
   bytes = noBytes;
   byteCount = 0;
   #continuationCount = 0;
 
-  /** Begins with the head of a HEADERS frame. */
+  /** Begins a block with the head of a HEADERS frame. */
   begin(streamId: number, isEndStream: boolean, isSelfDependent: boolean): void {
     this.streamId = streamId;
     this.isEndStream = isEndStream;
@@ -27,13 +27,13 @@ export class HeaderBlock {
     this.#continuationCount = 0;
   }
 
-  /** Goes on with a CONTINUATION frame. Answers whether the block may have so many. */
+  /** Counts a CONTINUATION frame. Returns whether the block may have this many. */
   countContinuation(): boolean {
     this.#continuationCount += 1;
     return this.#continuationCount <= continuationCountMax;
   }
 
-  /** Keeps a copy of a fragment. Answers whether the block may be so large. */
+  /** Keeps a copy of a fragment. Returns whether the block may be this large. */
   append(source: Buffer, start: number, end: number): boolean {
     const wanted = this.byteCount + end - start;
     if (wanted > headerBlockBytesMax) return false;

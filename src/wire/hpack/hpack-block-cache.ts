@@ -1,21 +1,21 @@
 import type { HeaderFields } from "../base/http2.js";
 
-/** Blocks that are remembered: a proxy's calls differ by their method and little else. */
+/** Maximum blocks that are remembered: a proxy's calls differ by their method and little else. */
 export const cachedBlocksMax = 8;
 
 /** Longer blocks are decoded each time: comparing them would cost about as much. */
 export const cachedBlockBytesMax = 256;
 
 /**
- * Header blocks that were decoded before, by their bytes, as long as the table stays as it was. A
- * proxy sends nearly the same block for every call: its fields are in the table after the first.
+ * Decoded header blocks by their bytes, as long as the table does not change. A proxy sends nearly
+ * the same block for every call: its fields are in the table after the first.
  */
 export class HpackBlockCache {
   readonly #blocks: Uint8Array[] = [];
   readonly #fields: HeaderFields[] = [];
-  /** Which one gives way next. */
+  /** The block that is replaced next. */
   #oldest = 0;
-  /** Which one was asked for last: most often it is asked for again. */
+  /** The block that was found last: most often it is found again. */
   #latest = 0;
   #generation = 0;
 
@@ -29,7 +29,7 @@ export class HpackBlockCache {
     this.#fields.length = 0;
   }
 
-  /** What the bytes from `start`, below `end`, were decoded to; undefined for a new block. */
+  /** Returns the fields of the bytes from `start` to below `end`. Undefined for a new block. */
   find(bytes: Buffer, start: number, end: number): HeaderFields | undefined {
     const latest = this.#blocks[this.#latest];
     if (latest === undefined) return undefined;
@@ -54,7 +54,7 @@ export class HpackBlockCache {
   }
 }
 
-/** Compares from the end: blocks of one peer begin alike. */
+/** Compares from the end, because blocks of one peer begin alike. */
 function isAt(block: Uint8Array, bytes: Buffer, start: number): boolean {
   for (let i = block.length - 1; i >= 0; i -= 1) {
     if (block[i] !== bytes[start + i]) return false;

@@ -4,28 +4,28 @@ import { HpackBlockCache } from "./hpack-block-cache.js";
 import { fieldOverheadBytes, HpackTable } from "./hpack-table.js";
 import { HuffmanDecoder } from "./huffman.js";
 
-/** The bounds of a decoder. */
+/** Limits of a decoder. */
 export interface HpackDecoderBounds {
-  /** SETTINGS_HEADER_TABLE_SIZE that we announced. */
+  /** The announced SETTINGS_HEADER_TABLE_SIZE. */
   readonly tableBytesMax: number;
   /** SETTINGS_MAX_HEADER_LIST_SIZE: names, values and 32 bytes for each field. */
   readonly listBytesMax: number;
-  /** Fields of one block. */
+  /** Number of fields of one block. */
   readonly fieldCountMax: number;
 }
 
 /**
- * The bytes of a header list that we take, counted as RFC 9113, section 6.5.2, does: a caller's
- * trace context is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its calls.
+ * Maximum bytes of a received header list, counted as in RFC 9113, section 6.5.2: a caller's trace
+ * context is as long as Envoy lets headers be (60 KiB), and Envoy repeats it in its calls.
  */
 export const headerListBytesMax = 65_536;
 
-/** The fields of a header list that we take. */
+/** Maximum fields of a received header list. */
 export const headerFieldsMax = 256;
 
 /**
- * Bytes that a number goes on for behind its first one: 28 bits, so no number of a block is above
- * 2^28 + 127, and no sum of two leaves what integers are exact for.
+ * Maximum bytes of a number after its first one: 28 bits, so no number of a block is above 2^28 +
+ * 127, and the sum of two is still an exact integer.
  */
 export const integerContinuationsMax = 4;
 
@@ -39,7 +39,7 @@ export class HpackDecoder {
   readonly #table: HpackTable;
   readonly #huffman = new HuffmanDecoder();
   readonly #cache = new HpackBlockCache();
-  /** The block that is being decoded, and how far it has been. */
+  /** The block that is being decoded, and the position in it. */
   #bytes: Buffer = noBytes;
   #at = 0;
   #end = 0;
@@ -49,17 +49,17 @@ export class HpackDecoder {
     this.#table = new HpackTable(bounds.tableBytesMax);
   }
 
-  /** The bytes of the dynamic table, at most `tableBytesMax`. */
+  /** Size of the dynamic table in bytes, at most `tableBytesMax`. */
   get tableBytes(): number {
     return this.#table.bytes;
   }
 
   /**
-   * Decodes a whole block, from `start` below `end`. Undefined for one above the bounds: its stream
-   * is to be refused, the connection goes on, because its table was followed all the same.
+   * Decodes a whole block, from `start` to below `end`. Returns undefined above the limits: its
+   * stream must be refused, but the connection goes on, because its table was updated anyway.
    *
-   * The same object comes again for a block that says the same by the same bytes, so what was found
-   * out about it may be remembered by it.
+   * The same object is returned again for a block with the same bytes and meaning, so a caller may
+   * remember by it what it found out.
    *
    * @throws Http2Error of the connection, COMPRESSION_ERROR; nothing may be decoded after it
    */
@@ -72,7 +72,7 @@ export class HpackDecoder {
     const { generation } = this.#table;
     this.#updateLimits();
     const fields = this.#readFields();
-    // Else an idle connection would keep its last chunk in memory.
+    // Otherwise an idle connection would keep its last chunk in memory.
     this.#bytes = noBytes;
     this.#cache.enter(this.#table.generation);
     const hasChangedNothing = this.#table.generation === generation;
@@ -82,7 +82,7 @@ export class HpackDecoder {
     return fields;
   }
 
-  /** Takes the new limits of the table that a block may begin with. Source: sections 4.2, 6.3. */
+  /** Reads the new limits of the table that a block may begin with. Source: sections 4.2, 6.3. */
   #updateLimits(): void {
     while (this.#at < this.#end && ((this.#bytes[this.#at] ?? 0) & 0xe0) === 0x20) {
       const limitBytes = this.#integer(0x1f);
@@ -111,19 +111,19 @@ export class HpackDecoder {
         value = this.#text();
         table.add(name, value);
       } else if (first < 0x20) {
-        // What must never be indexed and what just is not differ only for who sends it on.
+        // Never-indexed and unindexed fields differ only for intermediaries that forward them.
         name = this.#literalName(0x0f);
         value = this.#text();
       } else {
         throw compressionError("a header table changes its size within a block");
       }
-      // The rest is decoded all the same: the blocks after this one build on its table.
+      // The rest is decoded all the same, because later blocks depend on its table.
       if (isWithinBounds) isWithinBounds = this.#add(list, name, value);
     }
     return isWithinBounds ? list : undefined;
   }
 
-  /** Adds a field; answers false when the list is above the bounds with it. */
+  /** Adds a field. Returns false if the list then exceeds the limits. */
   #add(list: HeaderList, name: string, value: string): boolean {
     list.add(name, value);
     return list.bytes <= this.#bounds.listBytesMax && list.count <= this.#bounds.fieldCountMax;
@@ -137,7 +137,7 @@ export class HpackDecoder {
     return this.#text();
   }
 
-  /** An index that means a field. Source: section 2.3.3. */
+  /** Reads an index that refers to a field. Source: section 2.3.3. */
   #index(prefixMask: number): number {
     const index = this.#integer(prefixMask);
     if (!this.#table.has(index)) throw compressionError("an index has no field");
@@ -158,8 +158,8 @@ export class HpackDecoder {
   }
 
   /**
-   * A number whose first bits share a byte with something else; for example, 1337 with a prefix of
-   * five bits (0x1f) is 1f 9a 0a: 31 + 26 + 10 * 2^7.
+   * Reads a number whose first bits share a byte with something else. For example, 1337 with a
+   * prefix of five bits (0x1f) is 1f 9a 0a: 31 + 26 + 10 * 2^7.
    *
    * Source: section 5.1.
    */
@@ -184,7 +184,7 @@ function compressionError(message: string): Http2Error {
   return connectionError(http2ErrorCodes.compressionError, message);
 }
 
-/** A header block's fields, as they are decoded one after the other. */
+/** The fields of a header block, in the order in which they are decoded. */
 class HeaderList implements HeaderFields {
   readonly #names: string[] = [];
   readonly #values: string[] = [];

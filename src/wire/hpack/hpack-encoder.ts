@@ -5,17 +5,15 @@ import type { OutputBuffer } from "../base/output-buffer.js";
 import { HpackTable } from "./hpack-table.js";
 import { huffmanBytes, writeHuffman } from "./huffman.js";
 
-/**
- * What our side keeps in its table, whatever more the peer would allow: a few short fields repeat.
- */
+/** Size of the table on this side, even if the peer allows more: only a few short fields repeat. */
 export const encoderTableBytesMax = initialTableBytes;
 
-/** Blocks whose bytes are remembered: the heads and ends of successful answers are few. */
+/** Maximum blocks whose bytes are remembered: successful answers have few heads and trailers. */
 export const rememberedBlocksMax = 8;
 
 /**
- * Names whose values repeat from answer to answer, and are no secret. No other field is put into
- * the table: it would only drive these out.
+ * Names whose values repeat from answer to answer and are not secret. No other field is put into
+ * the table, because it would only evict these.
  */
 const indexedNames: ReadonlySet<string> = new Set([
   "content-type",
@@ -34,18 +32,18 @@ const indexedValueBytesMax = 64;
  */
 export class HpackEncoder {
   readonly #table = new HpackTable(encoderTableBytesMax);
-  /** The smallest limit and the last one since the last block; undefined without a change. */
+  /** The smallest and the last limit since the last block. Undefined without a change. */
   #changedLimits: { readonly least: number; readonly last: number } | undefined;
-  /** Blocks of indexed fields alone, by the very array that they were encoded from. */
+  /** Blocks that have only indexed fields, by the very array that they were encoded from. */
   readonly #remembered: { readonly fields: readonly SentField[]; readonly block: Buffer }[] = [];
   #nextRemembered = 0;
 
-  /** The bytes of the dynamic table. */
+  /** Size of the dynamic table, in bytes. */
   get tableBytes(): number {
     return this.#table.bytes;
   }
 
-  /** Takes the peer's SETTINGS_HEADER_TABLE_SIZE; the next block says what came of it. */
+  /** Applies the peer's SETTINGS_HEADER_TABLE_SIZE. The next block announces the result. */
   setPeerTableBytes(bytes: number): void {
     const last = Math.min(bytes, encoderTableBytesMax);
     const least = Math.min(last, this.#changedLimits?.least ?? this.#table.limitBytes);
@@ -53,8 +51,8 @@ export class HpackEncoder {
   }
 
   /**
-   * Appends a block to `output`. An array of fields is not changed once it was given: what it was
-   * encoded to may be remembered by it.
+   * Appends a block to `output`. An array of fields must not change after it was given, because its
+   * encoding may be remembered for it.
    */
   encode(fields: readonly SentField[], output: OutputBuffer): void {
     if (this.#changedLimits !== undefined) this.#announceLimits(output);
@@ -64,7 +62,7 @@ export class HpackEncoder {
       output.bytes(known.block);
       return;
     }
-    // Before the first byte: half a block would leave the peer's table behind ours.
+    // Before the first byte: half a block would leave the peer's table behind this one.
     for (const [name, value] of fields) assertSendable(name, value);
     const start = output.length;
     let isIndexed = true;
@@ -110,14 +108,14 @@ export class HpackEncoder {
     this.#nextRemembered = (this.#nextRemembered + 1) % rememberedBlocksMax;
   }
 
-  /** The table has changed: indices of before may mean other fields. */
+  /** Forgets all blocks: the table has changed, and indexes may refer to other fields. */
   #forget(): void {
     this.#remembered.length = 0;
     this.#nextRemembered = 0;
   }
 }
 
-/** A bug of ours that must not reach a peer: it could read as a field of its own. */
+/** Asserts that a field may be sent. After a bug, the peer could read a value as another field. */
 function assertSendable(name: string, value: string): void {
   assert(name !== "" && /^:?[!#-'*+.0-9^-z|~-]+$/.test(name), "a field's name is a token");
   assert(/^[\t\x20-\x7e\x80-\xff]*$/.test(value), "a field's value is text of Latin-1");
@@ -142,7 +140,7 @@ function writeInteger({ pattern, prefixMask, value }: PrefixedInteger, output: O
   output.byte(rest);
 }
 
-/** As it is, or by the Huffman code where that is shorter. Source: RFC 7541, section 5.2. */
+/** Writes a text as it is, or in Huffman code if shorter. Source: RFC 7541, section 5.2. */
 function writeText(text: string, output: OutputBuffer): void {
   const encodedBytes = huffmanBytes(text);
   if (encodedBytes < text.length) {

@@ -1,4 +1,4 @@
-/** Bytes that each field counts for beside its name and its value. Source: RFC 7541, 4.1. */
+/** Bytes that each field counts in addition to its name and value. Source: RFC 7541, 4.1. */
 export const fieldOverheadBytes = 32;
 
 /** Fields that both sides know: 1 to 61. Source: RFC 7541, appendix A. */
@@ -66,23 +66,23 @@ const staticFields: readonly (readonly [name: string, value: string])[] = [
   ["www-authenticate", ""],
 ];
 
-// One array each: a field is read by its index on every call.
+// One array each, because a field is read by its index on every call.
 const staticNames: readonly string[] = staticFields.map(([name]) => name);
 const staticValues: readonly string[] = staticFields.map(([, value]) => value);
 
-/** Where a name stands first among the static fields; others of that name follow at once. */
+/** First position of a name among the static fields. Others of that name follow directly. */
 const firstStatic: ReadonlyMap<string, number> = new Map(
   staticFields.map(([name], i) => [name, i] as const).reverse(),
 );
 
 /**
- * The fields that one side of a connection may name by an index: the static ones, then those of
- * the dynamic table, the youngest first. Full, it forgets the oldest.
+ * The fields that one side of a connection may refer to by an index: the static ones, then those of
+ * the dynamic table, the youngest first. When full, it evicts the oldest.
  *
  * Source: RFC 7541, sections 2.3 and 4.
  */
 export class HpackTable {
-  /** A ring: the youngest field stands at `#youngest`, older ones behind it. */
+  /** A ring: the youngest field is at `#youngest`, and older ones follow. */
   readonly #names: string[];
   readonly #values: string[];
   readonly #mask: number;
@@ -92,7 +92,7 @@ export class HpackTable {
   #limitBytes: number;
   #generation = 0;
 
-  /** @param bytesMax the most that `setLimit` may ask for; the limit at first */
+  /** @param bytesMax maximum of `setLimit`, and the initial limit */
   constructor(bytesMax: number) {
     const fieldsMax = Math.floor(bytesMax / fieldOverheadBytes);
     let room = 1;
@@ -103,39 +103,39 @@ export class HpackTable {
     this.#limitBytes = bytesMax;
   }
 
-  /** The bytes of the dynamic table, as RFC 7541, section 4.1, counts them. */
+  /** Size of the dynamic table in bytes, as RFC 7541, section 4.1, counts it. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** What they may be at most. */
+  /** Maximum size of the dynamic table, in bytes. */
   get limitBytes(): number {
     return this.#limitBytes;
   }
 
-  /** Changes whenever an index may mean another field than before. */
+  /** Changes whenever an index may refer to another field than before. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Whether an index means a field. The smallest is 1. */
+  /** Reports whether an index refers to a field. The smallest is 1. */
   has(index: number): boolean {
     return index > 0 && index <= staticNames.length + this.#fieldCount;
   }
 
-  /** The name of a field that the table has. */
+  /** Returns the name of a field that the table has. */
   name(index: number): string {
     if (index <= staticNames.length) return staticNames[index - 1] ?? "";
     return this.#names[this.#place(index)] ?? "";
   }
 
-  /** The value of a field that the table has. */
+  /** Returns the value of a field that the table has. */
   value(index: number): string {
     if (index <= staticValues.length) return staticValues[index - 1] ?? "";
     return this.#values[this.#place(index)] ?? "";
   }
 
-  /** Adds a field as the youngest. One that is larger than the limit leaves an empty table. */
+  /** Adds a field as the youngest. A field that is larger than the limit leaves an empty table. */
   add(name: string, value: string): void {
     const bytes = name.length + value.length + fieldOverheadBytes;
     this.#generation += 1;
@@ -148,14 +148,14 @@ export class HpackTable {
     this.#bytes += bytes;
   }
 
-  /** Sets what the dynamic table may hold; forgets what does not fit. */
+  /** Sets the limit of the dynamic table, and evicts what does not fit. */
   setLimit(bytes: number): void {
     this.#generation += 1;
     this.#limitBytes = bytes;
     this.#evict(bytes);
   }
 
-  /** The index of a field; undefined when the table has none with that name and value. */
+  /** Returns the index of a field. Undefined if the table has none with that name and value. */
   indexOf(name: string, value: string): number | undefined {
     const first = firstStatic.get(name);
     if (first !== undefined) {
@@ -171,7 +171,7 @@ export class HpackTable {
     return undefined;
   }
 
-  /** An index whose field has that name; undefined when there is none. */
+  /** Returns the index of a field with that name. Undefined if there is none. */
   indexOfName(name: string): number | undefined {
     const first = firstStatic.get(name);
     if (first !== undefined) return first + 1;
@@ -182,18 +182,18 @@ export class HpackTable {
     return undefined;
   }
 
-  /** Where a dynamic index stands in the ring. */
+  /** Returns the position of a dynamic index in the ring. */
   #place(index: number): number {
     return (this.#youngest + index - staticNames.length - 1) & this.#mask;
   }
 
-  /** Forgets the oldest fields until so many bytes are left, or none. */
+  /** Evicts the oldest fields until at most this many bytes are left. */
   #evict(bytesMax: number): void {
     while (this.#bytes > bytesMax && this.#fieldCount > 0) {
       const oldest = (this.#youngest + this.#fieldCount - 1) & this.#mask;
       const bytes = (this.#names[oldest] ?? "").length + (this.#values[oldest] ?? "").length;
       this.#bytes -= bytes + fieldOverheadBytes;
-      // What a caller sent does not stay in memory.
+      // What a caller sent must not stay in memory.
       this.#names[oldest] = "";
       this.#values[oldest] = "";
       this.#fieldCount -= 1;

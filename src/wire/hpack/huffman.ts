@@ -2,8 +2,8 @@ import { connectionError, http2ErrorCodes } from "../base/http2-error.js";
 import type { OutputBuffer } from "../base/output-buffer.js";
 
 /**
- * The bits of each byte's code, and of EOS at the end. The code is canonical: shorter codes come
- * first, and among codes of one length those of smaller bytes, so the lengths say it all.
+ * Bits of each byte's code, and of EOS at the end. The code is canonical: shorter codes come first,
+ * and among codes of one length those of smaller bytes, so the lengths define it.
  *
  * Source: RFC 7541, appendix B.
  */
@@ -20,7 +20,7 @@ const codeBits: readonly number[] = [
   24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/** What stands behind the bytes' own symbols: in HPACK it ends nothing, and is an error. */
+/** The symbol after those of the bytes. In HPACK it ends nothing and is an error. */
 const endOfString = 256;
 
 /** A padding is shorter than a byte. Source: RFC 7541, section 5.2. */
@@ -29,15 +29,15 @@ const paddingBitsMax = 7;
 /** A text whose decoded form is longer does not stay in the decoder's memory. */
 const keptBytesMax = 4_096;
 
-/** A step's result: what to decode next, and up to one byte. */
+/** Result of a step: the next node, and up to one byte. */
 const nodeBits = 8;
 const nodeMask = 0xff;
 const emitsFlag = 1 << 16;
 const failsFlag = 1 << 17;
 
 /**
- * Decodes texts, four bits a step: no code is shorter than five bits, so a step completes one byte
- * at most, and the table of all steps takes 16 KiB.
+ * Decodes texts, four bits per step. No code is shorter than five bits, so a step completes at most
+ * one byte, and the table of all steps takes 16 KiB.
  *
  * Source: RFC 7541, section 5.2.
  */
@@ -45,10 +45,10 @@ export class HuffmanDecoder {
   #scratch: Buffer = Buffer.alloc(0);
 
   /**
-   * Decodes the bytes from `start`, below `end`, to a text of Latin-1.
+   * Decodes the bytes from `start` to below `end` to a text of Latin-1.
    *
    * @throws Http2Error of the connection, COMPRESSION_ERROR: the end symbol, or a padding that is
-   * longer than 7 bits or not of ones
+   *   longer than 7 bits or not of ones
    */
   decode(bytes: Buffer, start: number, end: number): string {
     const target = this.#room(end - start);
@@ -74,7 +74,7 @@ export class HuffmanDecoder {
     return target.toString("latin1", 0, at);
   }
 
-  /** Room for what so many bytes may decode to: at least five bits make a byte. */
+  /** Returns room for what this many bytes may decode to: each takes at least five bits. */
   #room(byteCount: number): Buffer {
     const needed = Math.ceil((byteCount * 8) / 5);
     if (needed <= this.#scratch.length) return this.#scratch;
@@ -84,14 +84,14 @@ export class HuffmanDecoder {
   }
 }
 
-/** How many bytes a text of Latin-1 takes when it is encoded. */
+/** Returns how many bytes a text of Latin-1 takes when it is encoded. */
 export function huffmanBytes(text: string): number {
   let bits = 0;
   for (let i = 0; i < text.length; i += 1) bits += codeBits[text.charCodeAt(i)] ?? 0;
   return Math.ceil(bits / 8);
 }
 
-/** Appends a text of Latin-1, encoded and padded with ones: `huffmanBytes` of them. */
+/** Appends a text of Latin-1, encoded and padded with ones. It takes `huffmanBytes` bytes. */
 export function writeHuffman(text: string, output: OutputBuffer): void {
   let byte = 0;
   let freeBits = 8;
@@ -142,7 +142,7 @@ interface TreeNode {
   readonly next: [TreeNode | number | undefined, TreeNode | number | undefined];
 }
 
-/** The nodes of the tree, the root first. A full binary tree of 257 leaves has 256 nodes. */
+/** Creates the tree's nodes, the root first. A full binary tree of 257 leaves has 256 nodes. */
 function createNodes(): readonly TreeNode[] {
   const root: TreeNode = { index: 0, mayEnd: true, next: [undefined, undefined] };
   const nodes: TreeNode[] = [root];
@@ -171,10 +171,10 @@ function createNodes(): readonly TreeNode[] {
 
 const nodes = createNodes();
 
-/** By node and four bits: the node behind them, the byte that they complete, and flags. */
+/** By node and four bits: the next node, the byte that they complete, and flags. */
 const steps = createSteps(nodes);
 
-/** By node: 1 where a text may end. */
+/** By node: 1 if a text may end there. */
 const mayEnd = Uint8Array.from(nodes, (node) => (node.mayEnd ? 1 : 0));
 
 function createSteps(tree: readonly TreeNode[]): Int32Array {

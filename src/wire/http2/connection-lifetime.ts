@@ -9,41 +9,41 @@ import {
   pingAnswerMsMax,
 } from "../base/http2-limits.js";
 
-/** What a lifetime asks of its connection, and looks at. */
+/** A connection, as its lifetime sees and controls it. */
 export interface LivingConnection {
   readonly isGreeted: boolean;
-  /** Whether a frame or a header block has begun and not ended. */
+  /** Whether a frame or a header block is incomplete. */
   readonly isInside: boolean;
-  /** Frames and header blocks that have ended. */
+  /** Number of frames and header blocks that were complete. */
   readonly endedCount: number;
   readonly streamCount: number;
   /** Sends a PING. */
   askAlive(): void;
-  /** The peer is to go: because of its age, or because it has no stream. */
+  /** Asks the peer to close, because of the connection's age, or because it has no stream. */
   askToLeave(): void;
-  /** The wait for the answer to that is over. */
+  /** Accepts no more streams, because the wait for the answer to that is over. */
   closeToStreams(): void;
   /** Ends the connection now. */
   cut(why: CutReason): void;
 }
 
-/** Why time has ended a connection. */
+/** Reason why a timeout ended a connection. */
 export type CutReason = "ungreeted" | "silent" | "unfinished" | "stalled" | "old" | "farewell";
 
-/** How old a connection may grow. */
+/** Limits of a connection's age. */
 interface AgeBounds {
-  /** When it is asked to go, jitter included. */
+  /** Age at which the peer is asked to close, including jitter. */
   readonly ageMs: number;
-  /** How long its streams may take then. */
+  /** How long its streams may continue after that. */
   readonly graceMs: number;
 }
 
 const never = Number.POSITIVE_INFINITY;
 
 /**
- * The times of one connection, on one timer: each has a moment when it is due, and the timer waits
- * for the first one. What happens on the way only moves those moments, so that reading costs no
- * timer; the timer looks again when it fires.
+ * The timeouts of one connection, on one timer: each has a time when it is due, and the timer waits
+ * for the first one. Events only move those times, so that reading needs no timer. When the timer
+ * fires, all of them are checked again.
  */
 export class ConnectionLifetime {
   readonly #clock: Clock;
@@ -77,7 +77,7 @@ export class ConnectionLifetime {
     this.#arm();
   }
 
-  /** The peer has sent something; it was read. */
+  /** Notes that bytes from the peer were read. */
   onRead(nowMs: number): void {
     this.#heardMs = nowMs;
     this.#askedMs = undefined;
@@ -92,13 +92,13 @@ export class ConnectionLifetime {
     }
   }
 
-  /** The last stream is gone, as far as we have read. */
+  /** Notes that the last stream is gone, as of the last read. */
   onIdle(): void {
     this.#idleSinceMs = this.#heardMs;
   }
 
   /**
-   * Something is to be sent and waits for the peer, or nothing is.
+   * Notes whether output waits for the peer.
    *
    * @param progress a number that grows whenever the peer takes something
    */
@@ -113,26 +113,26 @@ export class ConnectionLifetime {
     }
   }
 
-  /** The peer was asked to go. */
+  /** Notes that the peer was asked to close. */
   onAsked(): void {
     this.#ageDueMs = never;
     this.#answerDueMs = this.#clock.monotonicMs() + pingAnswerMsMax;
     this.#arm();
   }
 
-  /** The last word is said: the peer has a moment to take it. */
+  /** Notes that the last frames were written. The peer has a moment to take them. */
   onFlush(): void {
     this.#flushDueMs = this.#clock.monotonicMs() + flushMsMax;
     this.#arm();
   }
 
-  /** The connection is gone. */
+  /** Stops the timer, because the connection is gone. */
   end(): void {
     this.#isOver = true;
     this.#cancel();
   }
 
-  /** Sets the timer for what is due first, unless it fires before that anyway. */
+  /** Sets the timer to the first due time, unless it fires before that anyway. */
   #arm(): void {
     if (this.#isOver) return;
     const dueMs = this.#firstDueMs();
@@ -210,7 +210,7 @@ export class ConnectionLifetime {
     return this.#stalledSinceMs === undefined ? never : this.#stalledSinceMs + outputStallMsMax;
   }
 
-  /** Never once the peer was asked to go, or while it has a stream. */
+  /** Never after the peer was asked to close, or while it has a stream. */
   #idleDueMs(): number {
     const isIdle = this.#ageDueMs !== never && this.#connection.streamCount === 0;
     return isIdle ? this.#idleSinceMs + idleMsMax : never;

@@ -14,11 +14,11 @@ import {
 const secondMs = 1_000;
 
 /**
- * Counts the frames that cost a peer little and us something, by the second. Each method answers
- * whether one more is within the bound.
+ * Counts, per second, the frames that cost a peer little and this process something. Each method
+ * reports whether one more is within the limit.
  *
- * A second begins with the first frame after the last one: a peer may so send twice the bound
- * within one second, and never more on average.
+ * A second begins with the first frame after the previous one. So a peer may send twice the limit
+ * within one second, but never more on average.
  */
 export class FrameRates {
   #beganMs = Number.NEGATIVE_INFINITY;
@@ -29,7 +29,7 @@ export class FrameRates {
   #windowUpdatesLeft = windowUpdatesPerSecondMax;
   #provokedResets = 0;
 
-  /** Tells the time, before what was read at it is counted. */
+  /** Sets the time, before what was read at that time is counted. */
   at(nowMs: number): void {
     if (nowMs - this.#beganMs < secondMs) return;
     this.#beganMs = nowMs;
@@ -41,7 +41,7 @@ export class FrameRates {
     this.#provokedResets = 0;
   }
 
-  /** A HEADERS or DATA frame was sent: the peer may measure it, and open its windows again. */
+  /** Notes a sent HEADERS or DATA frame: the peer may measure it, and open its windows again. */
   onSentFrame(): void {
     if (this.#pingsLeft < pingsSavedMax) this.#pingsLeft += pingsPerSentFrameMax;
     if (this.#windowUpdatesLeft < windowUpdatesSavedMax) {

@@ -7,42 +7,42 @@ import {
 import { connectionError, http2ErrorCodes } from "../base/http2-error.js";
 
 /**
- * A frame that has come whole. The object is the reader's and serves for the next frame too: it
- * holds, like its bytes, until `onFrame` returns.
+ * A complete frame. The reader uses the object for the next frame, too: it is valid, like its
+ * bytes, until `onFrame` returns.
  */
 export interface Frame {
-  /** One of `frameTypes`, or one that nobody knows. */
+  /** One of `frameTypes`, or an unknown one. */
   readonly type: number;
   readonly flags: number;
   /** 31 bits; 0 for the connection. */
   readonly streamId: number;
-  /** Holds the payload from `start`, below `end`; what is around it is none of the frame's. */
+  /** Contains the payload from `start` to below `end`. Bytes around it are not of this frame. */
   readonly bytes: Buffer;
   readonly start: number;
   readonly end: number;
 }
 
-/** Takes frames in their order. What it throws leaves `FrameReader.read`. */
+/** Receives frames in their order. Its errors propagate from `FrameReader.read`. */
 export interface FrameSink {
   onFrame(frame: Frame): void;
 }
 
-/** How many bytes of an unfinished frame a reader holds at most. */
+/** Maximum bytes of an incomplete frame that a reader keeps. */
 export const heldBytesMax = frameHeadBytes + framePayloadBytesMax;
 
 /**
- * Splits a stream of bytes into frames. A frame that lies in one chunk is handed on where it lies;
- * only one that a chunk's end cuts is copied, and never more than one is held.
+ * Splits a stream of bytes into frames. A frame within one chunk is passed on in place. Only a
+ * frame that a chunk's end cuts is copied, and at most one is kept.
  *
  * Source: RFC 9113, sections 3.4, 4.1 and 4.2.
  */
 export class FrameReader {
   readonly #sink: FrameSink;
   readonly #frame = new ReadFrame();
-  /** Bytes of the preface that are still to come. */
+  /** Bytes of the preface that have not arrived. */
   #prefaceLeft: number;
   #isStopped = false;
-  /** The beginning of a frame that was cut, in room for its head, then for all of it. */
+  /** The beginning of a frame that was cut, in a buffer for its head, then for all of it. */
   #held = noBytes;
   #heldBytes = 0;
 
@@ -51,27 +51,27 @@ export class FrameReader {
     this.#prefaceLeft = prefaceBytes;
   }
 
-  /** Reads what a client sends: its preface, then frames. */
+  /** Returns a reader for what a client sends: its preface, then frames. */
   static ofClient(sink: FrameSink): FrameReader {
     return new FrameReader(sink, clientPreface.length);
   }
 
-  /** Reads frames alone, as a server sends them. */
+  /** Returns a reader for frames alone, as a server sends them. */
   static ofServer(sink: FrameSink): FrameReader {
     return new FrameReader(sink, 0);
   }
 
-  /** Whether the client's preface has come, all of it. */
+  /** Whether the whole preface of the client has arrived. */
   get isGreeted(): boolean {
     return this.#prefaceLeft === 0;
   }
 
-  /** Bytes of an unfinished frame: at most `heldBytesMax`. */
+  /** Bytes of an incomplete frame: at most `heldBytesMax`. */
   get heldBytes(): number {
     return this.#heldBytes;
   }
 
-  /** Hands on no frame any more, also none of the chunk that is being read. */
+  /** Passes on no more frames, including those of the chunk that is being read. */
   stop(): void {
     this.#isStopped = true;
     this.#held = noBytes;
@@ -79,10 +79,10 @@ export class FrameReader {
   }
 
   /**
-   * Reads the next bytes and hands on every frame that they complete.
+   * Reads the next bytes and passes on every frame that they complete.
    *
    * @throws Http2Error of the connection: PROTOCOL_ERROR for a wrong preface, FRAME_SIZE_ERROR for
-   * a frame above `framePayloadBytesMax`, as soon as its head has come. Nothing may be read after.
+   *   a frame above `framePayloadBytesMax`, once its head is there. Nothing may be read after.
    */
   read(chunk: Buffer): void {
     if (this.#isStopped) return;
@@ -96,7 +96,7 @@ export class FrameReader {
       this.#sink.onFrame(frame);
       at = end;
     }
-    // Else an idle connection would keep its last chunk in memory.
+    // Otherwise an idle connection would keep its last chunk in memory.
     frame.bytes = noBytes;
     const left = chunk.length - at;
     if (this.#isStopped || left === 0) return;
@@ -104,7 +104,7 @@ export class FrameReader {
     this.#hold(chunk, at, chunk.length);
   }
 
-  /** Answers where the chunk goes on behind the preface. */
+  /** Reads the preface. Returns where the chunk continues behind it. */
   #readPreface(chunk: Buffer): number {
     const end = Math.min(this.#prefaceLeft, chunk.length);
     const seen = clientPreface.length - this.#prefaceLeft;
@@ -116,7 +116,7 @@ export class FrameReader {
     return end;
   }
 
-  /** Completes the frame that is held, first its head. Answers where the chunk goes on. */
+  /** Completes the frame that is kept, first its head. Returns where the chunk continues. */
   #readHeld(chunk: Buffer, start: number): number {
     let at = start;
     if (this.#heldBytes < frameHeadBytes) {
@@ -137,7 +137,7 @@ export class FrameReader {
     return end;
   }
 
-  /** Room for so many bytes of one frame; what is held already is kept. */
+  /** Makes room for this many bytes of one frame. Bytes that are there are kept. */
   #makeRoom(bytes: number): void {
     if (this.#held.length >= bytes) return;
     const larger = Buffer.allocUnsafe(bytes);
@@ -162,7 +162,7 @@ class ReadFrame implements Frame {
   start = 0;
   end = 0;
 
-  /** Takes on the frame whose head begins at `at`. */
+  /** Takes the values of the frame whose head begins at `at`. */
   set(bytes: Buffer, at: number, end: number): void {
     this.type = bytes[at + 3] ?? 0;
     this.flags = bytes[at + 4] ?? 0;
@@ -178,7 +178,7 @@ class ReadFrame implements Frame {
   }
 }
 
-/** The payload's bytes, of a head that has come whole. */
+/** Returns the number of bytes of the payload, from a complete head. */
 function payloadBytesOf(bytes: Buffer, at: number): number {
   const payloadBytes =
     ((bytes[at] ?? 0) << 16) | ((bytes[at + 1] ?? 0) << 8) | (bytes[at + 2] ?? 0);

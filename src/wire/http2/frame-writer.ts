@@ -6,21 +6,21 @@ import type { OutputBuffer } from "../base/output-buffer.js";
 type SentSetting = readonly [id: number, value: number];
 
 /**
- * Writes frames into an output. Those with a payload of the caller's making are begun, filled
- * through `output` and ended, one at a time; the length is put in when it is known.
+ * Writes frames into an output. A frame whose payload the caller makes is begun, filled through
+ * `output` and ended, one at a time. Its length is put in when it is known.
  *
  * Source: RFC 9113, sections 4.1 and 6.
  */
 export class FrameWriter {
   readonly output: OutputBuffer;
-  /** Where the frame began that is being written; undefined between frames. */
+  /** Start of the frame that is being written. Undefined between frames. */
   #open: number | undefined;
 
   constructor(output: OutputBuffer) {
     this.output = output;
   }
 
-  /** Begins a frame; what is appended to `output` until `end` is its payload. */
+  /** Begins a frame. What is appended to `output` until `end` is its payload. */
   begin(type: number, flags: number, streamId: number): void {
     assert(this.#open === undefined, "frames are written one after the other");
     this.#open = this.output.length;
@@ -35,8 +35,8 @@ export class FrameWriter {
   }
 
   /**
-   * Ends a HEADERS frame that was begun without `endHeaders` and filled with a whole header block:
-   * what is more than the peer takes in a frame goes on in CONTINUATION frames.
+   * Ends a HEADERS frame that was begun without `endHeaders` and filled with a whole header block.
+   * What exceeds the peer's frame size continues in CONTINUATION frames.
    *
    * @param payloadBytesMax the peer's SETTINGS_MAX_FRAME_SIZE
    */
@@ -61,7 +61,7 @@ export class FrameWriter {
     }
   }
 
-  /** Takes back the frame that was begun, and what was written since. */
+  /** Removes the frame that was begun, and what was written since. */
   cancel(): void {
     this.output.truncate(this.#close());
   }
@@ -91,7 +91,7 @@ export class FrameWriter {
     this.output.slice(bytes, start, start + 8);
   }
 
-  /** Without debug data: nothing that we could say is the peer's business. */
+  /** Without debug data, which is not meant for the peer. */
   goaway(lastStreamId: number, errorCode: number): void {
     this.output.frameHead(8, frameTypes.goaway << 8, 0);
     this.output.uint32(lastStreamId);

@@ -10,11 +10,11 @@ import {
 } from "./connection-lifetime.js";
 import { Http2Session, type SessionHost } from "./http2-session.js";
 
-/** What carries a connection's bytes: a socket, or a stream that stands for a secured one. */
+/** Carries a connection's bytes: a socket, or the stream that replaces a secured one. */
 export interface ByteStream {
   on(event: "data", listener: (chunk: Buffer) => void): unknown;
   on(event: "drain" | "end" | "close" | "error", listener: () => void): unknown;
-  /** Answers false when it holds enough: "drain" tells when it does not any more. */
+  /** Returns false when it holds enough; "drain" reports when it takes more. */
   write(bytes: Uint8Array): boolean;
   end(): unknown;
   destroy(): unknown;
@@ -24,7 +24,7 @@ export interface ByteStream {
 
 /**
  * How a connection ended: by its peer, by a rule that the peer broke (with the code), because all
- * had been served after one side had said that it leaves, by time, or by whoever serves it.
+ * was served after one side had announced that it leaves, by a timeout, or by its server.
  */
 export type ConnectionEnd =
   | { readonly kind: "peer" }
@@ -33,13 +33,13 @@ export type ConnectionEnd =
   | { readonly kind: "time"; readonly why: CutReason }
   | { readonly kind: "destroyed" };
 
-/** Told of what happens on a connection, for counters and logs. */
+/** Receives the events of a connection, for counters and logs. */
 interface ConnectionEvents {
-  /** The connection is gone; told once. */
+  /** Called once, when the connection is gone. */
   onEnd(end: ConnectionEnd): void;
-  /** A stream was reset because the peer broke a rule or passed a bound. */
+  /** Called when a stream was reset because the peer broke a rule or exceeded a limit. */
   onStreamError(code: Http2ErrorCode): void;
-  /** The acceptor or a reader threw: the stream is reset, the connection goes on. */
+  /** Called when the acceptor or a reader threw: the stream is reset, the connection goes on. */
   onBug(thrown: unknown): void;
 }
 
@@ -49,21 +49,21 @@ interface Http2ConnectionParts {
   readonly clock: Clock;
   readonly random: Random;
   /**
-   * Runs a function after what runs now, and before anything is read again: what became ready
-   * leaves in one write. The process's queue of microtasks or next ticks.
+   * Runs a function after the current one, and before anything is read again, so that what became
+   * ready leaves in one write. This is the process's queue of microtasks or next ticks.
    */
   readonly scheduleFlush: (run: () => void) => void;
-  /** Memory that it writes into, with other connections. Default its own. */
+  /** Memory to write into, shared with other connections. Default: its own. */
   readonly slabs?: OutputSlabs;
-  /** Age at which the peer is asked to go, plus or minus 10 %. */
+  /** Age at which the peer is asked to close, plus or minus 10 %. */
   readonly ageMsMax: number;
-  /** How long its streams may still take then; they are cut after that. */
+  /** How long its streams may continue after that, before they are cut. */
   readonly ageGraceMs: number;
 }
 
 /**
- * Serves HTTP/2 on one connection, from its first byte to its last. What is read in one go is
- * handled as one, and what becomes ready in one turn leaves in one write.
+ * Serves HTTP/2 on one connection, from its first byte to its last. What is read at once is handled
+ * at once, and what becomes ready in one turn leaves in one write.
  *
  * Source: RFC 9113.
  */
@@ -75,10 +75,10 @@ export class Http2Connection implements SessionHost, LivingConnection {
   readonly #runFlush: () => void;
   #isReading = false;
   #isFlushScheduled = false;
-  /** The socket holds enough: nothing is written until it has drained. */
+  /** The socket holds enough: nothing is written until it drains. */
   #isBlocked = false;
   #isPaused = false;
-  /** Our side has ended: what comes is read and dropped, so that our last frames arrive. */
+  /** This side has ended: what arrives is read and dropped, so that its last frames arrive. */
   #isEnding = false;
   #isGone = false;
   #drainCount = 0;
@@ -89,7 +89,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#socket = socket;
     this.#parts = parts;
     this.#session = new Http2Session(parts.acceptor, this, parts.slabs);
-    // Connections that were opened together must not all come back together.
+    // Connections that were opened together must not all reconnect together.
     const ageMs = parts.ageMsMax * (0.9 + 0.2 * parts.random.next());
     const age = { ageMs, graceMs: parts.ageGraceMs };
     this.#lifetime = new ConnectionLifetime(parts.clock, this, age);
@@ -105,17 +105,17 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#flush();
   }
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get streamCount(): number {
     return this.#session.streams.count;
   }
 
-  /** Streams that were reset, and that somebody still works for. */
+  /** Number of streams that were reset while the work for them continues. */
   get lingeringCount(): number {
     return this.#session.streams.lingeringCount;
   }
 
-  /** Bytes that it keeps: what came and is not whole, and what has not left. */
+  /** Bytes that it keeps: incomplete input, and output that has not left. */
   get keptBytes(): number {
     return this.#session.keptBytes;
   }
@@ -133,8 +133,8 @@ export class Http2Connection implements SessionHost, LivingConnection {
   }
 
   /**
-   * First step of a graceful end: the peer learns that it should go, and what it has sent until
-   * then is served. The connection ends when its last stream has.
+   * First step of a graceful shutdown: the peer is told to close, and what it has sent until then
+   * is served. The connection ends when its last stream has ended.
    *
    * @param whenKnown called once, when the peer knows, or is gone
    */
@@ -147,7 +147,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.askToLeave();
   }
 
-  /** Ends it at once: streams are reset, what was to be sent is dropped. */
+  /** Ends it at once: streams are reset, and output that has not left is dropped. */
   destroy(): void {
     this.#finish({ kind: "destroyed" });
     this.#socket.destroy();
@@ -230,7 +230,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.fail(http2ErrorCodes.internalError);
   }
 
-  /** Writes what is ready, in one go, as long as the socket takes it. */
+  /** Writes what is ready, all at once, as long as the socket takes it. */
   #flush(): void {
     const { output, streams } = this.#session;
     while (!this.#isBlocked && !this.#isGone && !this.#isEnding) {
@@ -247,7 +247,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     if (this.#session.isDone && !this.#isBlocked) this.#leaveNow();
   }
 
-  /** Reads no more of what the peer asks for, while it does not take what it has asked for. */
+  /** Stops reading requests while the peer does not take what it has requested. */
   #holdReading(isHeld: boolean): void {
     if (isHeld === this.#isPaused) return;
     this.#isPaused = isHeld;
@@ -275,7 +275,7 @@ export class Http2Connection implements SessionHost, LivingConnection {
     this.#finish({ kind: "peer" });
   }
 
-  /** Everybody knows, and every stream has ended. */
+  /** Ends the connection: both sides know, and every stream has ended. */
   #leaveNow(): void {
     this.#isEnding = true;
     this.#end = { kind: "left" };
@@ -284,8 +284,8 @@ export class Http2Connection implements SessionHost, LivingConnection {
   }
 
   /**
-   * Ends our side. The socket is not closed yet: closing it over bytes that were not read throws
-   * away what the peer has not read.
+   * Ends this side. The socket is not closed yet: closing it with unread input would discard what
+   * the peer has not read.
    */
   #flushAndEnd(): void {
     const { output } = this.#session;

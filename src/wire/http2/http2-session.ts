@@ -31,22 +31,22 @@ import { PeerSettings } from "./peer-settings.js";
 import { areTrailersValid, checkRequest, type RequestCheck } from "./request-fields.js";
 import { type StreamHost, StreamTable } from "./stream-table.js";
 
-/** What a session asks of what carries its bytes. */
+/** What a session requires of the connection that carries its bytes. */
 export interface SessionHost extends StreamHost {
-  /** The peer knows that it should open no more streams, and which ones we serve. */
+  /** Called when the peer knows that it should open no more streams, and which are served. */
   onLeaveKnown(): void;
 }
 
-/** How far a graceful end has come. */
+/** State of a graceful shutdown. */
 type Leaving = "no" | "asked" | "known";
 
-/** What a PING of ours holds: which question it is that the peer answers. */
+/** Content of a PING from this side: which question the peer answers. */
 const keepalivePing = 1;
 const leavePing = 2;
 
 /**
  * The server's side of one HTTP/2 connection, from bytes to bytes: it reads frames, opens and ends
- * streams and writes frames into `output`. Sockets and time are its host's.
+ * streams and writes frames into `output`. Its host provides the socket and the time.
  *
  * Source: RFC 9113.
  */
@@ -68,7 +68,7 @@ export class Http2Session implements FrameSink {
   #endedCount = 0;
   #leaving: Leaving = "no";
   #isPeerLeaving = false;
-  /** Calls of one proxy begin with the same block: what was found out of it holds. */
+  /** Calls of one proxy begin with the same block, so the result of its check is reused. */
   #checkedFields: HeaderFields | undefined;
   #check: RequestCheck = { kind: "malformed" };
 
@@ -88,12 +88,12 @@ export class Http2Session implements FrameSink {
     writer.windowUpdate(0, connectionWindowBytes - initialWindowBytes);
   }
 
-  /** The streams, for who counts them. */
+  /** The streams, for counters. */
   get streams(): Pick<StreamTable, "count" | "lingeringCount" | "queuedBytes" | "sentCount"> {
     return this.#streams;
   }
 
-  /** Whether the peer knows that we leave, and the last stream that we serve. */
+  /** Whether the peer knows that this side leaves, and the last stream that is served. */
   get isLeaveKnown(): boolean {
     return this.#leaving === "known";
   }
@@ -103,39 +103,39 @@ export class Http2Session implements FrameSink {
     return this.#hasSettings;
   }
 
-  /** Bytes of frames and header blocks that are not whole, and of what was not taken. */
+  /** Bytes of incomplete frames and header blocks, and of output that was not taken. */
   get keptBytes(): number {
     const cameBytes = this.#reader.heldBytes + this.#block.byteCount;
     return cameBytes + this.#streams.queuedBytes + this.output.length;
   }
 
-  /** Whether a frame or a header block has begun and not ended. */
+  /** Whether a frame or a header block is incomplete. */
   get isInside(): boolean {
     return this.#block.streamId !== 0 || this.#reader.heldBytes > 0;
   }
 
-  /** Frames and header blocks that have come whole. */
+  /** Number of complete frames and header blocks. */
   get endedCount(): number {
     return this.#endedCount;
   }
 
-  /** Whether one side has said that it ends the connection, and no stream is left. */
+  /** Whether one side has announced the end of the connection, and no stream is left. */
   get isDone(): boolean {
     return (this.#leaving === "known" || this.#isPeerLeaving) && this.#streams.count === 0;
   }
 
   /**
-   * Reads what has come.
+   * Reads received bytes.
    *
    * @param nowMs the monotonic time
-   * @throws Http2Error of the connection: it is to be ended with its code
+   * @throws Http2Error of the connection, which must end with its code
    */
   receive(chunk: Buffer, nowMs: number): void {
     this.#rates.at(nowMs);
     this.#reader.read(chunk);
   }
 
-  /** Moves bodies that wait into the output, as far as the peer takes them. */
+  /** Moves waiting bodies into the output, as far as the peer takes them. */
   pump(): void {
     this.#streams.pump();
   }
@@ -146,8 +146,8 @@ export class Http2Session implements FrameSink {
   }
 
   /**
-   * Asks the peer to open no more streams. Those on the way are served: only when it has answered a
-   * PING sent after that, it is told the last stream that we serve. Source: section 6.8.
+   * Asks the peer to open no more streams. Those in transit are served: the peer is told the last
+   * served stream only after it has answered a PING that follows. Source: section 6.8.
    */
   askToLeave(): void {
     if (this.#leaving !== "no") return;
@@ -164,14 +164,14 @@ export class Http2Session implements FrameSink {
     this.#host.onLeaveKnown();
   }
 
-  /** The last word: no frame is read after it, and every stream is gone. */
+  /** Sends the last frame: no frame is read after it, and every stream is gone. */
   end(code: Http2ErrorCode): void {
     this.#reader.stop();
     this.#writer.goaway(this.#streams.lastId, code);
     this.#streams.endAll();
   }
 
-  /** The connection is gone. */
+  /** Ends all streams, because the connection is gone. */
   abandon(): void {
     this.#reader.stop();
     this.#streams.endAll();
@@ -303,7 +303,7 @@ export class Http2Session implements FrameSink {
     if ((flags & frameFlags.endHeaders) !== 0) this.#onBlock(block.bytes, 0, block.byteCount);
   }
 
-  /** A header block is complete. It is decoded whatever comes of it, else the table is lost. */
+  /** Handles a complete header block. It is always decoded, or the table would be lost. */
   #onBlock(bytes: Buffer, start: number, end: number): void {
     const { streamId, isEndStream, isSelfDependent } = this.#block;
     this.#block.close();
@@ -327,7 +327,7 @@ export class Http2Session implements FrameSink {
     calm(this.#streams.refuse(streamId, code, isEndStream), "refused requests");
   }
 
-  /** Opens a stream, or answers with what it is refused. */
+  /** Opens a stream. Returns an error code if the stream is refused. */
   #open(
     id: number,
     fields: HeaderFields | undefined,
@@ -367,7 +367,7 @@ export class Http2Session implements FrameSink {
     }
   }
 
-  /** What it says is not followed; that it may be said is checked. Source: section 6.3. */
+  /** Validates a priority, but does not follow it. Source: section 6.3. */
   #onPriority({ streamId, bytes, start, end }: Frame): void {
     if (streamId === 0) throw broken("PRIORITY needs a stream");
     calm(this.#rates.takeIgnored(), "PRIORITY frames");
@@ -442,7 +442,7 @@ export class Http2Session implements FrameSink {
     }
   }
 
-  /** Ends a stream, or the connection where there is no stream to end. */
+  /** Ends a stream, or the connection if there is no stream to end. */
   #breakStream(streamId: number, code: Http2ErrorCode): void {
     const stream = this.#streams.find(streamId);
     if (stream === undefined) throw connectionError(code, "a frame without a stream is invalid");

@@ -4,31 +4,31 @@ import { streamQueueBytesMax, streamWindowBytes } from "../base/http2-limits.js"
 import type { OutputBuffer } from "../base/output-buffer.js";
 import type { RowMember } from "./send-row.js";
 
-/** What a stream asks of the connection that it is on. */
+/** What a stream requires of its connection. */
 export interface StreamOwner {
   /** Bytes of a body that may leave now: the connection's window, and room in its output. */
   readonly bodyBytesFree: number;
-  /** Where frames are written; what was written there is told. */
+  /** Output for frames. Whatever is written to it must be reported. */
   readonly output: OutputBuffer;
   writeHeaders(stream: Http2Stream, fields: readonly SentField[], isEnd: boolean): void;
   writeWindowUpdate(stream: Http2Stream, incrementBytes: number): void;
-  /** A DATA frame with so many bytes is in the output. */
+  /** Called when a DATA frame with this many bytes is in the output. */
   onSentData(byteCount: number): void;
-  /** So many bytes more wait in the stream. */
+  /** Called when this many more bytes wait in the stream. */
   onQueued(stream: Http2Stream, byteCount: number): void;
-  /** So many bytes of the peer's were read, or never will be. */
+  /** Called when this many of the peer's bytes were read, or never will be. */
   onConsumed(byteCount: number): void;
-  /** Our last frame is written. */
+  /** Called when the last frame of this side is written. */
   onSentEnd(stream: Http2Stream): void;
-  /** Our side resets the stream. */
+  /** Called when this side resets the stream. */
   onReset(stream: Http2Stream, errorCode: number): void;
-  /** Nobody works for a stream any more that was reset. */
+  /** Called when the work for a stream that was reset has ended. */
   onReleased(): void;
-  /** What reads the stream threw. */
+  /** Called with what the stream's reader threw. */
   onBug(stream: Http2Stream, thrown: unknown): void;
 }
 
-/** What was asked to end our side of a stream, after what waits in its queue. */
+/** How this side of a stream is to end, after its queue. */
 type LocalEnd =
   | { readonly kind: "open" }
   | { readonly kind: "data" }
@@ -43,43 +43,43 @@ const data = frameTypes.data << 8;
 const dataAndEnd = data | frameFlags.endStream;
 
 /**
- * A stream of one connection: its windows, what waits for them, and who reads it. What it writes
- * and how it ends is for its connection to say.
+ * A stream of one connection: its windows, what waits for them, and its reader. Its connection
+ * decides what it writes and how it ends.
  *
- * A stream is open until the peer has ended, then half-closed (remote) until we have. We never
- * leave one half-closed (local): a peer that still sends when we have answered is told to stop.
+ * A stream is open until the peer has ended, then half-closed (remote) until this side has. It is
+ * never left half-closed (local): a peer that still sends after the answer is told to stop.
  *
  * Source: RFC 9113, sections 5.1 and 6.9.
  */
 export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
   readonly id: number;
   readonly #owner: StreamOwner;
-  /** Set once the acceptor has answered; before, nothing is told. */
+  /** Set when the acceptor has returned. Before that, nothing is reported. */
   reader: StreamReader | undefined;
-  /** Bytes that the peer takes; below 0 after it has lowered its setting. */
+  /** Bytes that the peer accepts. Below 0 after it has lowered its setting. */
   sendWindowBytes: number;
   /** Bytes that the peer may still send. */
   #receiveWindowBytes = streamWindowBytes;
-  /** Received and not yet consumed. */
+  /** Bytes that were received and not yet consumed. */
   #unconsumedBytes = 0;
-  /** Consumed and not yet told to the peer. */
+  /** Bytes that were consumed and not yet reported to the peer. */
   #owedBytes = 0;
-  /** Of `content-length`; undefined without one. */
+  /** Rest of `content-length`. Undefined without one. */
   #contentBytesLeft: number | undefined;
-  /** The peer has ended its side. */
+  /** Whether the peer has ended its side. */
   isRemoteEnd: boolean;
-  /** It is no stream of the connection any more. */
+  /** Whether it is no longer a stream of the connection. */
   isGone = false;
-  /** It was reset, and somebody still works for it. */
+  /** Whether it was reset while the work for it continues. */
   isLingering = false;
-  /** It stands in the row of those that have something to send. */
+  /** Whether it is in the row of those that have something to send. */
   isScheduled = false;
   nextInRow: Http2Stream | undefined;
   previousInRow: Http2Stream | undefined;
   #localEnd = localOpen;
-  /** Made when something has to wait, which is rare. */
+  /** Created when something has to wait, which is rare. */
   #queue: Uint8Array[] | undefined;
-  /** Bytes of the first of the queue that were sent. */
+  /** Sent bytes of the first entry of the queue. */
   #queueOffset = 0;
   #queuedBytes = 0;
   #mustDrain = false;
@@ -104,7 +104,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     return this.#queuedBytes;
   }
 
-  /** Whether the handler has said all that it has to say. */
+  /** Whether the handler has sent everything. */
   get isAnswered(): boolean {
     return this.#localEnd.kind !== "open";
   }
@@ -114,7 +114,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     return this.#unconsumedBytes;
   }
 
-  /** Whether a body of the length that was promised has come. */
+  /** Whether a body of the announced length has arrived. */
   get isBodyWhole(): boolean {
     return this.#contentBytesLeft === undefined || this.#contentBytesLeft === 0;
   }
@@ -178,32 +178,32 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     this.#owner.onReleased();
   }
 
-  /** Takes so many bytes off what the peer may send. Answers whether it might send them. */
+  /** Charges bytes to what the peer may send. Returns whether it was allowed to send them. */
   receive(byteCount: number): boolean {
     this.#receiveWindowBytes -= byteCount;
     this.#unconsumedBytes += byteCount;
     return this.#receiveWindowBytes >= 0;
   }
 
-  /** Takes a part of the body. Answers whether `content-length` allows it. */
+  /** Takes a part of the body. Returns whether `content-length` allows it. */
   receiveBody(byteCount: number): boolean {
     if (this.#contentBytesLeft === undefined) return true;
     this.#contentBytesLeft -= byteCount;
     return this.#contentBytesLeft >= 0;
   }
 
-  /** The peer takes more, or less after a setting. Answers whether the window is one (6.9.1). */
+  /** Changes what the peer accepts, also to less. Returns whether the window is valid (6.9.1). */
   addSendWindow(byteCount: number): boolean {
     this.sendWindowBytes += byteCount;
     return this.sendWindowBytes <= windowBytesMax;
   }
 
-  /** Whether something waits that the stream's own window lets go. */
+  /** Whether something waits that the stream's own window allows. */
   get isReady(): boolean {
     return this.#isWaiting && this.sendWindowBytes > 0;
   }
 
-  /** Sends one frame of what waits. Answers how many bytes of the queue left with it. */
+  /** Sends one frame of what waits. Returns how many bytes of the queue left with it. */
   sendQueued(): number {
     const queue = this.#queue;
     const bytes = queue?.[0];
@@ -233,7 +233,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     return sent;
   }
 
-  /** It is no stream of the connection any more: what waits is dropped. Answers how much. */
+  /** Removes it from the connection, and drops what waits. Returns how many bytes. */
   drop(): number {
     const dropped = this.#queuedBytes;
     this.isGone = true;
@@ -242,7 +242,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     return dropped;
   }
 
-  /** A part of the body, for its reader. */
+  /** Passes a part of the body to its reader. */
   tellData(bytes: Uint8Array, isEnd: boolean): void {
     try {
       this.reader?.onData(bytes, isEnd);
@@ -251,7 +251,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     }
   }
 
-  /** The end without a last part, for its reader. */
+  /** Reports the end without a last part to its reader. */
   tellEnd(trailers: HeaderFields | undefined): void {
     try {
       this.reader?.onEnd(trailers);
@@ -260,7 +260,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
     }
   }
 
-  /** The reset by somebody else, for its reader. */
+  /** Reports a reset from elsewhere to its reader. */
   tellReset(): void {
     try {
       this.reader?.onReset();
@@ -291,7 +291,7 @@ export class Http2Stream implements ServerStream, RowMember<Http2Stream> {
 
   #enqueue(head: Uint8Array, bytes: Uint8Array): boolean {
     this.#queue ??= [];
-    // Not slice(): that of a Buffer is no copy.
+    // Not slice(), which does not copy a Buffer.
     if (head.length > 0) this.#queue.push(new Uint8Array(head));
     if (bytes.length > 0) this.#queue.push(bytes);
     const byteCount = head.length + bytes.length;

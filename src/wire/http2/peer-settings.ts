@@ -16,7 +16,7 @@ import type { HpackEncoder } from "../hpack/hpack-encoder.js";
 const settingBytes = 6;
 
 /**
- * What the peer has announced, as far as a server that pushes nothing needs it.
+ * Settings of the peer, as far as a server that does not push needs them.
  *
  * Source: RFC 9113, section 6.5.2.
  */
@@ -25,16 +25,16 @@ export class PeerSettings {
   /** SETTINGS_INITIAL_WINDOW_SIZE, in bytes. */
   windowBytes: number = initialWindowBytes;
 
-  /** @param encoder told of SETTINGS_HEADER_TABLE_SIZE, each value that it goes through */
+  /** @param encoder gets each value of SETTINGS_HEADER_TABLE_SIZE in turn */
   constructor(encoder: HpackEncoder) {
     this.#encoder = encoder;
   }
 
   /**
-   * Takes the payload of a SETTINGS frame, from `start` below `end`, one after the other: the last
-   * value of a setting counts.
+   * Applies the payload of a SETTINGS frame, from `start` to below `end`, in order: the last value
+   * of a setting counts.
    *
-   * @throws Http2Error of the connection for a value that may not be; what came before it holds
+   * @throws Http2Error of the connection for an invalid value; those before it apply
    */
   apply(bytes: Buffer, start: number, end: number): void {
     if ((end - start) % settingBytes !== 0) {
@@ -48,7 +48,7 @@ export class PeerSettings {
     }
   }
 
-  /** Settings that nobody knows are ignored; so are those that only matter to who pushes. */
+  /** Ignores unknown settings, and those that matter only to a side that pushes. */
   #set(id: number, value: number): void {
     switch (id) {
       case settingIds.headerTableSize:

@@ -1,6 +1,6 @@
 import type { HeaderFields } from "../base/http2.js";
 
-/** What a request's header block says of the request; undefined fields where it is malformed. */
+/** Result of checking a request's header block. */
 export type RequestCheck =
   | { readonly kind: "valid"; readonly contentLength: number | undefined }
   | { readonly kind: "malformed" };
@@ -17,7 +17,7 @@ const authoritySeen = 8;
 /**
  * Checks the header block of a request.
  *
- * A CONNECT request is valid with `:authority` alone, so only of other methods `:path` is certain.
+ * A CONNECT request is valid with `:authority` alone, so `:path` is certain only for other methods.
  *
  * Source: RFC 9113, sections 8.2 and 8.3.1.
  */
@@ -35,12 +35,12 @@ export function checkRequest(fields: HeaderFields): RequestCheck {
   return checkRegular(fields, index);
 }
 
-/** Whether a header block that ends a request may do so: it has no pseudo-fields (section 8.1). */
+/** Reports whether a header block may end a request: it has no pseudo-fields (section 8.1). */
 export function areTrailersValid(fields: HeaderFields): boolean {
   return checkRegular(fields, 0).kind === "valid";
 }
 
-/** 0 for what is none, also for a pseudo-field that requests have not. */
+/** Returns 0 for other names, including pseudo-fields that requests do not have. */
 function pseudoBit(name: string): number {
   switch (name) {
     case ":method":
@@ -82,7 +82,7 @@ function checkRegular(fields: HeaderFields, from: number): RequestCheck {
   return contentLength === undefined ? withoutLength : { kind: "valid", contentLength };
 }
 
-/** Source: RFC 9113, section 8.2.2. */
+/** Reports whether a field is about the connection. Source: RFC 9113, section 8.2.2. */
 function isOfTheConnection(name: string, value: string): boolean {
   switch (name) {
     case "connection":
@@ -103,8 +103,8 @@ function isSameHost(authority: string | undefined, host: string): boolean {
 }
 
 /**
- * Lower-case, visible, and no colon: the first one that is not a pseudo-field ends those, so a
- * pseudo-field that is unknown, late or repeated is found here. Source: RFC 9113, section 8.2.1.
+ * Reports whether a name is lower-case, visible, and without a colon. It ends the pseudo-fields, so
+ * unknown, late or repeated ones are found here. Source: RFC 9113, section 8.2.1.
  */
 function isName(name: string): boolean {
   const { length } = name;
@@ -117,7 +117,7 @@ function isName(name: string): boolean {
   return length > 0;
 }
 
-/** No NUL, line end, or white space around it. Source: RFC 9113, section 8.2.1. */
+/** A value has no NUL, line end, or white space around it. Source: RFC 9113, section 8.2.1. */
 function isValue(value: string): boolean {
   const { length } = value;
   if (length === 0) return true;
@@ -133,7 +133,7 @@ function isSpace(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-/** Digits alone; at most 15, which a number holds. Source: RFC 9110, section 8.6. */
+/** Parses at most 15 digits, which a number holds exactly. Source: RFC 9110, section 8.6. */
 function parseLength(value: string): number | undefined {
   return /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }

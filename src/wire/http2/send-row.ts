@@ -1,4 +1,4 @@
-/** What may stand in a row: it holds the row's own marks. */
+/** A member of a row. It holds the row's own marks. */
 export interface RowMember<T> {
   isScheduled: boolean;
   nextInRow: T | undefined;
@@ -9,23 +9,23 @@ export interface RowMember<T> {
 
 /**
  * The streams of a connection whose bodies wait for it, in the order of their turns: each sends a
- * frame, and goes to the end of the row when more is left. A stream that waits for its own window
- * leaves the row, until the window opens.
+ * frame, and moves to the end of the row if more is left. A stream that waits for its own window
+ * leaves the row until the window opens.
  *
- * A chain through the streams themselves: it takes no memory of its own, and a stream that is reset
- * leaves it at once, else resets would fill it while the connection's window is shut.
+ * A linked list through the streams themselves: it takes no memory of its own, and a stream that is
+ * reset leaves it at once. Otherwise, resets would fill it while the connection's window is shut.
  */
 export class SendRow<T extends RowMember<T>> {
   #first: T | undefined;
   #last: T | undefined;
   #count = 0;
 
-  /** How many stand here. */
+  /** Number of streams in the row. */
   get count(): number {
     return this.#count;
   }
 
-  /** Puts a stream at the end, if it has something that may be sent and does not stand here. */
+  /** Appends a stream, if it has something that may be sent and is not in the row. */
   add(stream: T): void {
     if (stream.isScheduled || !stream.isReady) return;
     stream.isScheduled = true;
@@ -36,14 +36,14 @@ export class SendRow<T extends RowMember<T>> {
     this.#count += 1;
   }
 
-  /** Takes out the first one; undefined when there is none. */
+  /** Removes and returns the first one. Undefined if there is none. */
   take(): T | undefined {
     const first = this.#first;
     if (first !== undefined) this.remove(first);
     return first;
   }
 
-  /** Takes out a stream, wherever it stands, if it does. */
+  /** Removes a stream, wherever it is, if it is in the row. */
   remove(stream: T): void {
     if (!stream.isScheduled) return;
     const { nextInRow, previousInRow } = stream;

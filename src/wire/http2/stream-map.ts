@@ -1,29 +1,29 @@
-/** What a `StreamMap` holds. */
+/** An entry of a `StreamMap`. */
 interface Numbered {
   /** Odd, from 1 to 2^31 - 1. */
   readonly id: number;
 }
 
-/** Places of a new map: a connection that has few streams costs little. A power of two. */
+/** Places of a new map: a connection with few streams costs little. A power of two. */
 const placesMin = 16;
 
 /**
  * The open streams of a connection by their numbers, in one array that is kept.
  *
- * Not a `Map`: that makes itself new after so many deletions, and each table that it leaves behind
- * holds the next one and the streams of that moment. Once one of them is old, the collector keeps
- * all that follow until it looks at everything: 3 of 4 MB survived each of its rounds, and it took
- * two fifths of the CPU of an ext_proc exchange and pauses of 7 ms.
+ * Not a `Map`, because that is rebuilt after many deletions, and each table that it leaves behind
+ * references the next one and the streams of that moment. Once one of them is old, the garbage
+ * collector keeps all later ones until a full collection: 3 of 4 MB survived each of its rounds,
+ * which took two fifths of the CPU of an ext_proc exchange and caused pauses of 7 ms.
  *
- * Places are found by number, then by going on to the next free one. Numbers come in order, so
- * streams that end soon stand side by side; a peer that chooses its numbers so that they collide
- * makes a look-up go past all of its open streams, of which there are `streamCountMax`.
+ * Places are found by number, then by moving on to the next free one. Numbers come in order, so
+ * streams that end soon are side by side. A peer that chooses colliding numbers makes a look-up
+ * pass all of its open streams, at most `streamCountMax`.
  */
 export class StreamMap<T extends Numbered> {
   #places: (T | undefined)[] = emptyPlaces(placesMin);
   #size = 0;
 
-  /** How many there are. */
+  /** Number of streams. */
   get size(): number {
     return this.#size;
   }
@@ -32,7 +32,7 @@ export class StreamMap<T extends Numbered> {
     return this.#places[this.#placeOf(id)];
   }
 
-  /** Adds a stream whose number is none of the map's. */
+  /** Adds a stream whose number is not in the map. */
   add(stream: T): void {
     // At most half of the places are taken, so that a free one is near.
     if (this.#size * 2 >= this.#places.length) this.#grow();
@@ -40,14 +40,14 @@ export class StreamMap<T extends Numbered> {
     this.#size += 1;
   }
 
-  /** Answers whether it was there. */
+  /** Removes a stream. Returns whether it was there. */
   delete(id: number): boolean {
     const places = this.#places;
     const mask = places.length - 1;
     let free = this.#placeOf(id);
     if (places[free] === undefined) return false;
     this.#size -= 1;
-    // What has gone on past the place that is free now moves up to it.
+    // Streams that had moved on past the place that is free now move back to it.
     for (let at = (free + 1) & mask; ; at = (at + 1) & mask) {
       const stream = places[at];
       if (stream === undefined) break;
@@ -61,7 +61,7 @@ export class StreamMap<T extends Numbered> {
     return true;
   }
 
-  /** All of them in the order of their numbers, as they are now. */
+  /** Returns all of them in the order of their numbers, as they are now. */
   inOrder(): readonly T[] {
     const streams = this.#places.filter((stream) => stream !== undefined);
     return streams.sort((one, other) => one.id - other.id);
@@ -72,7 +72,7 @@ export class StreamMap<T extends Numbered> {
     this.#size = 0;
   }
 
-  /** Where a stream stands, or would. */
+  /** Returns where a stream is, or would be. */
   #placeOf(id: number): number {
     const places = this.#places;
     const mask = places.length - 1;
@@ -93,7 +93,7 @@ export class StreamMap<T extends Numbered> {
   }
 }
 
-/** Clients' streams have odd numbers: the lowest bit says nothing. */
+/** Clients' streams have odd numbers, so the lowest bit means nothing. */
 function homeOf(id: number, mask: number): number {
   return (id >>> 1) & mask;
 }

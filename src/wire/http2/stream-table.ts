@@ -23,7 +23,7 @@ import { Http2Stream, type StreamOwner } from "./http2-stream.js";
 import { SendRow } from "./send-row.js";
 import { StreamMap } from "./stream-map.js";
 
-/** What the streams of a connection work with. */
+/** What the streams of a connection use. */
 interface StreamTableParts {
   readonly writer: FrameWriter;
   readonly encoder: HpackEncoder;
@@ -32,21 +32,21 @@ interface StreamTableParts {
   readonly host: StreamHost;
 }
 
-/** What streams ask of what carries them. */
+/** What streams require of their connection. */
 export interface StreamHost {
-  /** There is something to be written to the socket, or there may be. */
+  /** Called when there is, or may be, something to write to the socket. */
   requestFlush(): void;
-  /** The connection cannot go on. It ends before this returns. */
+  /** Ends the connection, which cannot go on. It ends before this returns. */
   fail(code: Http2ErrorCode): void;
-  /** A stream was reset because the peer broke a rule or passed a bound. */
+  /** Called when a stream was reset because the peer broke a rule or exceeded a limit. */
   onStreamError(code: Http2ErrorCode): void;
-  /** What reads a stream threw. */
+  /** Called with what a stream's reader threw. */
   onBug(thrown: unknown): void;
-  /** The last open stream is gone. */
+  /** Called when the last open stream is gone. */
   onNoStreams(): void;
 }
 
-/** What a request's first block says of its stream. */
+/** What a request's first header block says about its stream. */
 interface Opening {
   readonly isRemoteEnd: boolean;
   readonly contentLength: number | undefined;
@@ -54,8 +54,8 @@ interface Opening {
 
 /**
  * The streams of one connection: which are open, which were, and what they may send. A stream that
- * was reset while somebody works for it counts as open until that has ended, so resets buy no
- * more work than the bound on open streams.
+ * was reset counts as open until the work for it has ended, so resets buy no more work than the
+ * limit of open streams.
  *
  * Source: RFC 9113, sections 5.1, 5.1.2 and 5.2.
  */
@@ -83,12 +83,12 @@ export class StreamTable implements StreamOwner {
     return this.#lastId;
   }
 
-  /** Streams that are open or half-closed. */
+  /** Number of streams that are open or half-closed. */
   get count(): number {
     return this.#streams.size;
   }
 
-  /** Streams that were reset, and still worked for. */
+  /** Number of streams that were reset while the work for them continues. */
   get lingeringCount(): number {
     return this.#lingeringCount;
   }
@@ -98,27 +98,27 @@ export class StreamTable implements StreamOwner {
     return this.#queuedBytes;
   }
 
-  /** Streams whose bodies wait for the connection, not for a window of their own. */
+  /** Number of streams whose bodies wait for the connection, not for their own window. */
   get waitingCount(): number {
     return this.#row.count;
   }
 
-  /** DATA frames so far: it stands still while the peer takes nothing. */
+  /** Number of DATA frames so far. It does not change while the peer takes nothing. */
   get sentCount(): number {
     return this.#sentCount;
   }
 
-  /** A stream that is not closed. */
+  /** Returns a stream that is not closed. */
   find(id: number): Http2Stream | undefined {
     return this.#streams.get(id);
   }
 
-  /** Whether nobody has opened it, and not passed it by either. */
+  /** Reports whether the peer has neither opened a stream nor skipped it. */
   isIdle(id: number): boolean {
     return (id & 1) === 0 || id > this.#lastId;
   }
 
-  /** How a stream ended that is neither open nor idle. */
+  /** Returns how a stream ended that is neither open nor idle. */
   findClosed(id: number): "ended" | "reset" | "unknown" {
     return this.#closed.find(id);
   }
@@ -128,12 +128,12 @@ export class StreamTable implements StreamOwner {
     return this.#streams.size + this.#lingeringCount < streamCountMax;
   }
 
-  /** The peer has opened a stream, whatever becomes of it. */
+  /** Notes that the peer has opened a stream, whatever becomes of it. */
   pass(id: number): void {
     this.#lastId = id;
   }
 
-  /** Hands a request to the acceptor. */
+  /** Passes a request to the acceptor. */
   open(id: number, fields: HeaderFields, opening: Opening & PeerWindow): void {
     const stream = new Http2Stream(this, id, opening);
     this.#streams.add(stream);
@@ -144,11 +144,11 @@ export class StreamTable implements StreamOwner {
       this.onBug(stream, thrown);
     }
     if (isRemoteEnd && !stream.isGone) stream.tellEnd(undefined);
-    // The connection has ended below its acceptor: who reads is known only now.
+    // The connection ended while the acceptor ran: the reader is known only now.
     if (stream.isLingering) stream.tellReset();
   }
 
-  /** Refuses a request that no stream was made for. Answers whether the peer may go on so. */
+  /** Refuses a request before it has a stream. Returns whether the peer may go on like this. */
   refuse(id: number, code: Http2ErrorCode, isRemoteEnd: boolean): boolean {
     this.#parts.writer.rstStream(id, code);
     if (isRemoteEnd) this.#closed.addEnded(id);
@@ -156,7 +156,7 @@ export class StreamTable implements StreamOwner {
     return this.#countError(code);
   }
 
-  /** Resets a stream on which a rule was broken. Answers whether the peer may go on so. */
+  /** Resets a stream on which a rule was broken. Returns whether the peer may go on like this. */
   resetByRule(stream: Http2Stream, code: Http2ErrorCode): boolean {
     this.#parts.writer.rstStream(stream.id, code);
     this.#remove(stream, !stream.isRemoteEnd);
@@ -164,13 +164,13 @@ export class StreamTable implements StreamOwner {
     return this.#countError(code);
   }
 
-  /** The peer has reset a stream. */
+  /** Ends a stream that the peer has reset. */
   endByPeer(stream: Http2Stream): void {
     this.#remove(stream, false);
     this.#linger(stream);
   }
 
-  /** The connection is gone, and every stream with it. */
+  /** Ends every stream, because the connection is gone. */
   endAll(): void {
     const streams = this.#streams.inOrder();
     this.#streams.clear();
@@ -182,26 +182,26 @@ export class StreamTable implements StreamOwner {
     for (const stream of streams) this.#linger(stream);
   }
 
-  /** Takes so many bytes off what the peer may send. Answers whether it might send them. */
+  /** Charges bytes to what the peer may send. Returns whether it was allowed to send them. */
   receive(byteCount: number): boolean {
     this.#receiveWindowBytes -= byteCount;
     return this.#receiveWindowBytes >= 0;
   }
 
-  /** The peer takes more, on all streams together. Answers whether the window is one (6.9.1). */
+  /** Adds to what the peer accepts on all streams. Returns whether the window is valid (6.9.1). */
   addSendWindow(byteCount: number): boolean {
     this.#sendWindowBytes += byteCount;
     return this.#sendWindowBytes <= windowBytesMax;
   }
 
-  /** The peer takes more on one stream. Answers whether the window is one (6.9.1). */
+  /** Adds to what the peer accepts on one stream. Returns whether the window is valid (6.9.1). */
   addStreamWindow(stream: Http2Stream, byteCount: number): boolean {
     if (!stream.addSendWindow(byteCount)) return false;
     this.#row.add(stream);
     return true;
   }
 
-  /** The peer's setting has changed by so much. Answers whether every window is one (6.9.2). */
+  /** Applies a change of the peer's setting. Returns whether every window is valid (6.9.2). */
   shiftStreamWindows(byteCount: number): boolean {
     for (const stream of this.#streams.inOrder()) {
       if (!this.addStreamWindow(stream, byteCount)) return false;
@@ -209,7 +209,7 @@ export class StreamTable implements StreamOwner {
     return true;
   }
 
-  /** Writes what waits, as far as windows and the output have room: a frame a stream, in turns. */
+  /** Writes what waits, as far as windows and output have room: one frame per stream, in turns. */
   pump(): void {
     while (this.bodyBytesFree > 0) {
       const stream = this.#row.take();
@@ -230,8 +230,8 @@ export class StreamTable implements StreamOwner {
     try {
       encoder.encode(fields, this.output);
     } catch (thrown) {
-      // Fields that may not be sent are a bug of who sends them, and cost their stream alone. A
-      // block that has begun may have changed the table: then peer and encoder differ about it.
+      // Fields that may not be sent are a bug of their sender, and cost only their stream. A block
+      // that has begun may have changed the table, so that peer and encoder differ.
       const hasBegun = this.output.length > startBytes;
       writer.cancel();
       this.onBug(stream, thrown);
@@ -277,7 +277,7 @@ export class StreamTable implements StreamOwner {
   onSentEnd(stream: Http2Stream): void {
     if (stream.isGone) return;
     const isOpen = !stream.isRemoteEnd;
-    // The answer is complete: what the peer still sends, nobody reads (section 8.1).
+    // The answer is complete: nothing reads what the peer still sends (section 8.1).
     if (isOpen) this.#parts.writer.rstStream(stream.id, http2ErrorCodes.noError);
     this.#remove(stream, isOpen);
   }
@@ -297,7 +297,7 @@ export class StreamTable implements StreamOwner {
     stream.reset(http2ErrorCodes.internalError);
   }
 
-  /** It counts as open as long as somebody works for it, and is told that it need not. */
+  /** Reports a reset. The stream counts as open until the work for it has ended. */
   #linger(stream: Http2Stream): void {
     if (!stream.isAnswered) {
       stream.isLingering = true;
@@ -332,8 +332,8 @@ interface PeerWindow {
 type ClosedStream = "ended" | "reset" | "unknown";
 
 /**
- * Remembers the streams that ended last, in two rings: those that we have reset, whose frames may
- * still be under way, and the others, on which nothing may come any more.
+ * Remembers the streams that ended last, in two rings: those that this side reset, whose frames may
+ * still be in transit, and the others, on which nothing may come any more.
  *
  * Source: RFC 9113, section 5.1, "closed".
  */
@@ -343,19 +343,19 @@ class ClosedStreams {
   #endedNext = 0;
   #resetNext = 0;
 
-  /** The peer has ended or reset it. */
+  /** Notes that the peer has ended or reset it. */
   addEnded(id: number): void {
     this.#ended[this.#endedNext] = id;
     this.#endedNext = (this.#endedNext + 1) % endedStreamsKeptMax;
   }
 
-  /** We have reset it, before the peer had ended. */
+  /** Notes that this side reset it before the peer had ended. */
   addReset(id: number): void {
     this.#reset[this.#resetNext] = id;
     this.#resetNext = (this.#resetNext + 1) % resetStreamsKeptMax;
   }
 
-  /** Looks through both rings: for what comes on a stream that is not open, which is rare. */
+  /** Searches both rings: for frames on a stream that is not open, which are rare. */
   find(id: number): ClosedStream {
     if (this.#reset.includes(id)) return "reset";
     return this.#ended.includes(id) ? "ended" : "unknown";

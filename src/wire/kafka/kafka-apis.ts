@@ -13,8 +13,8 @@ import {
 } from "./kafka-limits.js";
 
 /**
- * A request that brokers answer, in one version. The versions are the newest without tagged fields
- * that only read: Kafka 1.0 to 4.x have them all.
+ * A request to brokers, in one version. The versions are the newest that have no tagged fields and
+ * only read: Kafka 1.0 to 4.x supports all of them.
  *
  * Source: Apache Kafka, "Protocol", API keys and messages; KIP-896 for the versions of 4.x.
  */
@@ -33,7 +33,7 @@ export interface PartitionId {
   readonly partition: number;
 }
 
-/** A broker as the others know it. */
+/** A broker, as other brokers know it. */
 export interface KafkaBroker {
   readonly host: string;
   readonly port: number;
@@ -96,7 +96,7 @@ export const saslAuthenticate: KafkaApi<string, string> = {
   },
 };
 
-/** The partitions of one topic, or why there are none. */
+/** The partitions of one topic, or the error code. */
 export interface TopicMetadata {
   readonly topic: string;
   readonly errorCode: number;
@@ -208,7 +208,7 @@ export interface EndQuestion {
   readonly end: "earliest" | "latest";
 }
 
-/** An end of a partition, or why it is not known. */
+/** An end of a partition, or the error code. */
 export interface PartitionEnd extends PartitionOffset {
   readonly errorCode: number;
 }
@@ -236,11 +236,11 @@ export const listOffsets: KafkaApi<EndQuestion, readonly PartitionEnd[]> = {
   },
 };
 
-/** The batch of records at an offset, or why it is not known. */
+/** Time of the batch of records at an offset, or the error code. */
 export interface BatchTime {
   readonly errorCode: number;
   /**
-   * When the first record of the batch was made, or where the topic keeps times of arrival, when it
+   * When the first record of the batch was created, or if the topic keeps times of arrival, when it
    * arrived: milliseconds since 1970. Undefined: there is no record at the offset, or no time.
    */
   readonly epochMs: number | undefined;
@@ -272,7 +272,7 @@ export const fetchTime: KafkaApi<PartitionOffset, BatchTime> = {
   },
 };
 
-/** What follows the first batch is not there: only the head of the response is kept. */
+/** Reads the first batch. Nothing follows it: only the head of the response is kept. */
 function readTime(fields: KafkaFields): BatchTime {
   const errorCode = fields.int16();
   fields.skip(int64Bytes + int64Bytes);
@@ -299,10 +299,10 @@ const batchFormat = 2;
 /** All records have the time of the last one. */
 const hasArrivalTime = 0x08;
 
-/** The first time is when tombstones leave. Source: KIP-534. */
+/** The first time is when tombstones are removed. Source: KIP-534. */
 const hasDeleteHorizon = 0x40;
 
-/** Who asks: not a replica. */
+/** The sender of requests is not a replica. */
 const consumerId = -1;
 
 /** Writes partitions below their topics, each topic once. */

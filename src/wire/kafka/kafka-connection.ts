@@ -8,7 +8,7 @@ import { kafkaWaitingMax } from "./kafka-limits.js";
 interface KafkaConnectionParts {
   /** A socket that is connected, or secured; the connection destroys it. */
   readonly stream: Duplex;
-  /** Says what failed without the address. */
+  /** Describes a failure without the address. */
   readonly describe: (error: Error) => ServiceError;
 }
 
@@ -20,8 +20,8 @@ interface WaitingRequest extends FrameBounds {
 
 /**
  * A connection to one broker. Requests may be sent before earlier ones are answered; a broker
- * answers in their order. Responses that cannot be told apart end the connection. The caller bounds
- * the time, by `destroy`.
+ * answers in their order. Responses that cannot be assigned end the connection. The caller limits
+ * the time with `destroy`.
  */
 export class KafkaConnection {
   readonly #stream: Duplex;
@@ -63,7 +63,7 @@ export class KafkaConnection {
     });
   }
 
-  /** Ends the connection; what is not answered fails with the first failure that is given. */
+  /** Ends the connection. Requests without an answer fail with the first failure that is given. */
   destroy(failure: ServiceError): void {
     this.#failure ??= failure;
     this.#stream.destroy();

@@ -24,7 +24,7 @@ const failures: ReadonlyMap<number, readonly [name: string, code: ErrorCode]> = 
 ]);
 
 /**
- * The failure that a broker's error code means; undefined for 0. The text of a broker is never
+ * Returns the failure for a broker's error code; undefined for 0. The text of a broker is never
  * repeated.
  *
  * @param subject what was asked about, by its place in the policy or by the kind of request

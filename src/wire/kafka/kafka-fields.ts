@@ -1,8 +1,8 @@
 import { ServiceError } from "../../core/base/errors.js";
 
 /**
- * Reads the fields of a response, each after a comparison of its length with the bytes that are
- * there. Nothing is allocated by a length or a count that the peer sends.
+ * Reads the fields of a response. Each length is checked against the bytes that are there. No
+ * length or count that the peer sends causes an allocation.
  *
  * Source: Apache Kafka, "Protocol", primitive types of versions without tagged fields.
  */
@@ -26,13 +26,13 @@ export class KafkaFields {
     return this.#bytes.readInt32BE(this.#take(4));
   }
 
-  /** A number that a double holds exactly. */
+  /** Reads a number that a double holds exactly. */
   int64(): number {
     const value = Number(this.#bytes.readBigInt64BE(this.#take(8)));
     return Number.isSafeInteger(value) ? value : malformed();
   }
 
-  /** @param bytesMax the longest text that is valid */
+  /** @param bytesMax maximum length of a valid text */
   text(bytesMax: number): string {
     return this.nullableText(bytesMax) ?? malformed();
   }
@@ -45,7 +45,7 @@ export class KafkaFields {
     return this.#bytes.toString("utf8", start, start + length);
   }
 
-  /** A view. */
+  /** Returns a view. */
   bytes(): Buffer {
     const length = this.int32();
     if (length < 0) return malformed();
@@ -56,12 +56,12 @@ export class KafkaFields {
   /**
    * Reads an array.
    *
-   * @param countMax the most items that are valid
+   * @param countMax maximum number of valid items
    * @param read reads one item; it reads at least one byte
    */
   list<Item>(countMax: number, read: () => Item): readonly Item[] {
     const count = this.int32();
-    // An array of nothing may be null.
+    // An empty array may be null.
     if (count < -1) malformed();
     if (count > countMax) throw new ServiceError("SIGNAL_TOO_LARGE");
     const items: Item[] = [];
@@ -129,7 +129,7 @@ export class KafkaOutput {
     return this.int32(value.length).raw(value);
   }
 
-  /** An array; `write` writes one item. */
+  /** Writes an array. `write` writes one item. */
   list<Item>(items: readonly Item[], write: (item: Item) => void): this {
     this.int32(items.length);
     for (const item of items) write(item);

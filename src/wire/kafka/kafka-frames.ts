@@ -1,20 +1,20 @@
 import { ServiceError } from "../../core/base/errors.js";
 import { malformed } from "./kafka-fields.js";
 
-/** How much of a response is read. */
+/** Returns everything that was written. */
 export interface FrameBounds {
-  /** The largest response, in bytes. */
+  /** Maximum size of a response, in bytes. */
   readonly bytesMax: number;
-  /** What is kept of it, in bytes; the rest is dropped as it arrives. */
+  /** Bytes of it that are kept. The rest is dropped as it arrives. */
   readonly keptBytesMax: number;
 }
 
-/** Bytes that a buffer has at first. */
+/** Initial size of a buffer, in bytes. */
 const firstBytes = 1_024;
 
 /**
- * Splits received bytes into responses. The length of one is compared with its bound before any of
- * it is read, and memory grows with what has arrived, not with what was announced.
+ * Splits received bytes into responses. The length of a response is checked against its limit
+ * before any of it is read, and memory grows with what has arrived, not with what was announced.
  *
  * Source: Apache Kafka, "Protocol", common request and response structure.
  */
@@ -30,7 +30,7 @@ export class KafkaFrames {
   #keptCountMax = 0;
 
   /**
-   * Reads the next bytes, cut anywhere.
+   * Reads the next bytes, split at any position.
    *
    * @param next the bounds of the next response; undefined: none is expected
    * @param take gets what is kept of a whole response; a view that is valid during the call

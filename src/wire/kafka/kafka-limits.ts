@@ -1,7 +1,7 @@
 /** Maximum size of a response, in bytes. It is decoded in one go, while no request is answered. */
 export const kafkaAnswerBytesMax = 1_048_576;
 
-/** Maximum size of a response that authenticates, in bytes: it comes from a peer nobody knows. */
+/** Maximum size of a response that authenticates, in bytes. Its sender is not known yet. */
 export const kafkaSaslBytesMax = 16_384;
 
 /**

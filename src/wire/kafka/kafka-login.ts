@@ -4,7 +4,7 @@ import { saslAuthenticate, saslHandshake } from "./kafka-apis.js";
 import type { KafkaConnection } from "./kafka-connection.js";
 import { malformed } from "./kafka-fields.js";
 
-/** How a client proves who it is, by Kafka's names. */
+/** How a client authenticates, by Kafka's names. */
 export type KafkaMechanism = "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512";
 
 /** A user of a cluster. */
@@ -15,8 +15,8 @@ export interface KafkaLogin {
 }
 
 /**
- * Iterations that a broker may ask for: fewer reveal the password, more cost us time. Kafka has
- * 4,096 to 16,384 of them.
+ * Iterations that a broker may request: fewer reveal the password, more take too much time. Kafka
+ * uses 4,096 to 16,384.
  */
 export const scramIterationsMin = 4_096;
 /** See `scramIterationsMin`. */
@@ -26,7 +26,7 @@ export const scramIterationsMax = 65_536;
  * Authenticates a new connection. With SCRAM, the broker has to prove that it knows the password.
  *
  * @param nonce unpredictable, of printable ASCII without a comma
- * @throws ServiceError SIGNAL_REFUSED where a side is not who it says it is; see `ask`
+ * @throws ServiceError SIGNAL_REFUSED if a side is not who it claims to be; see `ask`
  */
 export async function logIn(
   connection: Pick<KafkaConnection, "ask">,
@@ -51,8 +51,8 @@ interface ScramParts extends Omit<KafkaLogin, "mechanism"> {
 }
 
 /**
- * A client's side of SCRAM without channel binding. Kafka does not prepare names and passwords by
- * SASLprep, and takes their UTF-8 as it is.
+ * A client's side of SCRAM without channel binding. Kafka does not apply SASLprep to names and
+ * passwords, and uses their UTF-8 as it is.
  *
  * Source: RFC 5802, sections 3 and 5; RFC 7677 for SHA-256.
  */
@@ -72,7 +72,7 @@ export class ScramExchange {
     return `n,,${this.#firstBare}`;
   }
 
-  /** The last message of the client. @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED */
+  /** Returns the client's last message. @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED */
   async prove(challenge: string): Promise<string> {
     const { hash, nonce } = this.#parts;
     const found = /^r=([!-+\--~]{1,512}),s=([A-Za-z0-9+/]{1,512}={0,2}),i=(\d{1,9})$/.exec(
@@ -109,7 +109,7 @@ export class ScramExchange {
   }
 }
 
-/** Takes milliseconds, in a thread of Node's pool. */
+/** Derives the salted password. Takes milliseconds, in a thread of Node's pool. */
 function saltedPassword(
   { password, hash }: ScramParts,
   salt: Buffer,

@@ -4,23 +4,23 @@ import { schedulePartialEnd } from "../grpc/partial-bytes.js";
 import { readCommand } from "./resp-reader.js";
 import { errorReply } from "./resp-writer.js";
 
-/** The most commands of a connection that wait for their reply; no more are read until then. */
+/** Maximum commands of a connection that wait for replies. Above, no more are read. */
 export const waitingCommandsMax = 1_024;
 
-/** How long a client may take to read what it has asked for, in milliseconds. */
+/** Maximum time that a client takes to read its replies, in milliseconds. */
 export const unreadRepliesMsMax = 30_000;
 
-/** A reply, encoded. */
+/** An encoded reply. */
 export interface RespReply {
   readonly text: string;
-  /** Whether the connection ends behind it. */
+  /** Whether the connection ends after it. */
   readonly isLast?: boolean;
 }
 
 /**
- * Answers the commands of one connection. Is called in their order, and replies are sent in it.
+ * Answers the commands of one connection. It is called in their order, and replies are sent in it.
  *
- * @param parts from one; views that are only valid during the call
+ * @param parts at least one; views that are valid only during the call
  */
 export type AnswersCommands = (parts: readonly Buffer[]) => RespReply | Promise<RespReply>;
 
@@ -29,26 +29,26 @@ interface RespConnectionParts {
   readonly stream: Duplex;
   readonly clock: Clock;
   readonly answer: AnswersCommands;
-  /** Runs a callback when this turn has begun all that it can begin, so replies leave together. */
+  /** Runs a callback when this turn has begun all that it can, so that replies leave together. */
   readonly scheduleFlush: (run: () => void) => void;
   readonly onEnd: () => void;
   readonly onBug: (thrown: unknown) => void;
 }
 
 /**
- * One connection of RESP: bytes to commands, and replies in their order. What it
- * holds is bounded: a command by the reader, commands in work and replies that nobody reads by
- * reading no further.
+ * One connection of RESP: bytes to commands, and replies in their order. Its memory is limited:
+ * that of a command by the reader, that of commands in progress and of unread replies by reading no
+ * further.
  */
 export class RespConnection {
   readonly #parts: RespConnectionParts;
   #received: Buffer = noBytes;
-  /** Replies from the first that has not been sent; undefined: not there yet. */
+  /** Replies from the first that has not been sent. Undefined: not there yet. */
   #replies: (string | undefined)[] = [];
-  /** Replies that have been sent before the first of `#replies`. */
+  /** Number of replies that were sent before the first of `#replies`. */
   #sentCount = 0;
   #isFlushDue = false;
-  /** No more commands are read: one was the last, the client has ended, or we leave. */
+  /** No more commands are read: one was the last, the client has ended, or this side leaves. */
   #isLast = false;
   #cancelPartial: Cancel | undefined;
   #cancelUnread: Cancel | undefined;
@@ -59,7 +59,7 @@ export class RespConnection {
     stream.on("data", (chunk: Buffer) => this.#receive(chunk));
     stream.on("drain", () => this.#drained());
     stream.on("end", () => this.leave());
-    // A client that goes is no error of ours; `close` follows.
+    // A client that disconnects is not an error here; `close` follows.
     stream.on("error", () => {});
     stream.on("close", () => {
       this.#isLast = true;
@@ -68,7 +68,7 @@ export class RespConnection {
     });
   }
 
-  /** Reads no more commands, and ends when those that were read have their replies. */
+  /** Reads no more commands, and ends when those that were read have been answered. */
   leave(): void {
     this.#isLast = true;
     this.#received = noBytes;
@@ -110,7 +110,7 @@ export class RespConnection {
     else if (stream.isPaused()) stream.resume();
   }
 
-  /** Keeps what has not been read, in memory of its own: a chunk is far larger than a command. */
+  /** Copies unread bytes to memory of their own: a chunk is far larger than a command. */
   #keep(readCount: number): void {
     const isAllRead = this.#isLast || readCount === this.#received.length;
     if (isAllRead) this.#received = noBytes;
@@ -122,7 +122,7 @@ export class RespConnection {
     return this.#replies.length >= waitingCommandsMax || this.#cancelUnread !== undefined;
   }
 
-  /** A command must be whole in time; the time begins again with each command. */
+  /** Limits the time of an incomplete command. The time begins again with each command. */
   #timePartial(isPartial: boolean, readCount: number): void {
     if (isPartial && readCount === 0 && this.#cancelPartial !== undefined) return;
     this.#cancelPartial?.();
@@ -147,7 +147,7 @@ export class RespConnection {
     }
   }
 
-  /** Keeps the place of a reply among the others. */
+  /** Reserves the place of a reply among the others. */
   #expectReply(): number {
     return this.#sentCount + this.#replies.push(undefined) - 1;
   }
@@ -182,11 +182,11 @@ export class RespConnection {
     else if (count > 0 && !this.#isLast) this.#read();
   }
 
-  /** A client that does not take its end in time is cut off. */
+  /** Ends the connection. A client that does not take the end in time is cut off. */
   #end(): void {
     const { stream, clock } = this.#parts;
     stream.end();
-    // Its `end` is only seen by who reads.
+    // Its `end` is only emitted if it is read.
     stream.resume();
     this.#cancelUnread ??= clock.schedule(unreadRepliesMsMax, () => this.destroy());
   }
@@ -205,7 +205,7 @@ export class RespConnection {
 
 const noBytes = Buffer.alloc(0);
 
-/** An error behind which the connection ends. */
+/** Returns an error after which the connection ends. */
 function refusal(text: string): RespReply {
   return { text: errorReply(text), isLast: true };
 }

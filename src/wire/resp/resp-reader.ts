@@ -1,22 +1,22 @@
-/** The largest command, in bytes: names and values of callers are far shorter. */
+/** Maximum size of a command, in bytes: names and values of callers are far shorter. */
 export const commandBytesMax = 16_384;
 
-/** The most parts of a command, its name among them. */
+/** Maximum number of parts of a command, including its name. */
 export const commandPartsMax = 64;
 
-/** What stands at the start of received bytes. */
+/** Result of reading the start of received bytes. */
 export type ReadCommand =
-  /** The parts are views into the bytes. None: an empty array, which asks for nothing. */
+  /** The parts are views of the bytes. None: an empty array, which requests nothing. */
   | { readonly kind: "command"; readonly parts: readonly Buffer[]; readonly end: number }
   /** More bytes must come. */
   | { readonly kind: "partial" }
-  /** Nothing behind it can be read. The reason holds nothing of what was sent. */
+  /** Nothing after it can be read. The reason contains nothing of what was sent. */
   | { readonly kind: "broken"; readonly reason: string };
 
 /**
  * Reads a command at an offset: an array of bulk strings, as clients send them. Inline commands are
  * refused, so that a browser or an HTTP client cannot be made to send any. Lengths are compared
- * with their bounds before anything is waited for.
+ * with their limits before anything is waited for.
  *
  * Source: https://redis.io/docs/latest/develop/reference/protocol-spec, "Sending commands".
  */
@@ -43,7 +43,7 @@ const bulkSign = 0x24;
 const carriageReturn = 0x0d;
 const lineFeed = 0x0a;
 
-/** The most digits of a length; enough for every bound. */
+/** Maximum digits of a length; enough for every limit. */
 const digitsMax = 10;
 
 const partial = { kind: "partial" } as const;

@@ -4,9 +4,9 @@ import { type AnswersCommands, RespConnection } from "./resp-connection.js";
 
 interface RespServerParts {
   readonly clock: Clock;
-  /** Begins the session of a connection. */
+  /** Creates the session of a connection. */
   readonly createSession: () => AnswersCommands;
-  /** Runs a callback when this turn has begun all that it can begin. */
+  /** Runs a callback when this turn has begun all that it can. */
   readonly scheduleFlush: (run: () => void) => void;
   readonly onBug: (thrown: unknown) => void;
 }
@@ -21,12 +21,12 @@ export class RespServer {
     this.#parts = parts;
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get connectionCount(): number {
     return this.#connections.size;
   }
 
-  /** Serves a connection: half-open, so that a client that has sent all still gets its replies. */
+  /** Serves a half-open connection, so that a client that has sent all still gets its replies. */
   accept(stream: Duplex): void {
     const { clock, createSession, scheduleFlush, onBug } = this.#parts;
     const connection: RespConnection = new RespConnection({
@@ -44,8 +44,8 @@ export class RespServer {
   }
 
   /**
-   * Ends connections when the commands that they have sent have their replies; cuts them after
-   * `graceMs`. Resolves with whether all ended by themselves.
+   * Ends connections when the commands that they have sent are answered, and cuts them after
+   * `graceMs`. Resolves to whether all ended by themselves.
    */
   close(graceMs: number): Promise<boolean> {
     for (const connection of this.#connections) connection.leave();

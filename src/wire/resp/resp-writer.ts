@@ -1,4 +1,4 @@
-/** Versions of the protocol: 2, and 3, which a client asks for with HELLO. */
+/** Versions of the protocol: 2, and 3, which a client requests with HELLO. */
 export type RespVersion = 2 | 3;
 
 /** `+OK`. */
@@ -29,7 +29,7 @@ export function arrayReply(replies: readonly string[]): string {
   return `*${replies.length}\r\n${replies.join("")}`;
 }
 
-/** A map; version 2 has none, and takes it as an array of names and values. */
+/** Encodes a map. Version 2 has no maps and gets an array of names and values. */
 export function mapReply(
   entries: readonly (readonly [name: string, reply: string])[],
   version: RespVersion,
