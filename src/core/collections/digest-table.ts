@@ -19,7 +19,7 @@ const lineWords = 16;
 const ownWords = 3;
 const ownDoubles = 2;
 
-/** Entries of a page. The pages of one index lie side by side, each shard's own. */
+/** Entries of a page. Pages of all shards with the same index are adjacent. */
 const pageBits = 5;
 const pageMask = (1 << pageBits) - 1;
 const pageStride = 1 << (shardBits + pageBits);
@@ -32,22 +32,22 @@ const slabMask = slabEntries - 1;
 /** Load factor at which a shard grows. A lookup then probes three to four adjacent entries. */
 const usedRatioMax = 0.85;
 
-/** By how much a shard grows: with the free space, a million entries take 38 to 43 MB. */
+/** Growth of a shard. With the free space, a million entries take 38 to 43 MB. */
 const growthRatio = 0.125;
 const growthMin = 4;
 
 /**
  * A hash table with entries of 32 bytes, keyed by digest, for a million entries and more. The cost
  * per entry is known (38 to 43 bytes with free space), the garbage collector does not scan it, and
- * a lookup reads one or two cache lines, where a Map keyed by text reads five or more.
+ * a lookup reads one or two cache lines, while a Map keyed by text reads five or more.
  *
- * Of a digest 104 bits count: the last three words, and the eight bits of the first one that choose
+ * 104 bits of a digest count: the last three words, and the eight bits of the first one that choose
  * the shard. Callers cannot cause collisions as long as the key of the digests is secret.
  *
  * Uses linear probing, and moves entries back when one is deleted. A slot consists of the page of
- * its shard, the shard, and the entry of the page. So shards, which are of one size, grow into
- * memory that is used from its start on, and none is replaced: arrays that were replaced by larger
- * ones left gaps as large as the table.
+ * its shard, the shard, and the entry of the page. So shards, which have about the same size, grow
+ * into memory that is used from its start on, and no array is replaced: when arrays were replaced
+ * by larger ones, they left gaps as large as the table.
  */
 export class DigestTable {
   /** The entries. One is empty if the last word of its digest is 0. */
@@ -81,8 +81,8 @@ export class DigestTable {
   }
 
   /**
-   * Loads the cache lines of many entries in advance. Loaded one after the other, each would be
-   * waited for (0.2 us from memory, a tenth of that here).
+   * Loads the cache lines of many entries in advance. Loaded one after the other, each load would
+   * wait for the one before (0.2 us from memory, a tenth of that here).
    *
    * @param homes results of `home`, of which the first `count` are used
    */
@@ -257,8 +257,8 @@ export class DigestTable {
   }
 
   /**
-   * Makes a shard larger, and moves its entries up to where they belong then, the last one first:
-   * nearly all move to a slot that is behind all those that have yet to move.
+   * Grows a shard, and moves its entries up to their new slots, the last entry first: nearly all
+   * move to a slot behind all entries that have yet to move.
    */
   #grow(shard: number): void {
     const before = this.#entryCounts[shard] ?? 0;
@@ -287,7 +287,7 @@ export class DigestTable {
     }
   }
 
-  /** Makes a slot usable. */
+  /** Allocates memory up to a slot. */
   #allocate(slot: TableSlot): void {
     while (slot >= this.#words.length * slabEntries) {
       const words = new Int32Array(slabEntries * entryWords);

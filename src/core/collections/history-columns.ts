@@ -1,4 +1,4 @@
-/** Whole numbers of a replica in each step. */
+/** Counts of a replica in each step: whole numbers. */
 export const historyCounts = [
   "admitted",
   "overLimit",
@@ -12,7 +12,7 @@ export const historyCounts = [
   "nearLimit",
 ] as const;
 
-/** All that is kept of a replica in each step. */
+/** All columns that are kept of a replica in each step. */
 export const historyColumns = [
   ...historyCounts,
   "latencyMsP50",
@@ -21,7 +21,7 @@ export const historyColumns = [
   "envoys",
 ] as const;
 
-/** Levels of a service in each step. */
+/** Columns of a service in each step. */
 export const serviceLevels = [
   "concurrencyLimit",
   "inFlight",
@@ -34,7 +34,7 @@ export const serviceLevels = [
 /** One of `historyColumns`. */
 export type HistoryColumn = (typeof historyColumns)[number];
 
-/** What is kept of a waiting room in each step. */
+/** Columns of a waiting room in each step. */
 export const roomColumns = [
   "waiting",
   "active",

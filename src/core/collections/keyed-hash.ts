@@ -1,6 +1,6 @@
 import type { Random } from "../base/clock.js";
 
-/** 128 bits as four whole numbers of 32 bits, signed; `d` is never 0. */
+/** 128 bits as four signed 32-bit integers. `d` is never 0. */
 export interface Digest {
   a: number;
   b: number;
@@ -9,22 +9,22 @@ export interface Digest {
 }
 
 /**
- * A digest of bytes or text under a secret: who does not know the secret cannot make two inputs
- * meet, and by chance they do not. `DigestTable` compares 104 of the bits. Among 2^20 inputs that
- * it remembers, 2^48 others (a million a second for nine years) meet one of them with a probability
- * of 2^-36; whoever looks for a pair on purpose needs 2^52 inputs, and cannot see when he has found
- * it, since no digest leaves the process.
+ * Computes digests of bytes or text with a secret key. Without the key, collisions cannot be caused
+ * on purpose, and by chance they are negligible. `DigestTable` compares 104 of the bits. If it has
+ * 2^20 inputs, 2^48 others (a million a second for nine years) collide with one of them with a
+ * probability of 2^-36. A deliberate search for a collision needs 2^52 inputs and cannot notice its
+ * success, since no digest leaves the process.
  *
- * Why this one: it needs 32-bit additions, exclusive ors and rotations alone, which is what numbers
- * here are good at (about 80 ns for a request of 45 bytes; a SHA-256 of Node takes 1.5 us).
+ * This hash is used because it needs only 32-bit additions, exclusive ors and rotations, which are
+ * fast in JavaScript (about 80 ns for a request of 45 bytes; a SHA-256 of Node takes 1.5 us).
  *
  * Source: Chaskey with 8 rounds, Mouha et al., "Chaskey: an efficient MAC algorithm for 32-bit
- * microcontrollers", 2014; its test vectors hold. The best known attack breaks 7 of the 8 rounds,
- * and needs 2^48 digests to look at.
+ * microcontrollers", 2014; it passes its test vectors. The best known attack breaks 7 of the 8
+ * rounds, and needs 2^48 known digests.
  */
 export class KeyedHash {
   readonly #secret: Digest;
-  /** What is mixed into the last block: one for whole blocks, one for filled up ones. */
+  /** Mixed into the last block: one for whole blocks, the other for padded ones. */
   readonly #wholeEnd: Digest;
   readonly #filledEnd: Digest;
   readonly #digest: Digest = { a: 0, b: 0, c: 0, d: 0 };
@@ -36,7 +36,7 @@ export class KeyedHash {
     this.#filledEnd = doubled(this.#wholeEnd);
   }
 
-  /** The digest of the bytes from `from` up to `to`; the next call writes over it. */
+  /** Returns the digest of the bytes from `from`, below `to`. The next call overwrites it. */
   ofBytes(bytes: Uint8Array, from: number, to: number): Digest {
     const words = this.#wordsFor(to - from);
     let count = 0;
@@ -56,7 +56,7 @@ export class KeyedHash {
     return this.#mix(this.#fill(count + 1), this.#filledEnd);
   }
 
-  /** The digest of a text by its UTF-16 units; the next call writes over it. */
+  /** Returns the digest of a text's UTF-16 units. The next call overwrites it. */
   ofText(text: string): Digest {
     const { length } = text;
     const words = this.#wordsFor(2 * length);
@@ -76,7 +76,7 @@ export class KeyedHash {
     return this.#words;
   }
 
-  /** Ends the last block with zeros; answers how many words there are then. */
+  /** Pads the last block with zeros. @returns the number of words after that */
   #fill(count: number): number {
     let end = count;
     for (; end % blockWords !== 0; end += 1) this.#words[end] = 0;
@@ -114,13 +114,13 @@ export class KeyedHash {
     digest.a = a ^ end.a;
     digest.b = b ^ end.b;
     digest.c = c ^ end.c;
-    // Nothing has a digest that ends in 0, so that a table can tell an empty place by it.
+    // No digest ends in 0, so that a table can mark empty places with it.
     digest.d = (d ^ end.d) === 0 ? 1 : d ^ end.d;
     return digest;
   }
 }
 
-/** A secret of 128 bits, for a `KeyedHash`. */
+/** Creates a secret of 128 bits for a `KeyedHash`. */
 export function createSecret(random: Random): Digest {
   const text = random.id() + random.id();
   const word = (at: number): number => Number.parseInt(text.slice(at, at + 8), 16) | 0;
@@ -131,10 +131,10 @@ const roundCount = 8;
 
 const blockWords = 4;
 
-/** Words that most inputs fit in; the room grows for longer ones. */
+/** Initial buffer, in words. Most inputs fit, and it grows for longer ones. */
 const wordsAtFirst = 512;
 
-/** Twice a number of the field GF(2^128). Source: the paper, "TimesTwo". */
+/** Doubles a number in the field GF(2^128). Source: the paper, "TimesTwo". */
 function doubled({ a, b, c, d }: Digest): Digest {
   return {
     a: (a << 1) ^ (d < 0 ? 0x87 : 0),

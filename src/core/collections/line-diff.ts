@@ -1,18 +1,18 @@
-/** A line of two texts compared. */
+/** A line of the comparison of two texts. */
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed" | "gap";
   readonly text: string;
-  /** Its number in the text that it is of, from 1; in the later one where it is in both. */
+  /** Its number in its text, from 1. If it is in both texts, the number in the later one. */
   readonly line: number;
 }
 
-/** Lines around a difference that are shown. */
+/** Number of lines that are shown around a difference. */
 const contextLines = 3;
 
-/** Most pairs of lines that are compared; above, the middle of both is shown as replaced. */
+/** Maximum pairs of lines that are compared. Above, the middle of both is shown as replaced. */
 export const comparedPairsMax = 4_000_000;
 
-/** What a text has become, by lines, with a few lines of context around each difference. */
+/** Compares two texts by lines, with a few lines of context around each difference. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
   const old = before.split("\n");
   const now = after.split("\n");
@@ -57,7 +57,7 @@ function diffMiddle(
     for (const j of now.keys()) added(j);
     return lines;
   }
-  // The longest common subsequence of what is left of both from (i, j) on.
+  // Length of the longest common subsequence of both from (i, j) on.
   const width = now.length + 1;
   const common = new Uint32Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i -= 1) {
@@ -92,7 +92,7 @@ function diffMiddle(
   return lines;
 }
 
-/** Leaves out what is the same and far from a difference. */
+/** Leaves out equal lines that are far from a difference. */
 function fold(lines: readonly DiffLine[]): readonly DiffLine[] {
   const isNear = lines.map(() => false);
   for (const [i, { kind }] of lines.entries()) {

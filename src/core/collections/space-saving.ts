@@ -1,8 +1,8 @@
-/** A key, how often it came at most, and by how much that may be too much. */
+/** A key, the maximum of how often it occurred, and the possible error of that. */
 export interface FrequentKey<K> {
   readonly key: K;
   readonly count: number;
-  /** The key came at least `count - errorMax` times. */
+  /** The key occurred at least `count - errorMax` times. */
   readonly errorMax: number;
 }
 
@@ -13,13 +13,13 @@ interface Counted<K> {
 }
 
 /**
- * The keys that come most often in a stream that holds any number of them, in constant room.
+ * Finds the most frequent keys of a stream with any number of keys, in constant memory.
  *
- * With m counters and n arrivals every key that came more than n / m times is among them, and no
- * count is too large by more than that. A new key takes the place of the least, and its count. One
- * arrival takes O(log m).
+ * With m counters and n arrivals, every key that occurred more than n / m times is included, and no
+ * count is too large by more than that. A new key replaces the one with the lowest count, and takes
+ * over its count. An arrival takes O(log m).
  *
- * Example: m 2, arrivals a a b c: a counts 2, and c took over b's place: 2, by 1 too many at most.
+ * Example: m 2, arrivals a a b c: a has 2, and c has replaced b: 2, of which at most 1 is error.
  *
  * Source: Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in
  * data streams" (2005), Space-Saving.
@@ -27,33 +27,33 @@ interface Counted<K> {
 export class SpaceSaving<K> {
   readonly #countersMax: number;
   readonly #places = new Map<K, number>();
-  /** A heap, the least count first. */
+  /** A heap, the lowest count first. */
   readonly #heap: Counted<K>[] = [];
   #totalCount = 0;
 
-  /** @param countersMax the most keys that are counted at once, from 1 */
+  /** @param countersMax maximum number of keys that are counted at once, at least 1 */
   constructor(countersMax: number) {
     this.#countersMax = Math.max(1, countersMax);
   }
 
-  /** All arrivals, of whatever key. */
+  /** Number of all arrivals, of any key. */
   get totalCount(): number {
     return this.#totalCount;
   }
 
-  /** How often a key came at least, as far as it is counted now. */
+  /** Returns how often a key occurred at least. 0 if it is not counted now. */
   leastCountOf(key: K): number {
     const place = this.#places.get(key);
     const counted = place === undefined ? undefined : this.#heap[place];
     return counted === undefined ? 0 : counted.count - counted.errorMax;
   }
 
-  /** Whether a key is counted now. */
+  /** Reports whether a key is counted now. */
   has(key: K): boolean {
     return this.#places.has(key);
   }
 
-  /** A key came, so many times, from 1. @returns the key whose place it took; undefined: none */
+  /** Counts arrivals of a key, at least 1. @returns the key that it replaced; undefined: none */
   add(key: K, times = 1): K | undefined {
     this.#totalCount += times;
     const place = this.#places.get(key);
@@ -80,7 +80,7 @@ export class SpaceSaving<K> {
     return left;
   }
 
-  /** The most frequent keys, at most `countMax`, the first one first. */
+  /** Returns the most frequent keys, at most `countMax`, the most frequent one first. */
   top(countMax: number): readonly FrequentKey<K>[] {
     const sorted = this.#heap.toSorted(
       (one, other) => other.count - one.count || one.errorMax - other.errorMax,

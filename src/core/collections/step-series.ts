@@ -1,16 +1,16 @@
-/** Numbers of one step of time after the other. */
+/** Numbers of consecutive steps of time. */
 export interface SeriesPart<C extends string> {
-  /** When its first step ends; undefined: there is none. */
+  /** When its first step ends. Undefined: there is none. */
   readonly startMs: number | undefined;
-  /** As many of each, the oldest first. */
+  /** Numbers by column, the oldest first, all of the same length. */
   readonly columns: Readonly<Record<C, number[]>>;
 }
 
-/** How far a clock may go back, in steps, before what was kept is of another time. */
+/** How far a clock may go back, in steps, before the series restarts. */
 export const stepsBackMax = 60;
 
 /**
- * The newest steps of some columns of numbers, in 4 bytes a number: whole ones are exact up to
+ * The newest steps of some columns of numbers, in 4 bytes per number. Whole numbers are exact up to
  * 16,777,216.
  */
 export class StepSeries<C extends string> {
@@ -18,7 +18,7 @@ export class StepSeries<C extends string> {
   readonly #stepMs: number;
   readonly #stepsMax: number;
   readonly #cells: Float32Array;
-  /** The first and the last step, counted since 1970; undefined: there is none yet. */
+  /** The first and the last step, counted since 1970. Undefined: there is none yet. */
   #first: number | undefined;
   #last = Number.NEGATIVE_INFINITY;
 
@@ -29,14 +29,14 @@ export class StepSeries<C extends string> {
     this.#cells = new Float32Array(names.length * bounds.stepsMax);
   }
 
-  /** What it takes, in bytes. */
+  /** The memory in use, in bytes. */
   get byteCount(): number {
     return this.#cells.byteLength;
   }
 
   /**
-   * Puts the numbers of a step in. Steps that were left out before hold zeros; one that is not the
-   * newest is passed over, unless a clock was put back by far: then the series begins anew.
+   * Adds the numbers of a step. Steps that were left out before it have zeros. A step that is not
+   * the newest is ignored, unless a clock went back by `stepsBackMax`: then the series restarts.
    *
    * @param endMs when it ends: a whole number of steps since 1970
    */
@@ -52,7 +52,7 @@ export class StepSeries<C extends string> {
     this.#last = step;
   }
 
-  /** The steps that end after a time, at most the newest `countMax` of them. */
+  /** Returns the steps that end after a time, at most the newest `countMax` of them. */
   read(sinceMs: number, countMax = this.#stepsMax): SeriesPart<C> {
     const columns: Partial<Record<C, number[]>> = {};
     const begin = Math.max(

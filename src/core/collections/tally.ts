@@ -1,13 +1,13 @@
-/** Sums by key, of what comes and goes again: a key of which nothing is left takes no room. */
+/** Sums by key, which rise and fall. A key whose sum falls to 0 takes no memory. */
 export class Tally<K> {
   readonly #sums = new Map<K, number>();
 
-  /** From 0. */
+  /** Returns the sum of a key, at least 0. */
   get(key: K): number {
     return this.#sums.get(key) ?? 0;
   }
 
-  /** @param change below 0 for what goes. @returns what there is then */
+  /** @param change negative for a decrease. @returns the new sum */
   add(key: K, change: number): number {
     const sum = this.get(key) + change;
     if (sum > 0) this.#sums.set(key, sum);
@@ -19,7 +19,7 @@ export class Tally<K> {
     return this.#sums.keys();
   }
 
-  /** Keys of which something is there. */
+  /** Number of keys with a sum above 0. */
   get size(): number {
     return this.#sums.size;
   }

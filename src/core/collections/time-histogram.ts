@@ -1,16 +1,16 @@
 import { power } from "./power.js";
 
-/** The relative width of a bucket: values read back are off by half of it at most. */
+/** Ratio between bucket bounds: the error of a value is at most half of the relative width. */
 const growth = 1.01;
 
 const leastMs = 0.01;
 
 const scale = 1 / Math.log(growth);
 
-/** Up to eleven days. */
+/** Number of buckets, for times up to eleven days. */
 const bucketCount = 2 + Math.ceil(Math.log(1e9 / leastMs) * scale);
 
-/** Counts of times in buckets that grow evenly, for quantiles within half a percent. */
+/** Counts times in buckets of equal relative width, for quantiles within half a percent. */
 export class TimeHistogram {
   readonly #counts = new Uint32Array(bucketCount);
   count = 0;
@@ -25,7 +25,7 @@ export class TimeHistogram {
     this.sumMs += ms;
   }
 
-  /** Adds all that another one has counted. */
+  /** Adds the counts of another histogram. */
   merge(other: TimeHistogram): void {
     for (let i = 0; i < bucketCount; i += 1) {
       this.#counts[i] = (this.#counts[i] ?? 0) + (other.#counts[i] ?? 0);
@@ -34,14 +34,14 @@ export class TimeHistogram {
     this.sumMs += other.sumMs;
   }
 
-  /** Forgets all. */
+  /** Removes all counts. */
   clear(): void {
     this.#counts.fill(0);
     this.count = 0;
     this.sumMs = 0;
   }
 
-  /** The time that a share of all does not pass; undefined without any. */
+  /** Returns the time that this part of all times does not exceed. Undefined if there is none. */
   quantile(ratio: number): number | undefined {
     if (this.count === 0) return undefined;
     const rank = Math.max(1, Math.ceil(ratio * this.count));
@@ -53,7 +53,7 @@ export class TimeHistogram {
     return undefined;
   }
 
-  /** Their mean; undefined without any. */
+  /** The mean of all times. Undefined if there is none. */
   get mean(): number | undefined {
     return this.count === 0 ? undefined : this.sumMs / this.count;
   }

@@ -6,30 +6,30 @@ export interface AimdSettings {
   readonly law: "aimd";
   /** Permits added by a success. Default 1. */
   readonly increase: number;
-  /** What a drop leaves of the limit, above 0 and below 1. Default 0.5. */
+  /** Factor of a drop on the limit, above 0 and below 1. Default 0.5. */
   readonly decreaseRatio: number;
 }
 
 /**
- * Additive increase, multiplicative decrease: looks at nothing but drops.
+ * Additive increase, multiplicative decrease: reacts only to drops.
  *
  * ```
  * success:  limit + increase              while at least half of the limit is in use
  * drop:     min(limit - 1, limit * decreaseRatio)
  * ```
  *
- * Example, by the defaults +1 and x0.5: at 20 with 12 in use a success makes 21, a drop then 10,
- * and at 10 with 3 in use a success leaves 10.
+ * Example with the defaults +1 and x0.5: at 20 with 12 in use, a success makes 21, and a drop then
+ * 10. At 10 with 3 in use, a success leaves 10.
  *
- * A drop of a request that got its permit before the last decrease decreases nothing: it tells of
- * the same congestion, as TCP cuts once a round trip. Taught by windows, it moves once a window.
+ * A drop of a request that got its permit before the last decrease has no effect: it is due to the
+ * same congestion. TCP, too, decreases once a round trip. With windows, it moves once a window.
  *
- * Fits when drops are what hurts, and come soon: a store that refuses, a short deadline. Does not
- * fit where nothing fails before it is very late: then it fills the queue until requests take as
- * long as whoever waits for them, at any load that the service cannot carry.
+ * Use it if drops are the problem and come early: a store that refuses, a short deadline. Do not
+ * use it if requests fail only very late: at any load that the service cannot carry, it then fills
+ * the queue until requests take as long as callers wait.
  *
  * Source: TCP's congestion avoidance; Netflix/concurrency-limits, AIMDLimit (+1, x0.9, and a
- * timeout of 5 s, where here `lateAfter` or the deadline makes a drop).
+ * timeout of 5 s; here, `lateAfter` or the deadline makes a drop).
  */
 export class AimdLimit implements ConcurrencyLimit {
   readonly #settings: AimdSettings;

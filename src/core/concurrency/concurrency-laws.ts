@@ -12,20 +12,20 @@ import { SignalLimit, type SignalSettings } from "./signal-limit.js";
 import { VegasLimit, type VegasSettings } from "./vegas-limit.js";
 import { WindowLimit } from "./window-limit.js";
 
-/** What those who use a law have to know of it. */
+/** What the users of an algorithm have to know about it. */
 interface LawTraits {
   /**
-   * What moves its limit. `requests`: single ones; `windows`: single ones, or many that Envoys have
-   * added up; `readings`: of something else.
+   * What changes its limit. `requests`: single requests; `windows`: single requests, or combined
+   * reports of Envoys; `readings`: those of a signal.
    */
   readonly learnsFrom: "nothing" | "readings" | "requests" | "windows";
-  /** What its limit bounds; `queue`: the places of the queue where there is one, else permits. */
+  /** What its limit bounds. `queue`: the places in the queue if there is one, else permits. */
   readonly bounds: "permits" | "queue" | "nothing";
-  /** Whether failures that were answered are drops: it has no other sign of overload. */
+  /** Whether failed responses count as drops, since it has no other sign of overload. */
   readonly countsFailures: boolean;
 }
 
-/** Every concurrency law, by the name that policies have for it; a new one is a new entry. */
+/** All concurrency algorithms, by their names in policies. A new one is a new entry. */
 export const concurrencyLaws = {
   fixed: {
     learnsFrom: "nothing",
@@ -81,39 +81,39 @@ export const concurrencyLaws = {
   },
 } as const satisfies Readonly<Record<string, LawTraits & { readonly create: unknown }>>;
 
-/** The name of a concurrency law. */
+/** The name of a concurrency algorithm, as in policies. */
 export type LawName = keyof typeof concurrencyLaws;
 
-/** Every one of them. */
+/** All names of concurrency algorithms. */
 export const lawNames: readonly LawName[] = keysOf(concurrencyLaws);
 
-/** A concurrency law and its settings; defaults and sources stand beside each law. */
+/** An algorithm and its settings. Defaults and sources are documented with each algorithm. */
 export type ConcurrencySettings = {
   readonly [Law in LawName]: { readonly law: Law } & Parameters<
     (typeof concurrencyLaws)[Law]["create"]
   >[0];
 }[LawName];
 
-/** What every law is given. */
+/** Settings that every algorithm has. */
 interface Bounded {
   readonly limits: LimitBounds;
 }
 
-/** Whether a law learns from requests how much a service can take; the others are told it. */
+/** Reports whether an algorithm learns the capacity from requests. The others are told it. */
 export function isLearning(law: LawName): boolean {
   const { learnsFrom }: LawTraits = concurrencyLaws[law];
   return learnsFrom === "requests" || learnsFrom === "windows";
 }
 
-/** Whether a law that does not learn is told something else in each replica. */
+/** Reports whether each replica has its own reading, as the algorithm `signal` allows. */
 export function isOfReplica(settings: ConcurrencySettings | undefined): boolean {
   return settings?.law === "signal" && settings.isOfReplica === true;
 }
 
 /**
- * A law as its settings say. Settings are taken as they are: `src/policy` refuses impossible ones.
+ * Creates an algorithm. Settings are not validated here: `src/policy` refuses invalid ones.
  *
- * @param known what it begins with where it goes by a baseline. Default: nothing is known yet
+ * @param known initial baseline, for algorithms that use one. Default: not known yet
  */
 export function createConcurrencyLimit(
   settings: ConcurrencySettings,
@@ -123,7 +123,7 @@ export function createConcurrencyLimit(
   return law.create(settings, known);
 }
 
-/** A method, since a law takes its own settings only. */
+/** Declared as a method, since each algorithm takes only its own settings. */
 interface CreatesLimit {
   create(settings: ConcurrencySettings, known: KnownBaseline | undefined): ConcurrencyLimit;
 }

@@ -1,108 +1,108 @@
-/** How one admitted request ended, as a concurrency law sees it. */
+/** How an admitted request ended, as a concurrency algorithm sees it. */
 export type SampleOutcome =
   /** It was served. */
   | "success"
-  /** It says nothing of what the service can take: cancelled early, refused for other reasons. */
+  /** It says nothing about capacity: it was cancelled early, or refused for other reasons. */
   | "ignore"
-  /** The service did not serve it in time, or said that it cannot. */
+  /** The service did not serve it in time, or reported that it could not. */
   | "dropped";
 
-/** What one admitted request taught. */
+/** Measurement of one admitted request. */
 export interface ConcurrencySample {
-  /** Monotonic time of the permit, in milliseconds. */
+  /** Monotonic time at which it got its permit, in milliseconds. */
   readonly startMs: number;
   /** Monotonic time of the release. */
   readonly endMs: number;
-  /** Permits in use right after it got its own, itself included: from 1. */
+  /** Permits in use right after it got its own, including that one. At least 1. */
   readonly inFlight: number;
-  /** Its place in the queue when it came, or `inFlight` where there was no queue: from 1. */
+  /** Its place in the queue on arrival, or `inFlight` if there was no queue. At least 1. */
   readonly position: number;
   readonly outcome: SampleOutcome;
   /**
-   * Whether its caller left unanswered: it takes longer. "dropped" at the deadline that it stated,
-   * "ignore" without one. Default false
+   * Whether its caller left without a response, so that it takes longer. `outcome` is "dropped" at
+   * its stated deadline, "ignore" without one. Default false
    */
   readonly isLeft?: boolean;
-  /** What is asked of the service at that time. Default: not known */
+  /** Demand for the service at that time. Default: not known */
   readonly demand?: Demand;
 }
 
-/** What is asked of a service, next to what it does. */
+/** Demand for a service, relative to its throughput. */
 export interface Demand {
-  /** Requests that asked lately, over those that ended; undefined before any has. */
+  /** Recent arrivals divided by recent completions. Undefined until a request has ended. */
   readonly loadRatio: number | undefined;
-  /** Critical requests that asked lately, over all that ended; Infinity before any has. */
+  /** Recent critical arrivals divided by all recent completions. Infinity until one has ended. */
   readonly criticalRatio: number;
   /** Requests that wait for a permit now. Default 0 */
   readonly waitingCount?: number;
 }
 
-/** What many requests that ended in one span of time taught, of one process or of a fleet. */
+/** Measurement of all requests that ended in a period, of one process or of a fleet. */
 export interface WindowedSample {
-  /** Mean or percentile of those that were served; undefined where none was. */
+  /** Mean or percentile of the latency of served requests. Undefined if none was served. */
   readonly rttMs: number | undefined;
   /** How many were served. */
   readonly sampleCount: number;
   /** How many were dropped. */
   readonly droppedCount: number;
-  /** The most permits in use when one of them got its own. */
+  /** Maximum number of permits in use when one of them got its own. */
   readonly inFlightMax: number;
-  /** Requests that were served in a millisecond; undefined where nobody counted the time. */
+  /** Requests served per millisecond. Undefined if the length of the period is not known. */
   readonly servedPerMs: number | undefined;
-  /** Permits that no measurement takes away: from 0. Default 0. */
+  /** Permits that no measurement may take away, at least 0. Default 0. */
   readonly keptCount?: number;
-  /** Whether many of those permits are where a lower limit would not be heard of. Default false. */
+  /** Whether so many permits are out of reach that a lower limit shows no effect. Default false. */
   readonly isPartial?: boolean;
-  /** Monotonic time at which it ended, in milliseconds. */
+  /** Monotonic time at which the period ended, in milliseconds. */
   readonly endMs: number;
 }
 
-/** A reading from elsewhere, or the bound that holds while there is none. */
+/** A reading of a signal, or the bound that applies while there is none. */
 export type SignalReading = number | "min" | "max";
 
 /**
- * A law for how many requests a service can take at once. It learns from samples, or from readings
- * of something else; it reads no clock and starts nothing. Samples arrive in the order of `endMs`.
+ * An algorithm for how many requests a service can take at once. It learns from samples, or from
+ * readings of a signal. It reads no clock and starts nothing. Samples arrive in order of `endMs`.
  *
- * One object is taught either by `record` or by `update`, never by both.
+ * An object learns either through `record` or through `update`, never through both.
  */
 export interface ConcurrencyLimit {
-  /** Permits that may be in use, a whole number from 1; of `window` the places in the queue. */
+  /** Maximum permits in use, a whole number from 1. For `window`: maximum places in the queue. */
   readonly limit: number;
   /** How long a request takes without queueing, in milliseconds. Default: not known */
   readonly baselineMs?: number | undefined;
-  /** The limit without what a measurement takes away for a moment. Default: `limit` */
+  /** The limit without the brief reduction for a measurement. Default: `limit` */
   readonly steadyLimit?: number;
   /**
-   * Permits that critical requests alone may have in use: above the limit by what chance brings at
-   * once, and not lowered where the limit is for the sake of a measurement. Default: with headroom
+   * Maximum permits in use for critical requests alone. It exceeds the limit by what may arrive at
+   * once by chance, and most measurements do not lower it. Default: the limit with headroom
    */
   readonly criticalLimit?: number;
-  /** Permits that keep the service busy: below them nobody is shed. Default: not known, 0 */
+  /** Permits that keep the service busy. Below them no request is shed. Default: not known, 0 */
   readonly busyCount?: number;
-  /** Goes on from what other replicas have learned, unless it has learned something itself. */
+  /** Continues from a limit that other replicas learned, unless it has learned one itself. */
   startFrom?(limit: number): void;
-  /** The share of requests to refuse at random now, 0 to 0.9; only `latencyShed` has one. */
+  /** Returns the part of requests to refuse at random now, 0 to 0.9. Only `latencyShed` has it. */
   shedRatio?(nowMs: number): number;
   /** Learns from a request that ended. */
   record(sample: ConcurrencySample): void;
-  /** Learns from many at once, as a fleet adds them up. */
+  /** Learns from a window of many requests, such as those of a fleet. */
   update(window: WindowedSample): void;
   /**
-   * Learns from a reading from elsewhere, or that there is none; only `signal` does.
+   * Learns from a reading of a signal, or that there is none. Only `signal` has it.
    *
    * @param nowMs monotonic
    */
   read?(reading: SignalReading, nowMs: number): void;
-  /** What the law believes, for metrics and people; names in camelCase with units. */
+  /** Returns current estimates, for metrics and people. Names are in camelCase with units. */
   facts(): Readonly<Record<string, number>>;
 }
 
 /**
- * Permits that so many in the mean need now and then, when they come independently: three standard
- * deviations more, of a Poisson number. About one look in a thousand finds more.
+ * Returns the permits that independent requests occasionally need, for a mean number in use: three
+ * standard deviations of a Poisson distribution more. About one sample in a thousand is higher.
  *
- * Example: 16 in the mean need 28.
+ * Example: a mean of 16 needs 28.
  */
 export function withHeadroom(meanCount: number): number {
   return meanCount + 3 * Math.sqrt(meanCount);

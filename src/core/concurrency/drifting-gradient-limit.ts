@@ -3,17 +3,17 @@ import { type GradientSettings, gradientMin } from "./gradient-limit.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { SampleWindow } from "./sample-window.js";
 
-/** Windows of the long mean: the newest counts 2 / 601. */
+/** Windows of the long mean. The newest has the weight 2 / 601. */
 const longWindowCount = 600;
 
-/** Windows of which the long mean is a plain one at first. */
+/** Number of first windows of which the long mean is the plain mean. */
 const warmUpCount = 10;
 
-/** What a long mean of more than twice the latency loses in a window. */
+/** Factor of a window on a long mean of more than twice the latency. */
 const longDecayRatio = 0.95;
 
 /**
- * Gradient2 as published: the gradient of the latency of a window over its own long mean.
+ * Gradient2 as published: adjusts the limit by the ratio of the long mean latency to a window's.
  *
  * ```
  * long     = long * (1 - 2/601) + rtt * 2/601          after ten windows' plain mean
@@ -22,14 +22,15 @@ const longDecayRatio = 0.95;
  * limit    = limit + (next - limit) * smoothingRatio   while half of it or more is in use
  * ```
  *
- * Example, by the defaults 1.5 and 0.2: limit 16, long mean 50 ms, latency 100 ms: the gradient
- * is 0.75, next 16, and the limit stays; at 150 ms it is 0.5, next 12, and the limit 15.2. A long
- * mean above twice the latency is cut by 5 % a window. Drops teach nothing.
+ * Example with the defaults 1.5 and 0.2: at limit 16, long mean 50 ms and latency 100 ms, the
+ * gradient is 0.75, next is 16, and the limit stays. At 150 ms the gradient is 0.5, next is 12, and
+ * the limit becomes 15.2. A long mean above twice the latency falls by 5 % a window. Drops have no
+ * effect.
  *
- * Fits when overload is short and rare next to ten minutes, and what is normal moves by itself.
- * Does not fit when overload lasts: the long mean takes the queue for normal, at half a percent a
- * window, and each time the limit follows. At three times the capacity it ends at `limits.max`.
- * The baseline "minRtt" (`GradientLimit`) is there for that.
+ * Use it if overload is short and rare compared with ten minutes, and normal latency drifts. Do not
+ * use it if overload lasts: the long mean adapts to the queue, by half a percent a window, and the
+ * limit follows. At three times the capacity it ends at `limits.max`. For that, use the baseline
+ * "minRtt" (`GradientLimit`).
  *
  * Source: Netflix/concurrency-limits, Gradient2Limit (its queue is 4 by default; sqrt(limit) is
  * that of GradientLimit, and scales).

@@ -2,11 +2,11 @@ import type { ConcurrencyLimit } from "./concurrency-limit.js";
 import type { LimitBounds } from "./limit-bounds.js";
 
 /**
- * The law that does not learn: the limit is `limits.max`.
+ * The algorithm that does not learn: the limit is `limits.max`.
  *
- * Fits when the number is known, as that of a pool's connections is, and stays; it is the only one
- * next to `signal` that can be promised for a whole fleet. Does not fit when capacity changes by
- * releases or neighbours: too low it refuses for nothing, too high it refuses too late.
+ * Use it if the number is known and does not change, such as the connections of a pool. It is the
+ * only algorithm besides `signal` that can be guaranteed for a whole fleet. Do not use it if
+ * releases or neighbours change the capacity: too low, it refuses needlessly; too high, too late.
  */
 export class FixedLimit implements ConcurrencyLimit {
   readonly limit: number;

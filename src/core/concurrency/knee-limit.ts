@@ -11,8 +11,8 @@ import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 import { ThroughputFloor } from "./throughput-floor.js";
 
 /**
- * The shortest time between two steps, the fewest round trips, and how many of them one after the
- * other, up to a time: the first to end are the short ones, and tell of those alone.
+ * A step takes at least `stepMsMin` and `stepCountMin` samples. It also takes two mean round trips,
+ * up to `stepRttsMsMax`: the first requests to end are the short ones, and represent only those.
  */
 const stepMsMin = 500;
 const stepCountMin = 10;
@@ -20,142 +20,144 @@ const stepRttCount = 2;
 const stepRttsMsMax = 10_000;
 
 /**
- * The shortest time before anything was found, and the limit from which it applies: a process that
- * begins refuses what its service has done all along, for as long as the limit takes to grow to it.
+ * Minimum time of a step before a knee was found, and the limit from which it applies. A process
+ * that starts refuses requests that its service has served all along, until the limit has grown.
  */
 const startStepMsMin = 100;
 const startMin = 50;
 
-/** Requests in flight count as load as long as so many times more have not ended. */
+/** Until this many times the requests in flight have ended, those in flight inflate the load. */
 const startEndedRatio = 10;
 
-/** How far above the knee the limit is, before its queue. */
+/** Ratio of the limit, without its queue, to the knee. */
 const marginRatio = 1.1;
 
-/** What a step of looking at less leaves of what is in use, and all of them of a known knee. */
+/** Part of the permits in use that a probe step keeps, and of a known knee that all steps keep. */
 const probeRatio = 0.7;
 const probeKneeRatio = 0.5;
 
-/** Steps of it that show whether latency falls, and how many times as long it rests after it. */
+/** Probe steps that show whether latency falls, and the pause after a probe, in probe lengths. */
 const probeStepsMin = 2;
 const probeRestRatio = 3;
 
 /**
- * A service is deserted where so large a part of its callers leave unanswered, or a smaller one
- * after so many times as long as its work takes: many have reasons of their own to leave at once.
+ * A service is deserted if `desertedRatio` of its callers leave without a response, or more than
+ * `desertedLateRatio` after four service times: many that leave early have their own reasons.
  */
 const desertedRatio = 0.9;
 const desertedLateRatio = 0.5;
 const lateServiceCount = 4;
 
 /**
- * From this part on, callers that leave as late show that a queue is longer than their patience;
- * and for how long that counts, in milliseconds.
+ * If more than this part of the callers leaves that late, the queue is longer than their patience.
+ * This counts for `impatientMs`, in milliseconds.
  */
 const impatientRatio = 0.1;
 const impatientMs = 30_000;
 
-/** What a step of looking at less leaves there, since there is little to lose. */
+/** The same as `probeRatio` for a deserted service, which has little to lose. */
 const desertedProbeRatio = 0.4;
 
 /**
- * Steps with the fewest permits in which callers leave as before, until that is taken for their
- * way; and how often that makes the rest after it twice as long.
+ * Steps at `min` in which callers still leave, until this is taken for their usual behavior. Each
+ * such probe doubles the pause after it, at most `vainCountMax` times.
  */
 const lowestStepsMin = 3;
 const vainCountMax = 5;
 
-/** The least plausible knee over the likeliest one from which that is known well enough. */
+/** Ratio of the lowest plausible knee to the likeliest one from which the knee counts as known. */
 const knownRatio = 0.65;
 
-/** From so many times the knee that looking at less has shown it looks again. */
+/** If the knee exceeds this multiple of the one that the last probe found, a new probe begins. */
 const provenRatio = 1.5;
 
-/** Part of that knee that still counts after each step, so that it is shown again after minutes. */
+/** Part of that knee that still counts after each step, so that it is verified after minutes. */
 const provenKept = 0.995;
 
-/** The weight of a request in the share of those that ended while others waited for a permit. */
+/** Weight of one request in `#heldRatio`. */
 const heldWeight = 0.01;
 
-/** Growth where no queue is seen: below ten permits and at the start, and from there on. */
+/** Growth if no queue is seen: fast below ten permits and at the start, slower from there on. */
 const smallMax = 10;
 const fastGrowthRatio = 2;
 const growthRatio = 1.5;
 
-/** Below so many permits it grows as long as the knee may be above all that was seen. */
+/** Below this limit it grows as long as the knee may be above every level that was seen. */
 const fewestMax = 4;
 
-/** From so many requests that ask over those that end on, the limit is far too low, and doubles. */
+/** Above this ratio of arriving to ending requests, the limit is far too low, and doubles. */
 const starvedLoadRatio = 10;
 
-/** From so many on, a step with the fewest permits waits for two samples of each. */
+/** Above this ratio, a step below `fewestMax` permits waits for two samples of each permit. */
 const fewestLoadRatio = 40;
 
-/** The limit counts as reached from this part of it on. */
+/** Part of the limit in use from which it counts as reached. */
 const reachedRatio = 0.8;
 
-/** Lower classes are refused from less on, and while they are, no more may be in flight. */
+/** The same under overload: lower classes are refused from here, so use may not rise higher. */
 const classRatio = 0.74;
 
-/** Where it is not, it falls to so many times what is in use, but to no less than this. */
+/** If it is not reached, it falls to this multiple of what is in use, but not below `spareMin`. */
 const spareRatio = 4;
 const spareMin = 50;
 
-/** A load from which requests are refused, so that it is worth while to look at less. */
+/** Load above which requests are refused, so that a probe is worth its cost. */
 const busyLoadRatio = 1.1;
 
-/** The share of critical requests that may find no room although their demand is borne. */
+/** Part of critical requests that may get no permit although the service can carry them. */
 const unluckyRatio = 0.0003;
 
-/** From this demand on critical requests fill the service alone, and no queue is long enough. */
+/** Demand from which critical requests alone fill the service, and no queue is long enough. */
 const criticalDemandMax = 0.95;
 
-/** From this one on most of a queue's places would be taken by who could be refused as well. */
+/** Demand from which most places of a queue would go to requests that could as well be refused. */
 const hopelessDemandMin = 1.2;
 
 /**
- * A limit by the knee: the least number in flight that keeps all workers busy, which shows in the
- * latency of single requests by how many were in flight when they began (`LatencyByLevel`).
+ * Sets the limit by the knee: the lowest number in flight that keeps all workers busy. The knee
+ * shows in latencies by the number of requests in flight when each began (`LatencyByLevel`).
  *
- * limit = 1.1 * knee + queue, which keeps the workers busy at the load (`busyQueue`).
+ * limit = 1.1 * knee + queue, where the queue keeps the workers busy at the load (`busyQueue`).
  *
- * Example: 10 workers at three times their load: 11 + 2 = 13 permits, 65 ms where one request takes
- * 50 ms.
+ * Example: 10 workers at three times their capacity: 11 + 2 = 13 permits, and 65 ms for requests
+ * that take 50 ms without a queue.
  *
- * Where requests wait for a permit anyway, and take one as soon as it is free, a queue at the
- * service only adds to that: then it is no longer than the root of the knee, which is what may end
- * at once by chance.
+ * If requests wait for permits anyway, and take each one as soon as it is free, a queue at the
+ * service only adds latency. It is then at most the square root of the knee: so many requests may
+ * end at once by chance.
  *
- * - The limit is reached, and no queue is seen at any level, or the limit is below half of the
- *   likeliest knee, or below four while the knee may be above all that was seen: it grows by a
- *   half. It doubles below 10, and where ten times as many ask as end. From 50 on it doubles, too,
- *   in steps of 100 ms, until it has found something or looked at less. Below four, where forty
- *   times as many ask, a step takes two samples of each permit: ten of one permit take 20 s where
- *   a request takes two. Where it is not reached, it falls to four times what is in use, but to no
- *   less than 50.
- * - Nothing is known of few in flight, as when the limit was too high from the start, or for half a
- *   minute: it looks at less, by 0.7 a step, until the knee shows. Nobody is served less as long as
- *   there is a queue at the service, and below the knee a few round trips are enough. It ends where
- *   fewer requests end, and at half of a knee that was known.
- * - Fewer requests end since the limit is lower, while more ask: it returns (`ThroughputFloor`).
+ * - **Growth.** If the limit is reached, it grows by a half while no queue is seen at any level, or
+ *   it is below half of the likeliest knee, or below four while the knee may be above all levels
+ *   seen. It doubles below 10, or if ten times as many requests arrive as end. From 50 on it
+ *   doubles in steps of 100 ms, until a knee is found or a probe begins. Below four, if forty times
+ *   as many arrive as end, a step takes two samples of each permit: ten samples of one permit take
+ *   20 s if a request takes 2 s. If the limit is not reached, it falls to four times the permits in
+ *   use, but not below 50.
+ * - **Probe.** If no sample of the last half minute had few requests in flight, or none ever had
+ *   because the limit was too high from the start, the limit is lowered to 0.7 of the permits in
+ *   use, step by step, until the knee shows. This costs no throughput while the service has a
+ *   queue, and below the knee a few round trips are enough. The probe ends if throughput falls, and
+ *   at half of a known knee.
+ * - **Return.** If throughput falls with the limit under overload, it returns (`ThroughputFloor`).
  *
- * A request whose caller leaves unanswered, at its deadline or without one, would have taken
- * longer: its time counts, and no end, as times that are cut off do where they are exponential.
- * Where nearly all that stated no deadline leave, or most after four times as long as work takes,
- * levels tell nothing any more, since a service works on for those that have left. Then it looks at
- * less, down to `min`, until callers are served, and begins anew from there. Who leaves with one in
- * flight as with many has reasons of its own.
+ * If a caller leaves without a response, at its deadline or without one, the request would have
+ * taken longer. Its time counts, but no completion, as for censored samples of an exponential
+ * distribution. If nearly all callers leave without a deadline, or most of them after four service
+ * times, levels mean nothing, since a service works on for callers who have left. The limit is then
+ * probed down to `min` until callers are served, and learning restarts from there. Callers who
+ * leave with one request in flight as with many have reasons of their own.
  *
- * Critical requests may exceed the limit by what chance brings at once, so that three in ten
- * thousand of them find no room: by 3 * sqrt(limit), or by the queue that is as unlikely at their
- * own demand, if that is longer. They may not if they fill the service alone. Only 3 * sqrt(limit)
- * is allowed for half a minute after more than a tenth of the callers left late: the longer queue
- * exceeds their patience, and a service works on for those who have left.
+ * Critical requests may exceed the limit by what may arrive at once by chance, so that three in ten
+ * thousand of them get no permit: by 3 * sqrt(limit), or by the queue that is as unlikely at their
+ * own demand, if that is longer. Only 3 * sqrt(limit) is allowed at a demand of 0.95, where they
+ * fill the service alone, and for half a minute after more than a tenth of the callers left late:
+ * the longer queue exceeds their patience, and a service works on for callers who have left. From a
+ * demand of 1.2 on, neither is allowed.
  *
- * Fits when the same requests take the same time at any number in flight below the knee, each of
- * them is seen by this process, and capacity is not known or changes. Does not fit when latency
- * comes from a dependency that less concurrency does not relieve, or when what Envoys tell is all
- * that is known: that has no levels.
+ * Use it if equal requests take the same time at any number in flight below the knee, this process
+ * sees each of them, and capacity is unknown or changes. Do not use it if latency comes from a
+ * dependency that lower concurrency does not relieve, or if only reports of Envoys are available:
+ * they have no levels.
  *
  * Source: TCP BBR (both the throughput and the time without a queue, each where it shows); M/M/1
  * for the queue of critical requests.
@@ -164,27 +166,27 @@ export class KneeLimit implements ConcurrencyLimit {
   readonly #limits: LimitBounds;
   readonly #levels = new LatencyByLevel();
   #limit: number;
-  /** Permits while it looks at less. */
+  /** Permits during a probe. */
   #probe: number | undefined;
   #probeCount = 0;
   #probeSteps = 0;
   #probeMs = 0;
   #probeMin = 0;
-  /** Whether that is since callers leave, and how often in a row it was in vain. */
+  /** Whether callers that left caused it, its steps at `min`, and such probes in vain in a row. */
   #isDeserted = false;
   #lowestSteps = 0;
   #vainCount = 0;
-  /** Whether callers left lately that had waited for long, and until when that counts. */
+  /** Whether callers recently left after a long wait, and until when that counts. */
   #isImpatient = false;
   #impatientUntilMs = Number.NEGATIVE_INFINITY;
   #noProbeUntilMs = Number.NEGATIVE_INFINITY;
   #fit: KneeFit | undefined;
-  /** Whether a knee was ever seen. */
+  /** Whether a knee was found since learning began. */
   #isFound = false;
-  /** The knee after looking at less. */
+  /** The knee that the last probe found; it fades. */
   #provenKnee = 0;
   #demand: Demand | undefined;
-  /** Round trips since the last step that began from then on, and the first and most of them. */
+  /** A step counts requests that began after this time, and how many of them have ended. */
   #fromMs = Number.NEGATIVE_INFINITY;
   #count = 0;
   /** Samples so far. */
@@ -194,7 +196,7 @@ export class KneeLimit implements ConcurrencyLimit {
   #inFlightMax = 0;
   #rttSumMs = 0;
   #throughputFloor = new ThroughputFloor();
-  /** The share of requests that ended while others waited for a permit. */
+  /** Part of the requests that ended while others waited for a permit. */
   #heldRatio = 0;
 
   constructor(limits: LimitBounds) {
@@ -243,7 +245,7 @@ export class KneeLimit implements ConcurrencyLimit {
     const { waitingCount = 0 } = demand ?? {};
     this.#heldRatio += heldWeight * ((waitingCount > 0 ? 1 : 0) - this.#heldRatio);
     if (this.#count > 0) this.#throughputFloor.ended();
-    // What began before met another limit.
+    // A request that began earlier was subject to another limit.
     if (startMs < this.#fromMs) return;
     if (this.#count === 0) {
       this.#firstMs = endMs;
@@ -264,7 +266,7 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#inFlightMax = 0;
   }
 
-  /** Windows of a fleet have no levels. */
+  /** Does nothing: windows of a fleet have no levels. */
   update(_window: WindowedSample): void {}
 
   facts(): Readonly<Record<string, number>> {
@@ -309,7 +311,7 @@ export class KneeLimit implements ConcurrencyLimit {
     else if (!isKnown) this.#find(fit, nowMs);
   }
 
-  /** Whether requests are refused at a knee so much greater than any that was looked for. */
+  /** Whether requests are refused at a knee much higher than the one that the last probe found. */
   #isUnproven({ knee, isFlat }: KneeFit): boolean {
     const isGrowing = isFlat && this.#isReached;
     return this.#isBusy && !isGrowing && knee > provenRatio * this.#provenKnee;
@@ -325,13 +327,13 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#settle(Math.max(this.#limit, this.#throughputFloor.floor));
   }
 
-  /** Whether a limit that is not small is all in use, and nothing was found or looked for yet. */
+  /** Whether a limit of at least `startMin` is reached, before any knee was found or probed. */
   get #isGrowingFast(): boolean {
     const isNew = !this.#isFound && this.#probeCount === 0;
     return isNew && this.#limit >= startMin && this.#isReached;
   }
 
-  /** Samples of a step: fewer where permits are far too few, and nothing else was learned yet. */
+  /** Samples per step: fewer if the limit is far too low and nothing else was learned yet. */
   get #stepCount(): number {
     const isStarved = this.#limit < fewestMax && this.#loadRatio > fewestLoadRatio;
     const hasLearned = this.#isFound || this.#probe !== undefined || this.#leftCount > 0;
@@ -342,7 +344,7 @@ export class KneeLimit implements ConcurrencyLimit {
     return this.#inFlightMax >= reachedRatio * this.steadyLimit;
   }
 
-  /** Whether more ask than are served. */
+  /** Whether more requests arrive than are served. */
   get #isBusy(): boolean {
     const isEarly = this.#endedCount < startEndedRatio * this.#inFlightMax;
     if (this.#isGrowingFast && isEarly) return false;
@@ -358,13 +360,13 @@ export class KneeLimit implements ConcurrencyLimit {
     return this.#leftCount > desertedLateRatio * this.#count && this.#isLate();
   }
 
-  /** Whether requests took much longer than work does, or their callers waited for so long. */
+  /** Whether requests, or callers that left, took much longer than the service time. */
   #isLate(): boolean {
     const { serviceMs = Number.POSITIVE_INFINITY } = this.#fit ?? {};
     return this.#rttSumMs > lateServiceCount * serviceMs * this.#count;
   }
 
-  /** Callers leave, of whom nothing is learned but that: looks at less until some are served. */
+  /** Probes while callers leave and nothing else can be learned, until some are served. */
   #lookWhoIsServed(nowMs: number): void {
     if (this.#probe === undefined && nowMs < this.#noProbeUntilMs) return;
     this.#isDeserted = true;
@@ -373,7 +375,7 @@ export class KneeLimit implements ConcurrencyLimit {
     } else if (this.limit > this.#limits.min) {
       this.#lookAtLess(nowMs);
     } else if (this.#leftCount === this.#count && this.#fit !== undefined) {
-      // Nobody is served who was before: it is down, and there is nothing to lose.
+      // No caller is served any more: the service is down, and there is nothing to lose.
     } else if (this.#lowestSteps < lowestStepsMin) {
       this.#lowestSteps += 1;
     } else {
@@ -383,7 +385,7 @@ export class KneeLimit implements ConcurrencyLimit {
     }
   }
 
-  /** Callers are served again: what was known is of a service that is not so any more. */
+  /** Restarts learning when callers are served again: earlier samples no longer describe it. */
   #beginAnew(nowMs: number): void {
     this.#isDeserted = false;
     this.#vainCount = 0;
@@ -395,12 +397,12 @@ export class KneeLimit implements ConcurrencyLimit {
     this.#noProbeUntilMs = nowMs;
   }
 
-  /** Grows, or looks at less. */
+  /** Grows, begins a probe, or falls if it is not in use. */
   #find(fit: KneeFit, nowMs: number): void {
     const inFlightMax = this.#inFlightMax;
     const isReached = this.#isReached;
     const isBusy = isReached || this.#isBusy;
-    // So far below the likeliest knee, or with so few, nothing is learned from even less.
+    // So far below the likeliest knee, or with so few permits, a probe would learn nothing.
     const isFewest = this.#limit < fewestMax && fit.isOpen;
     const isBelow = isFewest || this.#limit < probeKneeRatio * fit.knee;
     if (!fit.isFlat && !(isBelow && isReached) && (!fit.isOpen || isBusy)) {
@@ -415,7 +417,7 @@ export class KneeLimit implements ConcurrencyLimit {
     }
   }
 
-  /** A step of looking at less is over. */
+  /** Ends a step of a probe: goes lower, or ends the probe. */
   #goOn(fit: KneeFit, isKnown: boolean, nowMs: number): void {
     this.#probeSteps += 1;
     const isLowest = this.limit <= Math.max(this.#limits.min, this.#probeMin);

@@ -1,15 +1,15 @@
-/** Over how long one mean is taken, in milliseconds. */
+/** Period of one mean, in milliseconds. */
 export const baselineWindowMs = 1_000;
 
-/** Latencies that a mean needs to count. */
+/** Minimum number of latencies of a mean that counts. */
 export const baselineCountMin = 10;
 
-/** How long the lowest mean is remembered: this long at least, and at most twice as long. */
+/** Minimum time for which the lowest mean is remembered, in milliseconds; at most twice as long. */
 export const baselineMemoryMs = 300_000;
 
 /**
- * What a request takes when nothing is in its way: the lowest mean of a second within the last five
- * to ten minutes. A mean and not the fastest single request, or every service would be slow next to
+ * Latency of a request without queueing: the lowest mean of one second within the last five to ten
+ * minutes. It is a mean, not the fastest single request, since every service is slow compared with
  * its own cache hits.
  *
  * Example: means of 48, 50 and 120 ms in the last minutes: 48 ms.
@@ -28,7 +28,7 @@ export class LatencyBaseline {
     return Math.min(this.#lowestMs, this.#olderLowestMs ?? this.#lowestMs);
   }
 
-  /** A request was served. */
+  /** Adds the latency of a served request. */
   add(latencyMs: number, nowMs: number): void {
     if (nowMs >= this.#windowEndsMs) this.#endWindow(nowMs);
     this.#sumMs += latencyMs;
@@ -44,7 +44,7 @@ export class LatencyBaseline {
     this.#count = 0;
     this.#windowEndsMs = nowMs + baselineWindowMs;
     if (nowMs < this.#generationEndsMs) return;
-    // After silence nothing is forgotten that has no successor.
+    // After a silence, the old value stays until there is a new one.
     this.#olderLowestMs = this.#lowestMs ?? this.#olderLowestMs;
     this.#lowestMs = undefined;
     this.#generationEndsMs = nowMs + baselineMemoryMs;

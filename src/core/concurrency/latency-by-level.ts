@@ -1,97 +1,97 @@
-/** Levels up to this one are kept apart; those above in steps of a twelfth. */
+/** Levels up to this one are separate. Higher ones are grouped in steps of a twelfth. */
 const exactLevelMax = 16;
 const levelStepRatio = 1.08;
 
-/** Round trips of a level that count: older ones give way to newer ones of the same level. */
+/** Maximum number of round trips that count per level: newer ones replace older ones. */
 const levelWeightMax = 100;
 
 /**
  * The same as a multiple of the level, up to the knee. By Little's law, as many requests end in a
- * round trip as are in flight. Those that end last of a level are the long ones, and those that end
- * first are the short ones, so what counts must be more than one round trip.
+ * round trip as are in flight. The first requests of a level to end are the short ones, and the
+ * last are the long ones, so more than one round trip must count.
  */
 const levelWeightRatio = 2;
 
-/** How long what was seen is remembered, in milliseconds, or in round trips where those are few. */
+/** How long samples are remembered, in milliseconds, or in round trips if there are few. */
 const memoryMs = 30_000;
 const memoryCount = 400;
 
-/** Above the knee there is something to see all the time, so that is forgotten so much faster. */
+/** Factor by which samples above the knee are forgotten faster: there are always new ones. */
 const aboveKneeHaste = 4;
 
-/** A level counts as above the knee from so many times it on. */
+/** Multiple of the knee from which a level counts as above it. */
 const aboveKneeRatio = 1.2;
 
-/** Below such a weight a level says nothing. */
+/** Minimum weight of a level that counts. */
 const weightMin = 0.5;
 
-/** How much less likely a knee may be than the likeliest one to be plausible: two deviations. */
+/** How much less likely than the likeliest knee a plausible one may be: two deviations. */
 const plausibleLoss = 2;
 
-/** How much likelier than a queue at all levels none at any must be. */
+/** How much likelier no queue at any level must be than a queue at all levels. */
 const flatGain = 1;
 
-/** Bounds of the squared coefficient of variation that round trips are taken to have. */
+/** Bounds of the squared coefficient of variation that is assumed for round trips. */
 const dispersionMin = 0.3;
 const dispersionMax = 20;
 
-/** A level below it is that of one request in flight. */
+/** Below this level, there is one request in flight. */
 const aloneMax = 1.5;
 
-/** What round trips say of a service that serves so many requests at once. */
+/** The knee of a service, estimated from round trips. */
 export interface KneeFit {
-  /** Requests that are served at once, as far as can be told: the likeliest number. */
+  /** The likeliest number of requests that are served at once. */
   readonly knee: number;
-  /** The least plausible one; 0 where nothing was seen below the knee. */
+  /** The lowest plausible knee. 0 if nothing was seen below the knee. */
   readonly lowest: number;
-  /** Whether there may be more than was ever in flight. */
+  /** Whether the knee may be higher than any number that was in flight. */
   readonly isOpen: boolean;
   /** Whether round trips are as long with many in flight as with few: there is no queue. */
   readonly isFlat: boolean;
-  /** Whether that is likelier than a queue at every level, be it by how little. */
+  /** Whether that is likelier than a queue at every level, however slightly. */
   readonly isFlatter: boolean;
   /** How long a request takes without queueing, in milliseconds. */
   readonly serviceMs: number;
-  /** Variance of round trips over their squared mean, at the same level. */
+  /** Variance of round trips at the same level, divided by their squared mean. */
   readonly dispersion: number;
 }
 
 interface Level {
-  /** The mean level, since those far up are seen together. */
+  /** The mean level, since high levels are grouped. */
   readonly level: number;
   /** Round trips that ended. */
   readonly weight: number;
-  /** Time that all took, those included whose callers left. */
+  /** Total time of all round trips, including those whose callers left. */
   readonly sumMs: number;
-  /** Time of those that ended, and of its squares. */
+  /** Total time of those that ended, and the sum of its squares. */
   readonly endedMs: number;
   readonly squareSum: number;
 }
 
 /**
- * Round trips by how many requests were in flight when they began, and the knee in them: a service
- * that serves c requests at once, each in S, first come first served, answers the n-th in
+ * Estimates the knee from round trips by the number of requests in flight when each began. A
+ * service that serves c requests at once, each in S, first come first served, answers the n-th in
  *
  * ```
- * rtt(n) = S                  n <= c: nobody waits
+ * rtt(n) = S                  n <= c: no request waits
  *          S * n / c          n > c: n - c requests have to end first, one each S / c
  * ```
  *
- * So both c and S show in one picture, whatever else happens: who passes a limit, how far it was
- * lowered, and what others have in flight only spread the points. For each c that may be, S follows
- * as the mean of `rtt(n) / max(1, n / c)`, and the likelihood of what was seen, of exponential
- * times, is up to a constant
+ * So one curve shows both c and S. Which requests a limit admits, how far it was lowered, and what
+ * others have in flight only spread the points on it. For each possible c, S is the mean of
+ * `rtt(n) / max(1, n / c)`. The log-likelihood of the samples, with exponential times, is up to a
+ * constant
  *
  * ```
  * -sum of ln(max(1, n / c)) - count * ln(S)
  * ```
  *
- * where a request whose caller left adds its time to the sums and nothing to the count, as a time
- * that is cut off does. The greatest tells c; those that are less by no more than two (times the
- * dispersion of the times, since an estimate from scattered ones scatters more) are plausible, too.
+ * A request whose caller left adds its time to the sums and nothing to the count, as a censored
+ * sample does. The maximum gives c. Values of at most two less (times the dispersion of the times,
+ * since an estimate from scattered times scatters more) are plausible, too.
  *
- * Example: 10 workers of 50 ms. With 5 in flight and with 10 requests take 50 ms, with 15 they take
- * 75 ms and with 20 they take 100 ms.
+ * Example: 10 workers of 50 ms. Requests take 50 ms with 5 or 10 in flight, 75 ms with 15, and
+ * 100 ms with 20.
  *
  * Source: Little's law; the knee of Kleinrock, "Power and deterministic rules of thumb" (1979).
  */
@@ -103,11 +103,11 @@ export class LatencyByLevel {
   readonly #endedSumsMs: number[] = [];
   readonly #squareSums: number[] = [];
   readonly #levelSums: number[] = [];
-  /** The knee when time passed last; 0: not known. */
+  /** The knee at the last call of `age`. 0: not known. */
   #knee = 0;
 
   /**
-   * @param level requests in flight when this one began, itself included: from 1
+   * @param level requests in flight when this one began, including itself: at least 1
    * @param isLeft whether its caller left: it would have taken longer. Default false
    */
   add(level: number, rttMs: number, isLeft = false): void {
@@ -124,12 +124,12 @@ export class LatencyByLevel {
     this.#squareSums[place] = (this.#squareSums[place] ?? 0) + rttMs * rttMs;
   }
 
-  /** Forgets all. */
+  /** Forgets all samples. */
   clear(): void {
     for (let place = 0; place < this.#weights.length; place += 1) this.#keep(place, 0);
   }
 
-  /** Time has passed, and so many round trips ended in it. */
+  /** Fades samples after `elapsedMs` milliseconds, in which `count` round trips ended. */
   age(elapsedMs: number, count: number, knee: number): void {
     this.#knee = Number.isFinite(knee) ? knee : 0;
     const age = Math.min(elapsedMs / memoryMs, count / memoryCount);
@@ -140,7 +140,7 @@ export class LatencyByLevel {
     }
   }
 
-  /** What is plausible now; undefined before anything was seen. */
+  /** Returns the present estimate. Undefined until there are samples. */
   fit(): KneeFit | undefined {
     const levels = this.#seen();
     const last = levels.length - 1;
@@ -160,7 +160,7 @@ export class LatencyByLevel {
     const gain = (losses[0] ?? 0) - (losses[last] ?? 0);
     return {
       knee: known.level,
-      // With one in flight there is nobody to wait for.
+      // A request that is alone in flight has no other to wait for.
       lowest: low > 0 || (levels[0]?.level ?? 0) < aloneMax ? (levels[low]?.level ?? 0) : 0,
       isOpen,
       isFlat: isOpen && (isAlone || gain >= flatGain * dispersion),
@@ -197,7 +197,7 @@ export class LatencyByLevel {
   }
 }
 
-/** By level, how much less likely a knee there is than the likeliest; and which one that is. */
+/** Returns how much less likely a knee at each level is than the likeliest, and which that is. */
 function lossesOf(levels: readonly Level[]): {
   readonly losses: readonly number[];
   readonly best: number;
@@ -210,7 +210,7 @@ function lossesOf(levels: readonly Level[]): {
   }
   let aboveCount = 0;
   let aboveLogSum = 0;
-  /** Sum of the round trips above, each over its level. */
+  /** Sum of the round trips above, each divided by its level. */
   let abovePerLevelMs = 0;
   const likelihoods: number[] = [];
   let best = levels.length - 1;

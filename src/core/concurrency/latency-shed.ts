@@ -3,55 +3,55 @@ import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./conc
 import type { LimitBounds } from "./limit-bounds.js";
 import { type RttStatistic, statisticOf } from "./rtt-statistic.js";
 
-/** A share of requests is refused while latency stands above a threshold. */
+/** Settings of `LatencyShed`: a part of requests is refused while latency is above a threshold. */
 export interface LatencyShedSettings {
   readonly law: "latencyShed";
   readonly thresholdMs: number;
-  /** Which statistic of the window is held against the threshold. Default the mean. */
+  /** The statistic of the window that is compared with the threshold. Default the mean. */
   readonly statistic: RttStatistic;
-  /** Samples a window holds, 1 to 10,000; all pass until it has filled. Default 100. */
+  /** Samples of a window, 1 to 10,000. All requests pass until it is full. Default 100. */
   readonly windowCount: number;
-  /** Share refused for each threshold's worth of latency above it. Default 1. */
+  /** Ratio of the refused part to the relative excess over the threshold. Default 1. */
   readonly factor: number;
-  /** How long the statistic must stand above the threshold. Default 1,000. */
+  /** How long the statistic must be above the threshold, in milliseconds. Default 1,000. */
   readonly sustainedMs: number;
 }
 
-/** The most that is refused: what passes is what it learns from. */
+/** Maximum part that is refused: the algorithm learns from what passes. */
 export const latencyShedRatioMax = 0.9;
 
-/** The most samples that a window may hold; each costs 16 bytes. */
+/** Maximum number of samples of a window. Each takes 16 bytes. */
 export const latencyShedWindowCountMax = 10_000;
 
-/** After so long without a sample the window is empty again: it tells of another time. */
+/** Time without a sample after which the window is outdated and emptied, in milliseconds. */
 export const latencyShedStaleMs = 10_000;
 
 /**
- * Refuses a share of requests while the latency of the last ones stands above a threshold; its
- * limit is `limits.max`.
+ * Refuses a part of requests while the latency of recent ones is above a threshold. Its limit is
+ * `limits.max`.
  *
  * ```
  * overage = (statistic - threshold) / threshold
- * ratio   = min(overage * factor, 0.9)     once it stood above for `sustainedMs`
+ * ratio   = min(overage * factor, 0.9)     once it was above for `sustainedMs`
  * ```
  *
  * Example: threshold 200 ms, factor 1, mean 250 ms: one request in four is refused; from 380 ms
- * nine in ten. All pass until the window has filled, and a single window at or below the threshold
- * begins the sustained time anew. Dropped requests count with the time that they took.
+ * nine in ten. All requests pass until the window is full. A single window at or below the
+ * threshold restarts the sustained time. Dropped requests count with the time that they took.
  *
- * Fits when there is a latency that may not be exceeded, and nothing else is known of the service.
- * Does not fit when latency comes from elsewhere, as from a slow dependency: refusing does not
- * lower it then, and nine in ten are refused for as long as it lasts. It swings where a window is
- * short next to the time in which a queue fills.
+ * Use it if latency must not exceed a threshold, and nothing else is known about the service. Do
+ * not use it if latency comes from elsewhere, such as a slow dependency: refusing does not lower
+ * it, and up to nine in ten requests are refused as long as it lasts. It oscillates if a window is
+ * short compared with the time in which a queue fills.
  *
  * Source: "latency gradient" of the text on admission in three layers (client, service, proxy).
  */
 export class LatencyShed implements ConcurrencyLimit {
   readonly limit: number;
   readonly #settings: LatencyShedSettings;
-  /** In the order of coming, as a ring. */
+  /** Latencies in order of arrival, as a ring buffer. */
   readonly #rttsMs: Float64Array;
-  /** The same in their own order; only kept for a percentile. */
+  /** The same values, sorted. Only kept for a percentile. */
   readonly #sortedMs: Float64Array;
   #count = 0;
   #next = 0;
@@ -115,7 +115,7 @@ export class LatencyShed implements ConcurrencyLimit {
     this.#next = (this.#next + 1) % this.#rttsMs.length;
     if (goneMs === undefined) this.#count += 1;
     this.#sumMs += rttMs - (goneMs ?? 0);
-    // Once a round the sum is taken anew, or what rounding leaves behind would add up.
+    // The sum is recomputed once a round, since rounding errors would add up.
     if (this.#next === 0) this.#sumMs = this.#rttsMs.reduce((sum, ms) => sum + ms, 0);
   }
 
@@ -131,7 +131,7 @@ export class LatencyShed implements ConcurrencyLimit {
   }
 }
 
-/** Puts a value into the first `count` of a sorted row, in the place of one that goes. */
+/** Inserts a value into the first `count` of a sorted array, and removes `goneMs`, if any. */
 function replaceSorted(
   sortedMs: Float64Array,
   count: number,
@@ -148,7 +148,7 @@ function replaceSorted(
   sortedMs[place] = rttMs;
 }
 
-/** The first of `count` sorted places whose value is not less. */
+/** Returns the first of `count` sorted places whose value is at least `valueMs`. */
 function placeOf(sortedMs: Float64Array, count: number, valueMs: number): number {
   let low = 0;
   let high = count;

@@ -1,6 +1,6 @@
 /** Bounds of a concurrency limit, in permits. */
 export interface LimitBounds {
-  /** Where a law starts, within the others. */
+  /** Initial limit, from `min` to `max`. */
   readonly initial: number;
   /** At least 1. */
   readonly min: number;
@@ -8,7 +8,7 @@ export interface LimitBounds {
   readonly max: number;
 }
 
-/** The nearest value within bounds, not rounded; `min` wins over `max`, and 1 over both. */
+/** Returns the nearest value within bounds, not rounded. `min` overrides `max`, and 1 both. */
 export function withinBounds(limits: LimitBounds, value: number): number {
   return Math.max(1, limits.min, Math.min(limits.max, value));
 }

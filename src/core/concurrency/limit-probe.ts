@@ -37,80 +37,80 @@ const closeRatio = 1.15;
 /** A measurement that differs by this factor is a new baseline. */
 const newsRatio = 1.25;
 
-/** Latencies added up. */
+/** Sum and number of latencies. */
 interface LatencySum {
   readonly sumMs: number;
   readonly count: number;
 }
 
-/** None yet. */
+/** A sum without latencies. */
 export const emptyPool: LatencySum = { sumMs: 0, count: 0 };
 
-/** How deep a probe is, and what was seen there. */
+/** The level of a probe, and what was measured there. */
 interface ProbeLevel {
   level: number;
-  /** The baseline that shows at this level if it holds; undefined: it is too high for that. */
+  /** The baseline that this level verifies. Undefined: the level is not one that verifies it. */
   expectedMs: number | undefined;
   levelMs: number;
   pool: LatencySum;
   droppedCount: number;
-  /** An earlier measurement at this level, where one is not enough. */
+  /** An earlier measurement at this level, if one is not enough. */
   lastRttMs: number | undefined;
 }
 
-/** A probe while it lasts; whose it is changes it. */
+/** The state of a running probe. Its owner changes it. */
 export interface LimitProbe extends ProbeLevel {
-  /** The law's limit when it began. */
+  /** The limit of the algorithm when the probe began. */
   readonly limit: number;
   readonly limitMin: number;
-  /** Begun because something looked like queueing, not by age. */
+  /** Whether it began because of suspected queueing, not because the baseline was old. */
   readonly isSuspected: boolean;
-  /** The baseline when it began. */
+  /** The baseline when the probe began. */
   readonly knownMs: number | undefined;
   readonly startMs: number;
-  /** What the level above had; undefined where too many gave up to tell. */
+  /** Measurement at the level above. Undefined if too many callers gave up there. */
   before: Before | undefined;
   /** Whether one level was not enough. */
   isDeep: boolean;
-  /** Whether critical requests are held to it, too. */
+  /** Whether the level applies to critical requests, too. */
   holdsCritical: boolean;
-  /** The highest throughput that was seen on the way down, per millisecond. */
+  /** The highest throughput measured so far in the probe, in requests per millisecond. */
   perMs: number;
 }
 
-/** What a probe's latency is compared with. */
+/** The measurement that the latency of a probe is compared with. */
 export interface Before {
   readonly rttMs: number;
   readonly inFlight: number;
 }
 
-/** What a probe found. */
+/** The result of a probe. */
 export interface ProbeResult {
-  /** Undefined where nobody was served in time at any level. */
+  /** Undefined if no request was served in time at any level. */
   readonly rttMs: number | undefined;
   readonly capacity: number;
 }
 
-/** Where the next level begins. */
+/** What the next level depends on. */
 interface NextLevel {
   readonly inFlight: number;
   readonly limitMin: number;
-  /** Undefined where the baseline was never measured. */
+  /** Undefined if the baseline was never measured. */
   readonly known: KnownService | undefined;
-  /** Whether a queue was measured with as many in flight: then 0.6 takes the place of 0.4. */
+  /** Whether a queue was measured at `inFlight`. If so, 0.6 replaces 0.4. */
   readonly hadQueue: boolean;
   readonly nowMs: number;
 }
 
-/** What is known of a service in whose queue requests wait. */
+/** What is known about a service with a queue. */
 export interface KnownService {
   readonly baselineMs: number;
-  /** The throughput, per millisecond. */
+  /** The throughput, in requests per millisecond. */
   readonly perMs: number;
 }
 
 /**
- * Begins a level below `inFlight` permits, no lower than the least limit.
+ * Returns the next level below `inFlight` permits, at least `limitMin`.
  *
  * ```
  * busy  = baselineMs * perMs                                           by Little's law
@@ -141,8 +141,8 @@ export function nextLevel({ inFlight, limitMin, known, nowMs, hadQueue }: NextLe
 }
 
 /**
- * Whether latency fell about as the permits did, or too many gave up above to tell. At its lowest a
- * probe takes what it finds: less is not to be had.
+ * Reports whether there is still a queue: latency fell in proportion to the permits, or too many
+ * callers gave up at the level above. At `limitMin` the measurement counts: no level is lower.
  */
 export function hasQueue(probe: LimitProbe, probeRttMs: number): boolean {
   const { before, level, limitMin } = probe;
@@ -152,7 +152,7 @@ export function hasQueue(probe: LimitProbe, probeRttMs: number): boolean {
 }
 
 /**
- * Whether a queue at the first level is evidence of lost servers. The level is low enough for a
+ * Reports whether a queue at the first level proves lost servers. The level is low enough for a
  * slower release to have no queue there, so the baseline still holds, and a deeper level would
  * only cost throughput.
  */
@@ -161,9 +161,9 @@ export function provesLoss({ isSuspected, isDeep, before, expectedMs }: LimitPro
 }
 
 /**
- * Whether few more samples could turn the answer of `hasQueue`: a baseline that is next to verified
- * is looked at for longer where it costs a fifth of the throughput, before a deeper level costs
- * most of it.
+ * Reports whether a few more samples could change the answer of `hasQueue`. A baseline that is
+ * almost verified is measured for longer at the cost of a fifth of the throughput, before a deeper
+ * level costs most of it.
  */
 export function isClose(probe: LimitProbe, probeRttMs: number): boolean {
   const { before, level, limitMin } = probe;
@@ -174,15 +174,15 @@ export function isClose(probe: LimitProbe, probeRttMs: number): boolean {
   return flatness < closeRatio && flatness > 1 / closeRatio;
 }
 
-/** What a probe that has lasted so long has taken of the throughput, as time without any. */
+/** Returns the throughput that a probe has cost so far, as milliseconds without any. */
 export function costMs({ isDeep, expectedMs }: LimitProbe, lastedMs: number): number {
   if (isDeep) return lastedMs;
   return lastedMs * (1 - (expectedMs === undefined ? limitProbeRatio : verifyRatio));
 }
 
 /**
- * Whether what was measured is the baseline that was expected. A queue in that would have made it
- * shorter by a fifth now; then the probe looks further.
+ * Reports whether the measurement confirms the expected baseline. If that contained a queue, the
+ * measurement would be a fifth shorter, and the probe goes deeper.
  */
 function verifies({ expectedMs }: LimitProbe, probeRttMs: number): boolean {
   if (expectedMs === undefined) return false;
@@ -190,9 +190,9 @@ function verifies({ expectedMs }: LimitProbe, probeRttMs: number): boolean {
 }
 
 /**
- * Whether it takes much longer than where it was to be verified: the service is slower, or has lost
- * servers in this moment, and what was before the probe is nothing to compare with. So this level
- * is compared with a deeper one.
+ * Reports whether latency is much longer than the baseline to verify: the service is slower, or has
+ * just lost servers. Measurements from before the probe are then no comparison, so this level is
+ * compared with a deeper one.
  */
 export function isUnexpected(
   { isDeep, level, expectedMs }: LimitProbe,
@@ -202,40 +202,40 @@ export function isUnexpected(
   return probeRttMs >= newsRatio * expectedMs;
 }
 
-/** How latency fell next to the permits: 1 in proportion, more where it fell less. */
+/** Returns 1 if latency fell in proportion to the permits, and more if it fell less. */
 function flatnessOf(before: Before, level: number, probeRttMs: number): number {
   return probeRttMs / before.rttMs / (level / before.inFlight);
 }
 
 /**
- * A much higher baseline is measured twice: work that goes on for callers who have left is a queue
- * that no permit shows, and gets shorter from one measurement to the next.
+ * Reports whether a much higher baseline must be measured again. Work for callers who have left is
+ * a queue that holds no permits, and it gets shorter from one measurement to the next.
  */
 export function isDoubtful({ knownMs, lastRttMs }: LimitProbe, probeRttMs: number): boolean {
   if (knownMs !== undefined && probeRttMs < newsRatio * knownMs) return false;
   return lastRttMs === undefined || probeRttMs * newsRatio < lastRttMs;
 }
 
-/** Whether it was worth while: another baseline, or a limit that is far too high. */
+/** Reports whether a probe found something new: another baseline, or a limit far too high. */
 export function isNews({ knownMs, limit }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return true;
   if (found.capacity * 2 < limit) return true;
   return found.rttMs > knownMs * newsRatio || found.rttMs * newsRatio < knownMs;
 }
 
-/** Whether the baseline is about what it was when the probe began. */
+/** Reports whether the baseline is about the same as when the probe began. */
 export function isConfirmed({ knownMs }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return false;
   return found.rttMs < newsRatio * knownMs && found.rttMs >= verifiedRatio * knownMs;
 }
 
-/** Whether it is shorter by more than chance, so that a part of a queue may be in it still. */
+/** Reports whether it is shorter by more than chance, so that it may still contain a queue. */
 export function isShorter({ knownMs }: LimitProbe, found: ProbeResult | undefined): boolean {
   if (found?.rttMs === undefined || knownMs === undefined) return false;
   return found.rttMs < verifiedRatio * knownMs;
 }
 
-/** Adds a window's latencies. */
+/** Adds the latencies of a window. */
 export function pooled(
   { sumMs, count }: LatencySum,
   rttMs: number,

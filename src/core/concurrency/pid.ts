@@ -1,26 +1,26 @@
-/** Gains of a controller over the error as a share of the way from target to critical. */
+/** Gains of a controller. The error is a fraction of the distance from target to critical. */
 export interface PidSettings {
-  /** What the level falls by when the error grows by one, from 0. Default 1. */
+  /** Change of the level when the error changes by one, at least 0. Default 1. */
   readonly kp: number;
-  /** What it falls by in a second at an error of one, from 0. Default 0.005. */
+  /** Change of the level in a second at an error of one, at least 0. Default 0.005. */
   readonly kiPerSecond: number;
-  /** What it falls by when the error grows by one a second, from 0. Default 0. */
+  /** Part of the level while the error changes by one a second, at least 0. Default 0. */
   readonly kdSeconds: number;
 }
 
-/** The longest time between two readings that counts, in seconds: after a gap nothing jumps. */
+/** Maximum time between two readings that counts, in seconds, so that no gap causes a jump. */
 export const pidStepSecondsMax = 60;
 
 /**
- * A controller that moves a level from 0 to 1 until an error is gone, in its velocity form: it adds
- * to the level, so clamping the level is all that is needed against wind-up.
+ * A PID controller that moves a level within 0 to 1 until an error is gone. In its velocity form it
+ * adds to the level, so clamping the level is enough to prevent wind-up.
  *
  * ```
  * level = level + kp * (e - e1) + ki * e * dt + kd * (e - 2 * e1 + e2) / dt, within 0 to 1
  * ```
  *
- * `e` is the error now, `e1` and `e2` the two before, `dt` the seconds since `e1`. It begins at the
- * level that it is given, and does not move at its first reading.
+ * `e` is the error now, `e1` and `e2` are the two before, and `dt` is the seconds since `e1`. It
+ * begins at the level that it is given, and does not move at its first reading.
  *
  * Example, with kp 1, ki 0.005 and no kd: at level 0.5 an error that goes from 0 to -0.1 in 5 s
  * gives 0.5 - 0.1 - 0.0025 = 0.3975.
@@ -39,7 +39,7 @@ export class PidController {
 
   /**
    * @param error above 0: the level may rise; below 0: it has to fall
-   * @returns the level that follows
+   * @returns the new level
    */
   step(error: number, nowMs: number): number {
     const last = this.#last;

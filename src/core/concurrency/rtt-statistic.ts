@@ -1,17 +1,17 @@
 import { assert } from "../base/errors.js";
 
-/** Which number stands for the latencies of many requests. */
+/** Statistic that represents the latencies of many requests. */
 export type RttStatistic =
   | { readonly kind: "mean" }
-  /** @property percentile above 0 to 100; 50 shrugs off the few very long ones */
+  /** @property percentile above 0 to 100; 50 ignores a few very long ones */
   | { readonly kind: "percentile"; readonly percentile: number };
 
 /**
- * The mean of values, or one that so many percent of them do not exceed (nearest rank).
+ * Returns the mean of values, or the value that so many percent do not exceed (nearest rank).
  *
  * Example: of 10, 20, 30, 40 the mean is 25, the percentile 50 is 20, and 51 is 30.
  *
- * @param values at least one, sorted where a percentile is asked for
+ * @param values at least one; sorted if the statistic is a percentile
  */
 export function statisticOf(statistic: RttStatistic, values: ArrayLike<number>): number {
   if (statistic.kind === "mean") {

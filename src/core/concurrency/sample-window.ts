@@ -1,26 +1,26 @@
 import type { ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { type RttStatistic, statisticOf } from "./rtt-statistic.js";
 
-/** The shortest window. Source: Netflix/concurrency-limits, WindowedLimit. */
+/** Minimum length of a window, in ms. Source: Netflix/concurrency-limits, WindowedLimit. */
 export const sampleWindowMs = 1_000;
 
-/** Round trips that a window lasts, so that it holds requests which met the limit of its time. */
+/** Minimum round trips of a window, so that its requests were subject to the limit of its time. */
 export const sampleWindowRttCount = 2;
 
-/** The longest that a window waits for round trips; for samples it waits as long as it takes. */
+/** Maximum time that a window waits for round trips. It waits for samples without a bound. */
 export const sampleWindowMsMax = 10_000;
 
-/** Samples and drops without which a window goes on. Source: as above. */
+/** Minimum number of samples and drops of a window. Source: as above. */
 export const windowSampleCountMin = 10;
 
-/** Latencies that a window keeps for a percentile, the first ones of it; the mean has them all. */
+/** Latencies that a window keeps for a percentile, its first ones. The mean includes all. */
 export const windowRttCountMax = 1_000;
 
 /**
- * Adds samples up to windows of at least a second, ten samples and two round trips, from the first
- * one on. A window ends with the sample that fulfils all, so where nothing comes nothing ends.
+ * Combines samples into windows of at least a second, ten samples and two round trips, from the
+ * first sample on. A window ends with the sample that meets all three: without samples, none ends.
  *
- * Drops count, but their time does not: it is that of a caller's patience, or of a quick refusal.
+ * Drops count, but their time does not: it shows a caller's patience, or a quick refusal.
  */
 export class SampleWindow {
   readonly #statistic: RttStatistic;
@@ -57,7 +57,7 @@ export class SampleWindow {
     return window;
   }
 
-  /** Forgets what it has, so that the next window holds only what comes now. */
+  /** Discards the present window, so that the next one holds only samples from now on. */
   restart(): void {
     this.#rttsMs.length = 0;
     this.#firstEndMs = undefined;

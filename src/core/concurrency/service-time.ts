@@ -1,35 +1,35 @@
-/** For how much busy time `ServiceTime` remembers, in milliseconds. */
+/** Busy time that `ServiceTime` remembers, in milliseconds. */
 const serviceTimeMemoryMs = 10_000;
 
-/** Slower ones are remembered as those are: a service that hangs must not be for long. */
+/** Maximum service time that lengthens the memory: a hang must not be remembered for long. */
 const slowMsMax = 5_000;
 
-/** How long nothing may be in a slot until what was measured before is given up. */
+/** Time without a busy slot after which measurements are forgotten, in milliseconds. */
 export const serviceTimeIdleMsMax = 2_000;
 
-/** What a measurement says at most, in milliseconds: a service that answers nothing ends here. */
+/** Maximum measured service time, in milliseconds. A service that answers nothing reaches it. */
 export const serviceTimeMsMax = 3_600_000;
 
 /** How long a `ServiceTime` remembers. */
 interface ServiceTimeMemory {
   /** Time constant of forgetting, above 0. Default `serviceTimeMemoryMs` */
   readonly memoryMs?: number;
-  /** Longer where so many requests in a row take longer. Default 0 */
+  /** Minimum memory in service times, if that is longer. Default 0 */
   readonly memoryCount?: number;
 }
 
 /**
- * How long a request holds a slot, measured as busy time over completions, both decayed:
+ * Measures how long a request holds a slot: busy time divided by completions, both decayed:
  *
  *     service time = 1 / mu = busy slot time / completions
  *
- * By Little's law that is the mean time a request takes, whatever its distribution, and unlike a
- * mean of the times that ended it does not wait for slow ones: while nothing ends, busy time grows
- * and the estimate with it, so a service that hangs is seen at once.
+ * By Little's law, this is the mean time of a request, whatever its distribution. Unlike the mean
+ * of requests that ended, it does not wait for slow ones: while none ends, busy time and the
+ * estimate grow, so a service that hangs is noticed at once.
  *
- * It forgets while something is in a slot, since only then something is to be seen. But what was
- * measured does not outlive `serviceTimeIdleMsMax` without any use: after a service has hung,
- * nobody with a deadline would be let in any more to find out that it is back.
+ * It forgets only while a slot is busy, since only then there is something to measure. But without
+ * any use, measurements expire after `serviceTimeIdleMsMax`: after a service has hung, no request
+ * with a deadline would be admitted any more to find out that the service has recovered.
  *
  * Example: 10 slots busy for 1 s, in which 200 requests end: 10 s / 200 = 50 ms, mu 20 a second.
  */
@@ -37,9 +37,9 @@ export class ServiceTime {
   readonly #memoryMs: number;
   readonly #memoryCount: number;
   #busyCount = 0;
-  /** What both sums stand for. */
+  /** The time that both sums refer to. */
   #atMs = Number.NEGATIVE_INFINITY;
-  /** Since when nothing is in a slot. */
+  /** The time since which no slot is busy. */
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   #busyMs = 0;
   #completions = 0;
@@ -51,8 +51,8 @@ export class ServiceTime {
   }
 
   /**
-   * From now on so many slots are busy: requests in flight, at most the limit. What is in flight
-   * above the limit waits for a slot somewhere, it does not have one.
+   * Sets the number of slots that are busy from now on: requests in flight, at most the limit. A
+   * request in flight above the limit waits for a slot somewhere and does not hold one.
    */
   occupy(busyCount: number, nowMs: number): void {
     this.#advance(nowMs);
@@ -60,21 +60,21 @@ export class ServiceTime {
     this.#busyCount = busyCount;
   }
 
-  /** A request ended and left its slot, however it ended; then `occupy` is told, too. */
+  /** Counts a request that ended, in any way, and left its slot. Call `occupy` afterwards. */
   complete(nowMs: number): void {
     this.#advance(nowMs);
     this.#completions += 1;
     this.#hasCompletions = true;
   }
 
-  /** The service time now, in milliseconds; undefined where none was measured. */
+  /** Returns the present service time, in milliseconds. Undefined if none was measured. */
   serviceMs(nowMs: number): number | undefined {
     this.#advance(nowMs);
     if (!this.#hasCompletions) return undefined;
     return Math.min(serviceTimeMsMax, this.#busyMs / this.#completions);
   }
 
-  /** Brings both sums to a time: busy slots add the integral of what will be remembered. */
+  /** Advances both sums to a time. Busy slots add the integral of what is remembered. */
   #advance(nowMs: number): void {
     const elapsedMs = nowMs - this.#atMs;
     if (elapsedMs <= 0) return;

@@ -1,22 +1,22 @@
 import type { SignalReading } from "./concurrency-limit.js";
 
-/** What became known of a signal. */
+/** New readings of a signal. */
 export interface SignalUpdate {
-  /** The first of its source: what another one said before is of no account any more. */
+  /** Whether it is the first of its source: readings of an earlier source no longer count. */
   readonly isAnew: boolean;
   /** New readings of keys, such as databases. */
   readonly byKey: ReadonlyMap<string, number>;
-  /** Keys that have no reading of their own any more. */
+  /** Keys that no longer have a reading of their own. */
   readonly gone: readonly string[];
-  /** What holds for all without a reading of their own; undefined: what held before. */
+  /** Reading of all keys without their own. Undefined: as before. */
   readonly rest: SignalReading | undefined;
 }
 
 /** A limit that a reading has changed. */
 export interface CapacityChange {
-  /** As metrics name it: one of the policy's, `other`, or empty where the limit is not split. */
+  /** The key in metrics: one of the policy's, `other`, or empty if the limit has no keys. */
   readonly key: string;
-  /** Permits before and after; of `other` those of the key that changed most. */
+  /** Permits before and after. For `other`, those of the key that changed most. */
   readonly from: number;
   readonly to: number;
   readonly reading: SignalReading;

@@ -13,24 +13,24 @@ const fallenRatio = 0.85;
 /** Standard deviations by which the mean throughput may fall by chance. */
 const chanceDeviations = 0.67;
 
-/** Latencies scatter more than exponential ones from this dispersion on. */
+/** Above this dispersion, latencies scatter more than exponential ones. */
 const scatteredDispersion = 1;
 
-/** If they do, the limit is raised by this ratio, once in so many steps. */
+/** If they do, the limit is raised by this ratio, once in this many steps. */
 const raiseSteps = 8;
 const raiseRatio = 1.5;
 
-/** What a step saw. */
+/** Observations of a step. */
 interface ThroughputStep {
   readonly nowMs: number;
   readonly limit: number;
   readonly inFlightMax: number;
-  /** Variance of round trips over their squared mean. */
+  /** Variance of round trips, divided by their squared mean. */
   readonly dispersion: number;
 }
 
 /**
- * A lower bound of a limit, from the throughput while more requests ask than are served. If the
+ * A lower bound of a limit, from the throughput while more requests arrive than are served. If the
  * throughput falls after the limit was lowered, the limit was too low, whatever latency shows. The
  * bound is then the number in flight at the highest throughput. If the throughput does not return
  * at that number, the service has become slower, and there is no bound.
@@ -51,35 +51,35 @@ export class ThroughputFloor {
   #peakLevel = 0;
   #floor = 0;
 
-  /** The least that the limit should be; 0 where nothing says so. */
+  /** The lower bound. 0 if there is none. */
   get floor(): number {
     return this.#floor;
   }
 
-  /** A step begins. */
+  /** Begins a step. */
   begin(nowMs: number): void {
     this.#sinceMs = nowMs;
     this.#endedCount = 0;
   }
 
-  /** A request ended. */
+  /** Counts a request that ended. */
   ended(): void {
     this.#endedCount += 1;
   }
 
-  /** Whether so much less than before ended in this step that chance does not explain it. */
+  /** Reports whether the throughput of this step fell by more than chance explains. */
   hasFallen(nowMs: number): boolean {
     const expected = this.#meanPerMs * (nowMs - this.#sinceMs);
     return this.#endedCount + Math.sqrt(expected) < fallenRatio * expected;
   }
 
-  /** A step is over in which more asked than were served. */
+  /** Ends a step in which more requests arrived than were served. */
   keep({ nowMs, limit, inFlightMax, dispersion }: ThroughputStep): void {
     const elapsedMs = nowMs - this.#sinceMs;
     this.#stepCount += 1;
     const weight = Math.max(newestWeight, 1 / this.#stepCount);
     this.#meanPerMs += weight * (this.#endedCount / elapsedMs - this.#meanPerMs);
-    // The peak of means of few steps would be one of chance.
+    // The highest mean of few steps would be a result of chance.
     if (this.#stepCount * newestWeight < 1) return;
     if (dispersion > scatteredDispersion && this.#stepCount % raiseSteps === 0) {
       this.#floor = Math.max(this.#floor, raiseRatio * limit);

@@ -1,33 +1,33 @@
 import type { ConcurrencyLimit, ConcurrencySample, WindowedSample } from "./concurrency-limit.js";
 import { type LimitBounds, withinBounds } from "./limit-bounds.js";
 
-/** Successes in a row by which the window grows by one. */
+/** Consecutive successes after which the window grows by one. */
 export const windowGrowthCount = 10;
 
-/** How far below a late request's place the window shrinks, and what is forgiven at the head. */
+/** How far below a late request's place the window shrinks, and the tolerance at the head. */
 export const windowMargin = 10;
 
 /**
- * The adaptive window: how many places the queue has, learned from who was served too late. A
- * request's place is its position in the queue when it came, or where there is no queue the
- * permits in use, itself included.
+ * The adaptive window: the number of places in the queue, learned from requests that were served
+ * too late. A request's place is its position in the queue on arrival or, if there is no queue, the
+ * permits in use, including its own.
  *
  * ```
  * ten successes in a row:  limit + 1
- * a late one at place p:   min(limit, p - 10), and the successes are counted anew
+ * a late one at place p:   min(limit, p - 10), and the count of successes restarts
  * at the head of the queue, place p:  dropped without work when p > limit + 10
  * ```
  *
- * Example: at 200 ten successes make 201; the request at place 201 is late: 191. The one at place
- * 205, taken in before, is late too: 195 is no less than 191, so nothing changes. One at place 202
- * that now comes to the head is dropped, since 202 > 201.
+ * Example: at 200, ten successes make 201. The request at place 201 is late: 191. The one at place
+ * 205, queued before, is late too: 195 is not less than 191, so nothing changes. A request at place
+ * 202 that now reaches the head is dropped, since 202 > 201.
  *
- * Taught by windows of time, a window with drops counts as one late request at its most permits.
+ * With windows of time, one with drops counts as a late request at its maximum of permits in use.
  *
- * Fits when requests take about the same time each and work goes on for callers who have left: it
- * finds the longest queue that is still served in time. Does not fit when service times differ
- * much (one slow request at a low place costs the window), or when latency should be short: it
- * keeps the queue as long as callers can stand.
+ * Use it if requests take about the same time each and the service works on for callers who have
+ * left: it finds the longest queue that is still served in time. Do not use it if service times
+ * differ much (one slow request at a low place shrinks the window), or if latency should be short:
+ * it keeps the queue as long as callers tolerate.
  *
  * Source: OpenZiti, "Fun with Adaptive Rate Limiting" (OpenZiti 0.32.0).
  */

@@ -1,24 +1,24 @@
-/** What one of several holders asks of a limit. */
+/** Claim of one of several holders on a limit. */
 export interface ShareClaim {
   /** What it could use, a whole number from 0. */
   readonly demand: number;
-  /** What it gets before anybody gets more, whatever it asks for; a whole number from 0. */
+  /** What it gets first, whatever its demand. A whole number from 0. */
   readonly floor: number;
   /** How many times as much it gets as one of weight 1; above 0. */
   readonly weight: number;
 }
 
-/** The most claims that one limit is divided among. */
+/** Maximum number of claims on one limit. */
 export const shareClaimsMax = 10_000;
 
 /**
- * Divides a limit in whole numbers, by water-filling: everybody's share rises at the pace of its
- * weight until it has what it asks for, or the limit is used up. First of all everybody has its
- * floor; where the limit does not even hold the floors, they are what is asked for.
+ * Divides a limit in whole numbers, by water-filling: each share rises in proportion to its weight
+ * until its demand is met, or the limit is used up. Each claim gets its floor first. If the floors
+ * exceed the limit, they are used as the demands.
  *
- * The shares add up to `limit` exactly, or to less where nobody asks for more. Nobody has more than
- * the larger of its demand and its floor. What does not divide goes one by one to the first, so
- * whoever computes it, with the claims in the same order, finds the same.
+ * The shares add up to exactly `limit`, or to less if all demands are met. No share exceeds the
+ * larger of its demand and its floor. An indivisible rest goes one by one to the first claims, so
+ * the same claims in the same order give the same result everywhere.
  *
  * Example: 10 among demands 2, 8, 8 of equal weight, without floors: 2, 4, 4. 10 among 8, 8, 8: 4,
  * 3, 3. With the third's weight 2 and 12 to divide: 3, 3, 6.
@@ -36,7 +36,7 @@ export function fairShares(limit: number, claims: readonly ShareClaim[]): readon
   return fairColumns(limit, columns);
 }
 
-/** Claims in columns, without an object for each; nobody asks for anything at first. */
+/** Claims in columns, without an object for each. Demands and floors are 0 at first. */
 export class ClaimColumns {
   readonly demands: Float64Array;
   readonly floors: Float64Array;
@@ -49,7 +49,7 @@ export class ClaimColumns {
   }
 }
 
-/** As `fairShares`; the demands and floors are other ones afterwards. */
+/** Same as `fairShares`, but overwrites the demands and floors. */
 export function fairColumns(
   limit: number,
   { demands, floors, weights }: ClaimColumns,
@@ -76,7 +76,7 @@ interface WaterColumns {
   readonly weight: Float64Array;
 }
 
-/** The shares of all while the water rises, in columns: of 10,000 nothing is allocated. */
+/** All shares while the water rises, in columns: 10,000 of them allocate no objects. */
 class Water {
   readonly #least: Float64Array;
   readonly #most: Float64Array;
@@ -85,7 +85,7 @@ class Water {
   readonly #low: Float64Array;
   readonly #high: Float64Array;
   readonly #middle: Float64Array;
-  /** The places of those whose share is not the same at both levels, in their order. */
+  /** The places of claims whose share differs between the two levels, in order. */
   readonly #open: Int32Array;
   #openCount = 0;
 
@@ -101,12 +101,12 @@ class Water {
   }
 
   /**
-   * Looks for two levels with no number between, of which the lower one fits into the limit and the
-   * higher one does not. So between them each share rises by one at most, and there are enough that
-   * do: the first of them have what is left.
+   * Finds two levels with no number between, of which the lower one fits into the limit and the
+   * higher one does not. Between them, each share rises by at most one, and enough shares do: the
+   * first of them get the rest.
    *
-   * It halves the distance until it vanishes, which is some 60 times for levels of a size; sooner
-   * where all that still rise do so at the same level. Those whose share is settled are left alone.
+   * It halves the distance until it vanishes, about 60 times for levels of similar size, or less
+   * often if all remaining shares rise at the same level. Settled shares are skipped.
    */
   level(limit: number): readonly number[] {
     let settledSum = this.#begin();
@@ -130,7 +130,7 @@ class Water {
     return shares;
   }
 
-  /** @returns what those have together whose share never changes */
+  /** @returns the sum of the shares that never change */
   #begin(): number {
     this.#openCount = this.#least.length;
     for (let place = 0; place < this.#openCount; place += 1) {
@@ -142,7 +142,7 @@ class Water {
     return this.#settle(this.#low);
   }
 
-  /** A level at which all have what they ask for. */
+  /** Returns a level at which all demands are met. */
   #top(): number {
     let top = 1;
     for (let place = 0; place < this.#most.length; place += 1) {
@@ -166,7 +166,7 @@ class Water {
     return sum;
   }
 
-  /** The level between takes the place of one of the two. @returns what is settled by that */
+  /** Replaces one of the two levels by the middle one. @returns the sum of newly settled shares */
   #settle(side: Float64Array): number {
     const [open, low, high, middle] = [this.#open, this.#low, this.#high, this.#middle];
     const count = this.#openCount;
@@ -186,7 +186,7 @@ class Water {
     return settledSum;
   }
 
-  /** Whether all that still rise do so by one, and at one level. */
+  /** Whether all remaining shares rise by one, and at the same level. */
   #risesAtOnce(): boolean {
     const first = at(this.#open, 0);
     const low = at(this.#low, first);
@@ -200,14 +200,14 @@ class Water {
   }
 }
 
-/** A tenth of the time that \`Array.from\` takes. */
+/** Copies a column, in a tenth of the time that `Array.from` takes. */
 function plain(column: Float64Array): number[] {
   const values: number[] = new Array(column.length);
   for (let place = 0; place < column.length; place += 1) values[place] = at(column, place);
   return values;
 }
 
-/** Of a place that is there. */
+/** Returns the value at a place that exists. */
 function at(column: Float64Array | Int32Array, place: number): number {
   return column[place] ?? 0;
 }

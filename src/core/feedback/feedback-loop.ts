@@ -18,29 +18,29 @@ import {
 } from "./feedback-settings.js";
 import { turnNodes } from "./feedback-shares.js";
 
-/** What a `FleetLoop` is made of. */
+/** The parts of a `FleetLoop`. */
 export interface FleetLoopParts {
-  /** Of this term; higher than that of any snapshot before it. */
+  /** The number of this term, higher than that of any earlier leader. */
   readonly term: number;
   readonly leaderId: string;
   readonly services: readonly ServiceLoopSettings[];
-  /** The last snapshot that anybody wrote: its limits and shares are begun with. */
+  /** The last snapshot that was written. The loop begins with its limits and shares. */
   readonly from?: ShareSnapshot;
-  /** Now, on the monotonic clock of all times that are handed in. */
+  /** Now, on the monotonic clock of all times that are passed in. */
   readonly nowMs: number;
   readonly times?: LoopTimes;
   readonly pace?: LimitPace;
 }
 
-/** A reading for the law `signal`. */
+/** A reading for the algorithm `signal`. */
 interface ServiceReading {
   readonly reading: SignalReading;
   readonly nowMs: number;
 }
 
 /**
- * What is worth knowing of a snapshot that nobody has renewed for so long that Envoys go by their
- * configured defaults: limits and latencies. Shares and gates are of another time.
+ * Returns what is still valid in a snapshot that was not renewed for so long that Envoys use their
+ * configured defaults: limits and latencies. Shares and gates are outdated.
  */
 export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
   const services = new Map<string, ServiceShares>();
@@ -51,25 +51,24 @@ export function lapsedSnapshot(snapshot: ShareSnapshot): ShareSnapshot {
 }
 
 /**
- * What a fleet of Envoys reports, made into one limit for each service and a share of it for each
- * Envoy: pure arithmetic, for whoever leads. It is asked once a second.
+ * Computes one limit for each service, and a share of it for each Envoy, from the reports of a
+ * fleet: pure arithmetic, for the leader. It runs once a second.
  *
- * - **Limit.** Reports of all Envoys are added up to windows, and the service's law learns from
- *   them. The limit follows the law within bounds, at a pace, and not for noise (`pacedLimit`).
- *   When the law takes a step, as into a probe that measures the latency without queueing, windows
- *   pause until all Envoys have taken it: else it would take the old latency for the new one's.
- * - **Shares.** By demand (`shareTargets`), and growing only into room that others have given up
- *   (`ShareLedger`). They add up to no more than the larger of the limit and the number of Envoys,
- *   but for identities that have more Envoys than their part of the limit.
- * - **Silence.** An Envoy whose numbers stop is not added up any more; it keeps its share until its
- * lease is over. A service without Envoys is left out of the snapshot, so that configured defaults
- *   hold.
- * - **Many Envoys.** Each has one permit at least. Where a limit is less than about 2.5 permits an
- *   Envoy, a probe cannot be told to them, and the latency without queueing is not measured anew.
+ * - **Limit.** Reports of all Envoys are combined into windows, from which the service's algorithm
+ *   learns. The limit follows the algorithm within bounds, at a pace, and not for noise
+ *   (`pacedLimit`). If the algorithm takes a step, for example into a limit probe, windows pause
+ *   until all Envoys obey it. Otherwise it would take the old latency for that of the new limit.
+ * - **Shares.** They follow demand (`shareTargets`), and grow only into room that others have given
+ *   up (`ShareLedger`). Their sum is at most the larger of the limit and the number of Envoys,
+ *   except for identities that have more Envoys than their part of the limit.
+ * - **Silence.** An Envoy that stops reporting is no longer added up, but keeps its share until its
+ *   lease is over. A service without Envoys is left out of the snapshot, so that configured
+ *   defaults apply.
+ * - **Many Envoys.** Each has at least one permit, and each with requests keeps one in a probe. If
+ *   no more permits are in use, no probe measures the latency without queueing.
  * - **A new leader** begins with the last snapshot: the same limits, the same shares, and no room
- * to
- *   grow before Envoys have told what they hold. Of a snapshot that holds no more it has the limits
- *   (`lapsedSnapshot`).
+ *   to grow until Envoys have reported what they hold. From an expired snapshot it takes only the
+ *   limits (`lapsedSnapshot`).
  */
 export class FleetLoop {
   readonly #parts: FleetLoopParts;
@@ -85,24 +84,24 @@ export class FleetLoop {
     this.configure(services, nowMs);
   }
 
-  /** Reports that were left aside: of services that nobody asks for, or of no sense. */
+  /** Number of reports that were ignored: of unknown services, or with invalid numbers. */
   get strayCount(): number {
     return this.#strayCount;
   }
 
-  /** Reports of Envoys for which there was no place. */
+  /** Number of reports of Envoys for which there was no place. */
   get crowdedOutCount(): number {
     let count = 0;
     for (const service of this.#services.values()) count += service.crowdedOutCount;
     return count;
   }
 
-  /** Services above `loopServicesMax`, which have no shares. */
+  /** Number of services above `loopServicesMax`, which have no shares. */
   get leftOutCount(): number {
     return this.#leftOutCount;
   }
 
-  /** Another policy: a service whose settings are the same goes on, any other one begins anew. */
+  /** Applies another policy. A service with the same settings continues, any other one restarts. */
   configure(services: readonly ServiceLoopSettings[], nowMs: number): void {
     const next = new Map<string, ServiceLoop>();
     for (const settings of services.slice(0, loopServicesMax)) {
@@ -118,24 +117,24 @@ export class FleetLoop {
     this.#services = next;
   }
 
-  /** A service's signal was read; see `ServiceLoop.read`. */
+  /** Takes a reading of a service's signal; see `ServiceLoop.read`. */
   read(service: string, { reading, nowMs }: ServiceReading): void {
     this.#services.get(service)?.read(reading, nowMs);
   }
 
-  /** Requests that wait before a service in all replicas, as far as somebody knows; each second. */
+  /** Takes the requests that wait for a service in all replicas, if known. Call it each second. */
   noteQueue(service: string, queue: ServiceQueue, nowMs: number): void {
     this.#services.get(service)?.noteQueue(queue, nowMs);
   }
 
-  /** The most that Envoys may let into work for a service now, all together. */
+  /** Returns the maximum that all Envoys together may admit for a service now. */
   mayHold(service: string, nowMs: number): number {
     return this.#services.get(service)?.mayHold(nowMs) ?? 0;
   }
 
   /**
-   * Takes a report in. Those of one Envoy come in the order of their times, as far as it is known:
-   * one that comes after a newer one teaches nothing.
+   * Takes a report. Reports of one Envoy should come in the order of their times: one that comes
+   * after a newer one has no effect.
    */
   take(report: NodeReport, nowMs: number): void {
     const service = this.#services.get(report.service);
@@ -143,14 +142,14 @@ export class FleetLoop {
     else service.take(report, nowMs);
   }
 
-  /** Takes in what Envoys of one service measured together; after their reports. */
+  /** Takes combined measurements of the Envoys of one service. Call it after their reports. */
   takeSamples(samples: ServiceSamples): void {
     const service = this.#services.get(samples.service);
     if (service === undefined || !areSound(samples)) this.#strayCount += 1;
     else service.takeSamples(samples);
   }
 
-  /** Takes in what was rounded off the numbers of a service's Envoys. */
+  /** Takes the rounding remainder of the numbers of a service's Envoys. */
   takeRemainder(remainder: ServiceRemainder): void {
     const { service, atMs, inFlight, rps } = remainder;
     const known = this.#services.get(service);
@@ -160,9 +159,9 @@ export class FleetLoop {
   }
 
   /**
-   * Decides by what has been taken in, in turns: nothing else is called before it ends.
+   * Decides from what was taken, and yields in between. Call nothing else before it ends.
    *
-   * @param nowMs not before that of the last time, nor of any report
+   * @param nowMs not before that of the last call, nor the time of any report
    */
   *update(nowMs: number): Generator<undefined, ShareSnapshot> {
     const services = new Map<string, ServiceShares>();
@@ -191,11 +190,11 @@ export class FleetLoop {
   }
 }
 
-/** Numbers come over a network, from processes of other versions. */
+/** Checks numbers, since they come over a network, from processes of other versions. */
 function isSound(report: NodeReport): boolean {
   const { atMs, heldAtMs = atMs, inFlight, highInFlight = 0, rps, latency, held } = report;
   const { errorCount, dropCount, overflowCount, demand = 0 } = report;
-  // One by one: a list of them was a tenth of all that an update takes.
+  // One by one: a list of them took a tenth of the time of an update.
   return (
     Number.isFinite(atMs) &&
     Number.isFinite(heldAtMs) &&
@@ -223,7 +222,7 @@ function isAmount(value: number): boolean {
   return value >= 0 && value < Number.POSITIVE_INFINITY;
 }
 
-/** Settings are plain data, made in one place in one order of fields. */
+/** Compares as text: settings are plain data, made in one place with one order of fields. */
 function isSame(one: ServiceLoopSettings, other: ServiceLoopSettings): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

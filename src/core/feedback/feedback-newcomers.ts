@@ -1,15 +1,15 @@
 import { Tally } from "../collections/tally.js";
 import type { FeedbackNode } from "./feedback-nodes.js";
 
-/** For how long after its first request an Envoy is taken to ask for as much as the others. */
+/** How long an Envoy counts as a newcomer after its first request, in milliseconds. */
 const newcomerMsMax = 5_000;
 
-/** Envoys report once a second: those of a fleet that starts are heard of within so long. */
+/** Envoys report once a second, so those of a starting fleet are all heard of within this time. */
 const sameStartMsMax = 1_000;
 
 /**
- * Those whose numbers are of a part of a second, or of callers of whom most are still on their way.
- * Who came with the first of its identity is none: there is nobody to compare it with.
+ * Returns Envoys whose numbers cover a part of a second, or whose callers are mostly still on their
+ * way. One that came with the first of its identity is not included: it has none to compare with.
  */
 export function newcomersOf(
   askers: readonly FeedbackNode[],
@@ -26,8 +26,8 @@ export function newcomersOf(
 }
 
 /**
- * What a newcomer of an identity will be asked for: those of one identity are balanced, as a rule,
- * so as much as those before it are in the mean.
+ * Returns the expected demand of an identity's newcomer: the mean demand of its earlier Envoys,
+ * since traffic is usually balanced among the Envoys of one identity.
  */
 export function meanDemands(known: readonly FeedbackNode[]): (owner: string | undefined) => number {
   const sums = new Tally<string | undefined>();

@@ -3,56 +3,56 @@ import type { NodeReport } from "./feedback.js";
 import { type LoopTimes, loopNodesMax, loopSparePlaces } from "./feedback-settings.js";
 import type { ShareEntry } from "./share-ledger.js";
 
-/** Reports whose times lie nearer together than this are one that came twice, in milliseconds. */
+/** Reports whose times are closer than this are one report that came twice, in milliseconds. */
 export const reportGapMsMin = 100;
 
-/** What is left of a demand after a second in which there was less, as an estimate. */
+/** Estimated part of a demand that remains after a second with a lower one. */
 const demandKeptPerSecond = 0.6;
 
 /**
- * The same at HIGH, of which there is little: one look a second finds none where there are two in
- * the mean once in seven times, and who is refused for that is critical.
+ * The same at HIGH, where demand is low: with two requests in the mean, one sample a second finds
+ * none once in seven times, and the requests that would be refused for that are critical.
  */
 const highDemandKeptPerSecond = 0.85;
 
-/** The most by which refusals count as demand, next to what was served. */
+/** Maximum ratio of refused to served requests that counts as demand. */
 const refusedRatioMax = 100;
 
-/** One Envoy of one service: what it said last, and what it was given. */
+/** One Envoy of one service: its last report, and its share. */
 export interface FeedbackNode {
   readonly nodeId: string;
-  /** As in `NodeReport`; undefined: nobody has said so. */
+  /** As in `NodeReport`. Undefined: not known. */
   owner: string | undefined;
-  /** When its lease began anew. */
+  /** When its lease was last renewed. */
   heardMs: number;
   /** When it first had requests for the service; undefined: it never had any. */
   askedMs: number | undefined;
-  /** When its numbers were true; minus infinity: it has said nothing since this leader began. */
+  /** Time of its numbers. Minus infinity: it has not reported since this leader began. */
   atMs: number;
   inFlight: number;
   rps: number;
-  /** Requests that it refused for its share, a second: where there are any, it was full. */
+  /** Requests per second that it refused because of its share. If there are any, it was full. */
   overflowPerSecond: number;
-  /** Requests that it would have in work at once if it might: from 0, with fractions. */
+  /** Requests that it would have in flight without a limit: at least 0, with fractions. */
   demand: number;
-  /** Of them, those at HIGH; undefined where it does not say. */
+  /** Those of them at HIGH. Undefined if it does not report them. */
   highDemand: number | undefined;
-  /** What it may hold; undefined before its first share. */
+  /** Its share, and what it may hold. Undefined before its first share. */
   entry: ShareEntry | undefined;
 }
 
 /**
- * What the Envoys of one service said last, whatever of it was lost, late, or came twice.
+ * The last reports of the Envoys of one service. Reports may be lost, late or duplicate.
  *
- * Demand is what was in work, or by Little's law what served requests took, and where Envoy refused
- * requests as many times more as came in all:
+ * Demand is the number in flight or, by Little's law, what served requests took. If Envoy refused
+ * requests, it is multiplied by the ratio of all requests to the served ones:
  *
  * ```
  * demand = max(inFlight, rps * latency) * (1 + refused / served)
  * ```
  *
- * Less than before is believed step by step, 0.6 of it a second, since one look a second misses
- * what was in between.
+ * A lower demand is adopted in steps, by a factor of 0.6 per second, since one sample a second
+ * misses what was in between.
  *
  * Example: a share of 10, all in use, 100 served and 900 refused: a demand of 100.
  */
@@ -71,44 +71,44 @@ export class FeedbackNodes {
     return this.#nodes.values();
   }
 
-  /** Envoys that have a part of the limit: heard of within their lease. */
+  /** Number of Envoys that have a part of the limit: heard of within their lease. */
   get count(): number {
     return this.#nodes.size;
   }
 
-  /** Reports of Envoys for which there was no place. */
+  /** Number of reports of Envoys for which there was no place. */
   get crowdedOutCount(): number {
     return this.#crowdedOutCount;
   }
 
-  /** One that is heard of within its lease. */
+  /** Returns an Envoy that was heard of within its lease. */
   find(nodeId: string): FeedbackNode | undefined {
     return this.#nodes.get(nodeId);
   }
 
-  /** An Envoy that a snapshot speaks of: it has its lease from now on, and has asked before. */
+  /** Adds an Envoy of a snapshot. Its lease begins now, and it counts as having had requests. */
   restore(nodeId: string, nowMs: number): FeedbackNode {
     const node = this.#meet(nodeId, undefined, nowMs);
     node.askedMs = Number.NEGATIVE_INFINITY;
     return node;
   }
 
-  /** Whether its last numbers still say something of now. */
+  /** Reports whether its last numbers are still current. */
   isFresh({ atMs }: FeedbackNode, nowMs: number): boolean {
     return nowMs - atMs <= this.#times.numbersMsMax;
   }
 
-  /** Whether anybody has heard of it lately, be it by its numbers or by what it holds. */
+  /** Reports whether it was heard of recently, by its numbers or by what it holds. */
   isHeard({ heardMs }: FeedbackNode, nowMs: number): boolean {
     return nowMs - heardMs <= this.#times.numbersMsMax;
   }
 
   /**
-   * Takes a report in.
+   * Records a report.
    *
-   * @param known as `find` has it: who calls has looked for it already
-   * @returns when what it counts begins, minus infinity for an Envoy's first, of which nobody
-   *   knows; undefined for a report that is no news
+   * @param known the result of `find`, which the caller may have already
+   * @returns when the period of the report begins; minus infinity for an Envoy's first report, of
+   *   which it is not known; undefined for a report without news
    */
   take(
     report: NodeReport,
@@ -132,19 +132,19 @@ export class FeedbackNodes {
     const fromMs = node.atMs;
     noteNumbers(node, report, atMs);
     this.noteHeard(node, atMs);
-    // Answers within less than a millisecond are no demand, and those of a first report have no
-    // rate, since nobody knows the time that it covers; and yet somebody asked.
+    // Responses within less than a millisecond make no demand, and a first report has no rate,
+    // since its period is unknown. In both cases, there were requests nevertheless.
     const hasAsked = report.rps > 0 || report.latency.count > 0 || node.demand > 0;
     if (hasAsked) node.askedMs ??= atMs;
     return fromMs;
   }
 
-  /** It was heard of, though not by its numbers: its lease begins anew. */
+  /** Renews the lease of an Envoy that was heard of, also without its numbers. */
   noteHeard(node: FeedbackNode, atMs: number): void {
     if (atMs > node.heardMs) node.heardMs = atMs;
   }
 
-  /** Those whose lease is over; they are forgotten. */
+  /** Forgets the Envoys whose lease is over, and returns them. */
   takeGone(nowMs: number): readonly FeedbackNode[] {
     const gone: FeedbackNode[] = [];
     for (const node of this.#nodes.values()) {
@@ -157,7 +157,7 @@ export class FeedbackNodes {
     return gone;
   }
 
-  /** One identity's names keep nobody else out. */
+  /** Whether there is a place: the names of one identity never exclude another identity. */
   #hasPlace(owner: string | undefined): boolean {
     const { size } = this.#nodes;
     if (size < loopNodesMax) return true;
@@ -185,7 +185,7 @@ export class FeedbackNodes {
   }
 }
 
-/** Whether a report is of an Envoy that is another identity's, to some other replica. */
+/** Reports whether a report is of an Envoy that is known under another identity. */
 export function isOfAnother(known: FeedbackNode | undefined, { owner }: NodeReport): boolean {
   return known?.owner !== undefined && known.owner !== owner;
 }
@@ -200,7 +200,7 @@ function noteNumbers(node: FeedbackNode, report: NodeReport, atMs: number): void
     const highKept = highDemandKeptPerSecond ** (sinceMs / 1_000);
     node.highDemand = Math.max(highInFlight, (node.highDemand ?? 0) * highKept);
   }
-  // Of an Envoy's first report nobody knows the time: it is taken to be one second's.
+  // The period of an Envoy's first report is not known: one second is assumed.
   const seconds = Number.isFinite(sinceMs) ? sinceMs / 1_000 : 1;
   node.overflowPerSecond = report.overflowCount / seconds;
   node.atMs = atMs;
@@ -208,12 +208,12 @@ function noteNumbers(node: FeedbackNode, report: NodeReport, atMs: number): void
   node.rps = rps;
 }
 
-/** What an Envoy would have in work at once if it might; see `FeedbackNodes`. */
+/** Returns the requests that an Envoy would have in flight without a limit; see `FeedbackNodes`. */
 export function demandOf({ inFlight, rps, latency, overflowCount }: NodeReport): number {
   const { count, sumMs } = latency;
   const inWork = Math.max(inFlight, count === 0 ? 0 : (rps / 1_000) * (sumMs / count));
   const refusedRatio = overflowCount / Math.max(1, count);
-  // Where nobody told how many were served, one in work at least stands for those who were refused.
+  // If the number of served requests is not known, refused ones count as one in flight at least.
   return (
     Math.max(inWork, Math.min(1, overflowCount)) * (1 + Math.min(refusedRatioMax, refusedRatio))
   );

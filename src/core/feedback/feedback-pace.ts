@@ -1,32 +1,33 @@
 import { isLearning, type LawName } from "../concurrency/concurrency-laws.js";
 import type { LimitPace } from "./feedback-settings.js";
 
-/** Where a limit stands, and what may be made of it. */
+/** The present limit, and the wanted one. */
 interface PacedStep {
   /** The limit in force: a whole number from 1. */
   readonly limit: number;
-  /** What the law wants: from 1. */
+  /** The limit that the algorithm wants: at least 1. */
   readonly wanted: number;
-  /** The largest limit that was active a moment ago, as before a probe; 0: none. */
+  /** The largest limit that was active a moment ago, such as before a probe. 0: none. */
   readonly familiar: number;
   /** Milliseconds since `limit` was decided. */
   readonly elapsedMs: number;
 }
 
 /**
- * The next limit on the way from one to another, within what a second may change.
+ * Returns the next limit on the way to the wanted one, within the allowed change per second.
  *
  * ```
  * most  = limit * (1 + growth * seconds) + 1     rounded down
  * least = limit * (1 - loss) ^ seconds           rounded down
  * ```
  *
- * Back to what was active a moment ago it goes at once, so that a probe is over when it is over.
- * Within `hysteresisRatio` of the limit in force a learning law changes nothing, so that Envoys are
- * not told a new share each second for noise.
+ * It returns at once to a limit that was active a moment ago, so that no probe lasts longer than it
+ * has to. Changes of a learning algorithm within `hysteresisRatio` of the limit in force are
+ * ignored, so that noise does not send Envoys a new share each second.
  *
- * Example, by the defaults, after a second: from 100 to 40 at once, to 10 by way of 30; from 40 to
- * 160 by way of 81. From 100 a law's 104 is 100, its 106 is 106; a `signal` of 104 is 104.
+ * Example with the defaults, after a second: from 100 to 40 at once, to 10 through 30; from 40 to
+ * 160 through 81. From 100, a learning algorithm's 104 gives 100, and its 106 gives 106; a `signal`
+ * of 104 gives 104.
  *
  * @returns a whole number from 1
  */

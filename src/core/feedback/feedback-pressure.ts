@@ -2,23 +2,23 @@ import { type QueueState, sigmoidRejectRatio } from "../admission/estimated-wait
 import { fadingInput, Gate, type GateState } from "../admission/gate.js";
 import type { ServiceLoopSettings } from "./feedback-settings.js";
 
-/** Requests that wait before a service, over all replicas. */
+/** Requests that wait for a service, over all replicas. */
 export interface ServiceQueue {
   readonly waitingCount: number;
-  /** How long a request is in work; undefined: not known. */
+  /** How long a request is in flight. Undefined: not known. */
   readonly serviceMs: number | undefined;
 }
 
-/** How long a word on the queue holds, in milliseconds. */
+/** How long a report of the queue is valid, in milliseconds. */
 const queueMsMax = 3_000;
 
-/** What the wait before a service says: its reject probability, and the gate over that. */
+/** The reject probability of a service by its expected wait, and the gate over that. */
 export class FeedbackPressure {
   readonly #settings: Pick<ServiceLoopSettings, "sigmoid" | "gate">;
   readonly #gate: Gate | undefined;
   #queue: (ServiceQueue & { readonly atMs: number }) | undefined;
 
-  /** @param before the gate as somebody else left it; a closed one stays so in its hysteresis */
+  /** @param before the gate of an earlier leader; a closed one stays so within its hysteresis */
   constructor(
     settings: Pick<ServiceLoopSettings, "sigmoid" | "gate">,
     before: GateState | undefined,
@@ -28,21 +28,21 @@ export class FeedbackPressure {
     if (before === "closed") this.#gate?.update(1);
   }
 
-  /** As of the last update; open where there is none. */
+  /** As of the last update. Open if there is none. */
   get gate(): GateState {
     return this.#gate?.state ?? "open";
   }
 
-  /** Requests that wait, as somebody counted them now. */
+  /** Takes the number of requests that wait, as counted now. */
   noteQueue(queue: ServiceQueue, nowMs: number): void {
     this.#queue = { ...queue, atMs: nowMs };
   }
 
   /**
-   * Once a second. Where nobody has told of the queue lately, only what is in work above the limit
-   * waits: a closed gate must not stay so because nobody asks any more.
+   * Call it once a second. If the queue was not reported lately, only requests in flight above the
+   * limit count as waiting: a closed gate must not stay closed because no requests arrive any more.
    *
-   * @returns the share of requests to refuse, 0 to 1
+   * @returns the part of requests to refuse, 0 to 1
    */
   update(fleet: Omit<QueueState, "waitingCount">, nowMs: number): number {
     const { sigmoid } = this.#settings;

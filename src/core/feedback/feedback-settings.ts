@@ -2,56 +2,56 @@ import type { SigmoidSettings } from "../admission/estimated-wait.js";
 import type { GateSettings } from "../admission/gate.js";
 import type { ConcurrencySettings } from "../concurrency/concurrency-laws.js";
 
-/** What the loop goes by for one service: plain data, so that it may be compared as text. */
+/** Settings of the loop for one service: plain data, so that it may be compared as text. */
 export interface ServiceLoopSettings {
   readonly service: string;
   readonly law: ConcurrencySettings;
-  /** Permits of the whole fleet, whatever the law says; undefined: the law alone. */
+  /** Maximum permits of the whole fleet, whatever the algorithm says. Undefined: no maximum. */
   readonly maxInFlight: number | undefined;
-  /** What an Envoy lets into work without a share: its configured default, a whole number. */
+  /** Requests that an Envoy admits without a share: its configured default, a whole number. */
   readonly configuredShare: number;
   /**
-   * The part that Envoy's priority HIGH has of the demand, where Envoys do not say it themselves; 0
-   * to 1. Undefined: the service has no routes at HIGH, and nothing is set aside for them.
+   * Part of the demand at Envoy's priority HIGH, if Envoys do not report it themselves, 0 to 1.
+   * Undefined: the service has no routes at HIGH, and nothing is set aside for them.
    */
   readonly highRatio: number | undefined;
-  /** The curve over the expected wait that makes the reject probability; undefined: none. */
+  /** The curve that gives the reject probability by the expected wait. Undefined: none. */
   readonly sigmoid: SigmoidSettings | undefined;
   /** The gate over that probability; undefined: it is always open. */
   readonly gate: GateSettings | undefined;
 }
 
-/** Times that the loop goes by, in milliseconds. */
+/** Times of the loop, in milliseconds. */
 export interface LoopTimes {
-  /** Numbers that are older say nothing of now. Default 3,500: three reports may be lost. */
+  /** Maximum age of current numbers. Default 3,500: three reports may be lost. */
   readonly numbersMsMax: number;
-  /** How long a silent Envoy keeps its share: `ttlMs`, as long as it may be active. */
+  /** How long a silent Envoy keeps its share. Default `ttlMs`: as long as it may be active. */
   readonly nodeLeaseMs: number;
-  /** How long an Envoy keeps what nobody renews. Default `defaultLayerTtlMs`. */
+  /** How long an Envoy keeps a layer that is not renewed. Default `defaultLayerTtlMs`. */
   readonly ttlMs: number;
   /**
-   * How long after a snapshot any replica may still hand out the one before. Default 2,000; whoever
-   * hands snapshots out keeps to it.
+   * How long after a snapshot any replica may still hand out the one before. Default 2,000. The
+   * replicas that hand out snapshots have to keep to it.
    */
   readonly snapshotSpreadMs: number;
-  /** An Envoy that holds more than its share for longer does not follow. Default 5,000. */
+  /** An Envoy that holds more than its share for longer does not obey. Default 5,000. */
   readonly obeyMsMax: number;
 }
 
-/** How fast a fleet's limit may move, and what is too little to move for. */
+/** How fast a fleet's limit may change, and which changes are too small to apply. */
 export interface LimitPace {
-  /** By how much of itself a limit may grow in a second, beside one permit. Default 1. */
+  /** Part of itself that a limit may grow by per second, besides one permit. Default 1. */
   readonly growthRatioPerSecond: number;
-  /** How much of itself a limit may lose in a second, below 1. Default 0.7: more than a probe. */
+  /** Part of itself that a limit may lose per second, below 1. Default 0.7: more than a probe. */
   readonly lossRatioPerSecond: number;
-  /** A learning law's change by less than this part is no change. Default 0.05. */
+  /** A change of a learning algorithm by less than this part is ignored. Default 0.05. */
   readonly hysteresisRatio: number;
 }
 
-/** How long an Envoy keeps a layer that nobody renews, in milliseconds. */
+/** How long an Envoy keeps a layer that is not renewed, in milliseconds. */
 export const defaultLayerTtlMs = 15_000;
 
-/** What holds where layers live that long. */
+/** Returns the default times for a lifetime of layers. */
 export function loopTimesFor(layerTtlMs: number): LoopTimes {
   return {
     numbersMsMax: 3_500,
@@ -62,24 +62,24 @@ export function loopTimesFor(layerTtlMs: number): LoopTimes {
   };
 }
 
-/** What holds where nobody says otherwise. */
+/** Default times of the loop. */
 export const defaultLoopTimes: LoopTimes = loopTimesFor(defaultLayerTtlMs);
 
-/** What holds where nobody says otherwise. */
+/** Default pace of limits. */
 export const defaultLimitPace: LimitPace = {
   growthRatioPerSecond: 1,
   lossRatioPerSecond: 0.7,
   hysteresisRatio: 0.05,
 };
 
-/** What an Envoy lets into work that was told nothing: `max_requests` of its circuit breakers. */
+/** Requests that an Envoy admits by its own default: `max_requests` of its circuit breakers. */
 export const envoyShareDefault = 1_024;
 
-/** The most services that a loop decides for; those above are left out. */
+/** Maximum number of services of a loop. Those above are left out. */
 export const loopServicesMax = 1_000;
 
-/** The most Envoys of one service; those above have no share. */
+/** Maximum number of Envoys of one service. Those above have no share. */
 export const loopNodesMax = 10_000;
 
-/** Places beyond these for Envoys of identities that have no more than as many. */
+/** Places above `loopNodesMax` for Envoys of identities that have at most as many. */
 export const loopSparePlaces = 1_000;

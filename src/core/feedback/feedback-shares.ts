@@ -2,63 +2,63 @@ import { ClaimColumns, fairColumns, fairShares } from "./fair-share.js";
 import type { NodeShare } from "./feedback.js";
 import type { ShareTable } from "./share-table.js";
 
-/** What one Envoy could use of a service's limit. */
+/** Claim of one Envoy on a service's limit. */
 export interface NodeClaim {
   /** As in `NodeReport`. */
   readonly owner?: string | undefined;
-  /** Requests that it would have in work at once: from 0, with fractions. */
+  /** Requests that it would have in flight without a limit: at least 0, with fractions. */
   readonly demand: number;
-  /** Of them, those at HIGH; undefined: the service has no routes there. */
+  /** Those of them at HIGH. Undefined: the service has no routes there. */
   readonly highDemand: number | undefined;
   /**
-   * What is set aside for it whatever it needs, a whole number from 0: of an Envoy that is silent,
-   * its share; of one that does not follow, what it may hold. Undefined: what it needs counts.
+   * What is set aside for it, whatever its need, a whole number from 0. For a silent Envoy: its
+   * share. For one that does not obey: what it may hold. Undefined: its need counts.
    */
   readonly reserved: number | undefined;
 }
 
-/** Envoys from which on a decision is taken in turns: fewer take about a millisecond. */
+/** Number of Envoys above which a decision yields in between: fewer take about a millisecond. */
 export const turnNodes = 1_000;
 
-/** The part of a limit that HIGH may have, unless it uses more. */
+/** Maximum part of a limit that HIGH may have, unless it uses more. */
 const highRatioMax = 2 / 3;
 
-/** The largest threshold of an Envoy. */
+/** Maximum threshold of an Envoy. */
 const wholeMax = 2 ** 32 - 1;
 
-/** What one Envoy is to have, in whole numbers. */
+/** Target of one Envoy, in whole numbers. */
 export interface ShareTarget<Claim extends NodeClaim = NodeClaim> {
   readonly claim: Claim;
-  /** At both priorities together: from 1. */
+  /** At both priorities together: at least 1. */
   readonly total: number;
-  /** Of it, at HIGH at least; less than `total`. */
+  /** Minimum part of it at HIGH. Less than `total`. */
   readonly high: number;
-  /** The part of it that HIGH has where there is more than is needed: 0 to 1. */
+  /** The part of it that HIGH has if there is more than needed: 0 to 1. */
   readonly highRatio: number;
 }
 
 /**
- * Divides a limit among Envoys, in turns: first among identities by what their Envoys need
- * together, so that who calls itself by a thousand names takes no more from others than by one. Of
- * an identity's part its Envoys have first what is set aside and what is needed at HIGH, then what
- * is needed at DEFAULT, by water-filling with a floor of one, then what is left in proportion to
- * that, so that bursts find room where traffic is.
+ * Divides a limit among Envoys, and yields in between. It divides first among identities, by the
+ * total need of their Envoys, so that an identity with a thousand names takes no more from others
+ * than with one. From an identity's part, its Envoys first get what is set aside and the need at
+ * HIGH, then the need at DEFAULT, by water-filling with a floor of one. The rest is divided in
+ * proportion to that, so that bursts find room where traffic is.
  *
- * What is needed is the demand d and room for its chance: `d + 2 * sqrt(d) + 1`; at HIGH twice that
- * room, since nobody there should be refused for an estimate: of requests that come by chance, more
- * are in work once in 30,000 times. But all room at HIGH, as far as it is not in use, has to fit
- * into two thirds of the limit: the others are not to be refused for an estimate, either.
+ * The need is the demand d and room for variation: `d + 2 * sqrt(d) + 1`. At HIGH the room is twice
+ * that, since no request there should be refused for an estimate: with random arrivals, more are in
+ * flight once in 30,000 times. But HIGH has at most two thirds of the limit, unless it uses more:
+ * other requests should not be refused for an estimate, either.
  *
  * Example: 100 among demands of 4, 9 and 100: 9, 16 and 75. Among 4 and 9 alone: 36 and 64. With a
- * floor of one each and a limit of 2 among three: 1, 1 and 1. If 4 and 9 are one identity's and
- * three of 100 another one's: 9, 16, 25, 25 and 25.
+ * floor of one each and a limit of 2 among three: 1, 1 and 1. If 4 and 9 belong to one identity,
+ * and three of 100 to another: 9, 16, 25, 25 and 25.
  *
  * @param limit a whole number from 1
- * @param least what each has at least: 1, or 2 where all have routes at HIGH, and so one at each
- *   priority, since what nobody says of HIGH is what is configured there
- * @returns one for each claim, those of an identity one behind the other: totals that add up to
- *   the limit, or less where nobody is there whose need counts; more only where an identity's part
- *   is less than its Envoys have at least, and by no more than that
+ * @param least minimum of each Envoy: 1, or 2 if all have routes at HIGH: one at each priority,
+ *   since without a value for HIGH, the configured one applies
+ * @returns one target for each claim, grouped by identity. The totals add up to the limit, or to
+ *   less if no claim's need counts. They exceed it only if an identity's part is less than the
+ *   minimum of its Envoys, and only by that difference
  */
 export function* shareTargets<Claim extends NodeClaim>(
   limit: number,
@@ -91,7 +91,7 @@ function byOwner<Claim extends NodeClaim>(claims: readonly Claim[]): readonly (r
   return [...parties.values()];
 }
 
-/** The part of each identity: what its Envoys need, and of what is left by what may grow of it. */
+/** Returns the part of each identity: its need, and a part of the rest by need not set aside. */
 function partyShares(
   limit: number,
   parties: readonly (readonly NodeClaim[])[],
@@ -160,10 +160,10 @@ function* partyTargets<Claim extends NodeClaim>(
 }
 
 /**
- * A share at both priorities. HIGH has what it needs first, but one is left to DEFAULT.
+ * Splits a share between both priorities. HIGH gets what it needs first, but leaves one to DEFAULT.
  *
  * Example: 10, of which HIGH needs 3 and is a quarter of the demand: 7 and 3. 20: 15 and 5. 1: 1
- * and 0, which says nothing of HIGH.
+ * and 0, which leaves HIGH as configured.
  */
 export function splitShare(
   share: number,
@@ -174,7 +174,7 @@ export function splitShare(
   return { default: share - part, high: part };
 }
 
-/** Of an Envoy that has what is set aside for it, the rest is for others. */
+/** Divides the rest among Envoys for which nothing is set aside. */
 function extraShares(
   left: number,
   { claims, totals }: { readonly claims: readonly NodeClaim[]; readonly totals: readonly number[] },
@@ -201,7 +201,7 @@ function highRatioOf({ demand, highDemand }: NodeClaim): number {
   return highDemand === undefined || demand <= 0 ? 0 : Math.min(1, highDemand / demand);
 }
 
-/** Targets of Envoys, each with its name and with what it was granted of its target. */
+/** The target of an Envoy, with its name and the share that it was granted. */
 type GrantedTarget = ShareTarget<
   NodeClaim & {
     readonly node: { readonly nodeId: string };
@@ -209,7 +209,7 @@ type GrantedTarget = ShareTarget<
   }
 >;
 
-/** What all were granted; the same object where it says the same. */
+/** Returns the shares that were granted; the same object if nothing has changed. */
 export function grantedShares(targets: readonly GrantedTarget[], before: ShareTable): ShareTable {
   const defaults = new Uint32Array(targets.length);
   const highs = new Uint32Array(targets.length);

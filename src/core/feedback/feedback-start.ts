@@ -3,24 +3,24 @@ import { isMostlyLate } from "../concurrency/min-rtt.js";
 import type { FeedbackNodes } from "./feedback-nodes.js";
 import { inUseOf } from "./feedback-totals.js";
 
-/** A service whose limit nobody has decided yet, as it is now. */
+/** Present state of a service whose limit is not decided yet. */
 export interface StartView {
   readonly nowMs: number;
   /** Permits in use, over the fleet. */
   readonly inUse: number;
   /** The same, with room at each Envoy for requests that arrive by chance. */
   readonly roomCount: number;
-  /** Requests that Envoys' breakers refuse a second. */
+  /** Requests that Envoys' breakers refuse per second. */
   readonly overflowPerSecond: number;
-  /** Of Envoys that have told a rate: requests in flight, and those that end in a second. */
+  /** Requests in flight, and those that end per second, at Envoys that have reported a rate. */
   readonly measured: MeasuredTotals;
-  /** What the configured defaults of its Envoys let in, all together. */
+  /** Sum of the configured defaults of its Envoys. */
   readonly configuredCount: number;
-  /** When an Envoy was first heard of, for the last time. */
+  /** When the most recent Envoy was first heard of. */
   readonly joinedMs: number;
   /** The mean latency until now; undefined: nothing was measured. */
   readonly rttMs: number | undefined;
-  /** What was measured since the last one; undefined: not enough yet. */
+  /** Measurements since the last window. Undefined: not enough yet. */
   readonly window: WindowedSample | undefined;
 }
 
@@ -33,25 +33,25 @@ interface MeasuredTotals {
 /** By this factor, what is in use may grow before the first limit is reached. */
 const roomRatio = 3;
 
-/** So many times what Little's law accounts for, in flight, is a growing queue. */
+/** More in flight than this multiple of what Little's law explains is a growing queue. */
 const growingRatio = 1.5;
 
 /** The same while Envoys refuse requests. */
 const fullGrowingRatio = 1.2;
 
-/** The part of all requests that Envoys refuse if what they are allowed is not enough. */
+/** If Envoys refuse more than this part of all requests, their shares are too small. */
 const fullRatioMin = 0.1;
 
-/** Seconds in a row in which Envoys may refuse requests while what is in use is followed. */
+/** Consecutive seconds of such refusals after which the limit no longer follows the use. */
 const fullCountMax = 3;
 
-/** A latency of so many times the least includes a queue. */
+/** A latency above this multiple of the lowest includes a queue. */
 const slowerRatio = 2;
 
-/** Round trips after which what has ended is not only what takes little time. */
+/** Round trips after which the requests that have ended are not only the short ones. */
 const youngRttCount = 2;
 
-/** How long no Envoy must have joined before a limit is decided, in milliseconds. */
+/** Minimum time without a new Envoy before a limit is decided, in milliseconds. */
 const calmMsMin = 10_000;
 
 /**
@@ -86,7 +86,7 @@ export class FeedbackStart {
   #usedMs: number | undefined;
   #leastMs = Number.POSITIVE_INFINITY;
 
-  /** @param initial the least limit, a whole number from 1 */
+  /** @param initial the minimum limit, a whole number from 1 */
   constructor(initial: number) {
     this.#initial = initial;
     this.#limit = initial;
@@ -135,7 +135,7 @@ export class FeedbackStart {
     return inFlight > (isFull ? fullGrowingRatio : growingRatio) * served + 3 * Math.sqrt(served);
   }
 
-  /** Whether requests take much longer than they did at some time. */
+  /** Whether requests take much longer than the shortest latency so far. */
   #isSlower(view: StartView): boolean {
     const { rttMs } = view.window ?? {};
     if (rttMs === undefined || this.#isYoung(view)) return false;
@@ -154,7 +154,7 @@ export class FeedbackStart {
   }
 }
 
-/** What is in use at Envoys with recent reports, as `StartView` has it. */
+/** Returns what is in use at Envoys with recent reports, for a `StartView`. */
 export function startTotals(
   nodes: FeedbackNodes,
   nowMs: number,

@@ -1,64 +1,64 @@
 import { sampleWindowMsMax, sampleWindowRttCount } from "../concurrency/sample-window.js";
 
-/** What a fleet does when it is asked, as far as steps of its limit show in that. */
+/** State of a fleet that shows whether a step of its limit is in effect. */
 export interface StepView {
   readonly nowMs: number;
-  /** Active as decided; a whole number from 1. */
+  /** The decided limit: a whole number from 1. */
   readonly limit: number;
   readonly inFlight: number;
-  /** When the oldest of that was true. */
+  /** Time of the oldest report of it. */
   readonly fromMs: number;
-  /** Since when all Envoys are known to have taken their shares; undefined: not all have. */
+  /** Since when all Envoys are known to obey their shares. Undefined: not all do. */
   readonly obeyedSinceMs: number | undefined;
-  /** Whether the limit has come to where the law wants it, at its pace. */
+  /** Whether the limit, at its pace, has reached that of the algorithm. */
   readonly isPaced: boolean;
   readonly nodeCount: number;
-  /** What a request takes; undefined: nobody knows yet. */
+  /** Latency of a request. Undefined: not known yet. */
   readonly rttMs: number | undefined;
 }
 
-/** A law's limit that falls by more than this part of itself is a step, as into a probe. */
+/** If the algorithm's limit falls by more than this part, it is a step, as into a probe. */
 const stepRatio = 0.25;
 
 /**
- * One that grows by more than this, in one step or in several, waits until its room is taken, or it
- * would grow on old news: of latency that the room has not made longer yet.
+ * If it grows by more than this, in one step or in several, it waits until the room is in use.
+ * Otherwise it would grow on old latencies, which the new room has not increased yet.
  */
 const growthRatio = 0.1;
 
-/** How long a step may take to come into force before what is seen counts all the same. */
+/** Time after which reports count even if a step is not in effect yet, in milliseconds. */
 export const stepMsMax = 6_000;
 
-/** How long room to grow is kept in mind that nobody takes, in milliseconds. */
+/** How long room that is not used is waited for, in milliseconds. */
 export const growthMsMax = 4_000;
 
-/** The part of a larger limit that must be in use to say that Envoys have taken their room. */
+/** Part of a larger limit that must be in use for its room to count as taken. */
 const takenRatio = 0.95;
 
 /**
- * Which numbers of Envoys tell of the present limit of a service, and not of one before it: after a
- * step of the law, those that begin when all Envoys have come to it.
+ * Determines which reports of Envoys describe the present limit of a service, not an earlier one:
+ * after a step of the algorithm, those that begin when all Envoys obey it.
  */
 export class FeedbackSteps {
   #stepMs: number | undefined;
   #growthMs: number | undefined;
-  /** The limit when room was waited for, or the least since: small steps up are one together. */
+  /** The limit at the last wait for room, or the lowest since: small steps up add up. */
   #grownFrom = Number.POSITIVE_INFINITY;
-  /** When more was in work than a step leaves, for the last time. */
+  /** When more requests were last in flight than a step allows. */
   #crowdedMs = Number.NEGATIVE_INFINITY;
   #cleanFromMs = Number.NEGATIVE_INFINITY;
 
-  /** Whether a step is on its way, so that nothing that is seen tells of it yet. */
+  /** Whether a step is not in effect yet, so that no report describes it. */
   get isAwaiting(): boolean {
     return this.#stepMs !== undefined || this.#growthMs !== undefined;
   }
 
-  /** Whether what begins then, or is seen then, tells of the present limit. */
+  /** Reports whether measurements that begin or are made at a time describe the present limit. */
   isClean(atMs: number): boolean {
     return !this.isAwaiting && atMs >= this.#cleanFromMs;
   }
 
-  /** The law's limit was another one before. @returns whether that is a step */
+  /** Takes a change of the algorithm's limit. @returns whether it is a step */
   note(before: number, limit: number, nowMs: number): boolean {
     this.#grownFrom = Math.min(this.#grownFrom, before, limit);
     const isStep = before - limit > stepRatio * before;
@@ -70,22 +70,22 @@ export class FeedbackSteps {
     return true;
   }
 
-  /** A step down: Envoys have to come to it. */
+  /** Begins a step down, which Envoys have to obey. */
   begin(nowMs: number): void {
     this.#stepMs = nowMs;
     this.#growthMs = undefined;
     this.#crowdedMs = nowMs;
   }
 
-  /** Once a second, before anything is learned. */
+  /** Updates the state. Call it once a second, before the algorithm learns. */
   update(view: StepView): void {
     if (this.#growthMs !== undefined) this.#awaitGrowth(this.#growthMs, view);
     if (this.#stepMs !== undefined) this.#awaitStep(this.#stepMs, view);
   }
 
   /**
-   * A step is active when limit and shares have come to it, Envoys have said so, and what they
-   * let in before is gone: of that no Envoy's share says anything.
+   * A step is in effect when limit and shares have reached it, Envoys have acknowledged it, and the
+   * requests that they admitted before have ended, which shares do not show.
    */
   #awaitStep(stepMs: number, view: StepView): void {
     const { nowMs, limit, inFlight, nodeCount, obeyedSinceMs, isPaced } = view;
@@ -98,7 +98,7 @@ export class FeedbackSteps {
     this.#stepMs = undefined;
   }
 
-  /** Room is taken when most of it is seen in use; nobody need use it, so time ends that, too. */
+  /** Room is taken when most of it is in use. It may stay unused, so time ends the wait, too. */
   #awaitGrowth(growthMs: number, view: StepView): void {
     const { nowMs, limit, inFlight, fromMs } = view;
     const isTaken = inFlight >= takenRatio * limit;
@@ -108,7 +108,7 @@ export class FeedbackSteps {
   }
 }
 
-/** Requests that were let in before are gone after two round trips. */
+/** Requests that were admitted before have ended after two round trips. */
 function settleMs({ rttMs = 0 }: StepView): number {
   return Math.min(sampleWindowMsMax, sampleWindowRttCount * rttMs);
 }

@@ -1,6 +1,6 @@
 import type { Priority } from "../admission/priority.js";
 
-/** The runtime layer with what the fleet's loop has decided; Envoys ask for it by this name. */
+/** The name of the runtime layer with the decisions of the loop. Envoys request it by this name. */
 export const runtimeLayerName = "headgate";
 
 /** Envoy's own two priorities of an upstream. Source: envoy.config.core.v3.RoutingPriority. */
@@ -9,11 +9,11 @@ export type BreakerPriority = "default" | "high";
 /** Thresholds of a circuit breaker that count requests. */
 type BreakerThreshold = "max_requests" | "max_pending_requests" | "max_retries";
 
-/** What a retry budget consists of. */
+/** Parts of a retry budget. */
 type RetryBudgetPart = "budget_percent" | "min_retry_concurrency";
 
 /**
- * The runtime key of a circuit breaker's threshold. Dots and bars in a cluster's name stay.
+ * Returns the runtime key of a circuit breaker's threshold. Dots and bars in cluster names stay.
  *
  * Example: `circuit_breakers.orders.default.max_requests`.
  *
@@ -28,8 +28,8 @@ export function breakerKey(
 }
 
 /**
- * The runtime key of a part of a circuit breaker's retry budget. Where any is set, a budget bounds
- * retries in place of `max_retries`, whatever is configured.
+ * Returns the runtime key of a part of a circuit breaker's retry budget. If any part is set, a
+ * budget replaces `max_retries` as the bound of retries, whatever is configured.
  *
  * Example: `circuit_breakers.orders.default.retry_budget.budget_percent`.
  *
@@ -44,7 +44,7 @@ export function retryBudgetKey(
 }
 
 /**
- * The runtime key of the percentage of a class that a generated route refuses by itself.
+ * Returns the runtime key of the percentage of a class that a generated route refuses by itself.
  *
  * Example: `headgate.shed.orders.low`.
  */
@@ -53,8 +53,8 @@ export function shedKey(service: string, priority: Priority): string {
 }
 
 /**
- * The runtime key of the percentage of visitors without a ticket that generated routes turn away
- * from a waiting room.
+ * Returns the runtime key of the percentage of visitors without a ticket that generated routes turn
+ * away from a waiting room.
  *
  * Example: `headgate.waiting_room.shop.reject`.
  */
@@ -63,9 +63,9 @@ export function roomRejectKey(room: string): string {
 }
 
 /**
- * The runtime key of the share of a service's requests for which a generated local rate limit
- * refuses at all, as `filter_enforced` of Envoy's filter names it. Headgate sends 0 while it lives,
- * where the policy wants that limit only without it.
+ * Returns the runtime key of the part of a service's requests for which a generated local rate
+ * limit is enforced (`filter_enforced` of Envoy's filter). If the policy wants that limit only
+ * without Headgate, Headgate sends 0 while it runs.
  *
  * Example: `headgate.local_rate_limit.orders`.
  */
@@ -74,9 +74,9 @@ export function localRateLimitKey(service: string): string {
 }
 
 /**
- * The runtime key that switches a service's generated admission control, as `enabled` of Envoy's
- * filter names it. Headgate sends false while it lives, where the policy wants that control only
- * without it.
+ * Returns the runtime key that switches a service's generated admission control (`enabled` of
+ * Envoy's filter). If the policy wants that control only without Headgate, Headgate sends false
+ * while it runs.
  *
  * Example: `headgate.admission_control.orders`.
  */

@@ -1,19 +1,19 @@
 import { Tally } from "../collections/tally.js";
 import type { LoopTimes } from "./feedback-settings.js";
 
-/** What one Envoy is to have, and what it may hold. */
+/** The target of one Envoy, and what it may hold. */
 interface HeldShare {
-  /** Whose the Envoy is; undefined: nobody has said so. */
+  /** The owner of the Envoy. Undefined: not known. */
   readonly owner: string | undefined;
   readonly total: number;
-  /** Without end where somebody else has given it what nobody here knows of. */
+  /** Infinity if it may hold an earlier share that is not known here. */
   readonly mayHold: number;
 }
 
 /**
- * Which identities hold more than their part of a limit, and since when: one that does for long
- * keeps nobody else from theirs, by whatever names. What a leader before this one gave is not told
- * against them.
+ * Records which identities hold more than their part of a limit, and since when. One that does so
+ * for long must not keep others from their parts, whatever names it uses. Shares that an earlier
+ * leader gave do not count against it.
  */
 export class ShareHolders {
   readonly #longMs: number;
@@ -23,12 +23,12 @@ export class ShareHolders {
     this.#longMs = ttlMs + snapshotSpreadMs;
   }
 
-  /** Whether none holds more than its part. */
+  /** Whether no identity holds more than its part. */
   get isCalm(): boolean {
     return this.#sinceMs.size === 0;
   }
 
-  /** @param leaving the identities of Envoys that have just left, which go by `configuredShare` */
+  /** @param leaving the identities of Envoys that have just left, which use `configuredShare` */
   note(
     shares: Iterable<HeldShare>,
     leaving: { readonly owners: Iterable<string | undefined>; readonly configuredShare: number },
@@ -50,7 +50,7 @@ export class ShareHolders {
     this.#sinceMs = sinceMs;
   }
 
-  /** Whether an identity has held more than its part for longer than shares live. */
+  /** Reports whether an identity has held more than its part for longer than shares are active. */
   isUnruly(owner: string | undefined, nowMs: number): boolean {
     return nowMs - (this.#sinceMs.get(owner) ?? nowMs) >= this.#longMs;
   }

@@ -4,62 +4,62 @@ import type { LoopTimes } from "./feedback-settings.js";
 
 interface ShareLedgerParts {
   readonly times: Pick<LoopTimes, "ttlMs" | "snapshotSpreadMs" | "obeyMsMax">;
-  /** What an Envoy lets into work without a share. */
+  /** Requests that an Envoy admits without a share: its configured default. */
   readonly configuredShare: number;
 }
 
-/** What one Envoy is to have in the end. */
+/** The share that one Envoy is to have in the end. */
 export interface ShareWant {
   readonly entry: ShareEntry;
   /** A whole number from 1. */
   readonly target: number;
-  /** What counts for one that does not follow, instead of what it may hold. */
+  /** For an Envoy that does not obey: what counts instead of what it may hold. */
   readonly reserved: number | undefined;
 }
 
-/** What one step is to come to. */
+/** The goal of one step. */
 interface GrantOrder {
-  /** One for each Envoy that has a share; their targets are together at most `bound`. */
+  /** One for each Envoy with a share. The sum of their targets is at most `bound`. */
   readonly wants: readonly ShareWant[];
-  /** The most that all together may hold. */
+  /** Maximum that all Envoys together may hold. */
   readonly bound: number;
-  /** The most that counts of the default of an Envoy which may have expired. Default: all of it. */
+  /** Maximum that counts of the default of an Envoy whose share may have expired. Default: all. */
   readonly byDefaultMost?: number;
-  /** What nobody falls below. Default 1. */
+  /** Minimum share. Default 1. */
   readonly least?: 1 | 2;
 }
 
-/** A target that differs by no more than this part of the share is left alone, while it may be. */
+/** A share that differs from its target by at most this part of itself is kept, if all fit. */
 const keepRatio = 0.1;
 
 /**
- * What each Envoy has been given of one limit, and what it may still be holding. A share that is
- * taken back is active until its Envoy has acknowledged less, or its time is up; so shares shrink
- * at once, and grow only into room that others have given up:
+ * Records the share of one limit that each Envoy has, and what it may still hold. A share that was
+ * reduced is active until its Envoy acknowledges less, or until it expires. So shares shrink at
+ * once, and grow only into room that others have given up:
  *
  * ```
  * room = bound - the sum of what each may hold
  * ```
  *
- * An Envoy may hold its share; what was its share before, until it is known to hold less; and its
- * configured default, when nobody has renewed what it has for so long that it may have expired.
- * What is known must have been seen `snapshotSpreadMs` after the share was taken back: until then
- * some replica may still hand out the old one, to an Envoy that changes from one replica to
- * another.
+ * An Envoy may hold its share; its earlier share, until it is known to hold less; and its default,
+ * if its share was not renewed for so long that it may have expired. A report counts only from
+ * `snapshotSpreadMs` after a reduction on: until then, some replica may still hand out the old
+ * share to an Envoy that switches replicas.
  *
- * Of an Envoy that somebody else has given its share nobody knows what it was before, until it
- * says so. But whoever gave it has counted it together with the shares of all others: so as long as
- * there is such an Envoy, the others may have what they had then, all together, and no more.
+ * If an Envoy got its share before this ledger began, such as from an earlier leader, its older
+ * share is unknown until it reports what it holds. But that was counted together with the shares of
+ * all others. So as long as there is such an Envoy, all others together may have what they had
+ * then, and no more.
  *
- * An Envoy that comes lets in its configured default until it is told a share, so a share of no
- * more than that adds nothing to what the fleet lets in: it is given at once. Only what it is to
- * have above its default waits for room.
+ * A new Envoy admits its configured default until it receives a share. So a share of at most that
+ * adds nothing to what the fleet admits, and is given at once. Only the part above the default
+ * waits for room.
  *
- * Example: a limit of 100, defaults of 30, and two Envoys with 50 each. A third one comes, and is
- * to have 34: 33, 33 and 30 at once. When the first two have acknowledged 33 each, there is room
- * for 4 more.
+ * Example: a limit of 100, defaults of 30, and two Envoys with 50 each. A third one joins, with a
+ * target of 34: the shares are 33, 33 and 30 at once. When the first two have acknowledged 33,
+ * there is room for 4 more.
  *
- * All times are those of one monotonic clock, in milliseconds.
+ * All times are on one monotonic clock, in milliseconds.
  */
 export class ShareLedger {
   readonly #parts: ShareLedgerParts;
@@ -70,9 +70,9 @@ export class ShareLedger {
   }
 
   /**
-   * A share that somebody else has given, who may have taken back any larger one a moment ago:
-   * until this Envoy has told what it holds, or its time is up. All of one snapshot are restored
-   * before anything is granted.
+   * Adds a share of a snapshot, given before this ledger began. It may just have been reduced, so
+   * what the Envoy holds is unknown until it reports it, or until the larger share has expired.
+   * Restore all shares of a snapshot before any is granted.
    */
   restore(nodeId: string, share: number, nowMs: number): ShareEntry {
     const entry: ShareEntry = {
@@ -87,7 +87,7 @@ export class ShareLedger {
     return entry;
   }
 
-  /** What there is of an Envoy; a new one has no share before it is granted one. */
+  /** Returns the entry of an Envoy. A new one has no share until one is granted. */
   open(nodeId: string, nowMs: number): ShareEntry {
     const known = this.#entries.get(nodeId);
     if (known !== undefined) return known;
@@ -96,17 +96,17 @@ export class ShareLedger {
     return entry;
   }
 
-  /** What there is of an Envoy; undefined: it never had a share. */
+  /** Returns the entry of an Envoy. Undefined: it never had a share. */
   find(nodeId: string): ShareEntry | undefined {
     return this.#entries.get(nodeId);
   }
 
   /**
-   * Takes in what an Envoy may hold; what is older than what is known already says nothing. Of who
-   * has no share yet it is its configured default, which is not ours to count.
+   * Records what an Envoy may hold. A report that is older than what is known has no effect. An
+   * Envoy without a share holds its configured default, which is not counted: it has no entry.
    *
-   * @param held the most that it may let into work: a whole number from 1
-   * @param atMs when that was so
+   * @param held the maximum that it may admit: a whole number from 1
+   * @param atMs the time of the report
    */
   noteHeld(entry: ShareEntry, held: number, atMs: number): void {
     if (entry.isControlled && atMs <= entry.heldAtMs) return;
@@ -128,15 +128,15 @@ export class ShareLedger {
   }
 
   /**
-   * The most that an Envoy may let into work now; without end where somebody else has given it what
-   * nobody here knows of.
+   * Returns the maximum that an Envoy may admit now. Infinity if it may hold a share from before
+   * this ledger began, which is not known here.
    */
   mayHold(entry: ShareEntry, nowMs: number): number {
     const isUnknown = entry.isUnknown && !this.#isOver(entry, nowMs);
     return isUnknown ? Number.POSITIVE_INFINITY : this.#mayHold(entry, nowMs);
   }
 
-  /** The sum of what all of them may hold. */
+  /** Returns the sum of what all Envoys may hold. */
   total(nowMs: number): number {
     let sum = 0;
     for (const entry of this.#entries.values()) sum += this.mayHold(entry, nowMs);
@@ -144,8 +144,8 @@ export class ShareLedger {
   }
 
   /**
-   * Whether it does not follow: it holds more than it was given, and has for long; or nobody has
-   * heard of what it holds for so long that it goes by its configured default, which is more.
+   * Reports whether an Envoy does not obey: it has held more than its share for long; or what it
+   * holds was not reported for so long that it uses its configured default, which is more.
    */
   isUnruly(entry: ShareEntry, nowMs: number): boolean {
     if (!entry.isControlled) return false;
@@ -155,16 +155,16 @@ export class ShareLedger {
   }
 
   /**
-   * Whether it may go by its configured default, since nobody is known to have renewed what it has.
-   * Renewals come each third of the time: by half of it one may be due that never came.
+   * Reports whether an Envoy may use its configured default, since no renewal of its share is
+   * known. Renewals come each third of `ttlMs`: after half of it, one may be missing.
    */
   mayHaveExpired({ isControlled, heldAtMs }: ShareEntry, nowMs: number): boolean {
     return isControlled && nowMs >= heldAtMs + this.#parts.times.ttlMs / 2;
   }
 
   /**
-   * Since when all Envoys are known to have taken their present shares; undefined while that is not
-   * known of one. Those of whom nobody has heard for `silentMs` are not waited for.
+   * Returns since when all Envoys are known to obey their present shares. Undefined while this is
+   * not known of one. Envoys without a report for `silentMs` are not waited for.
    */
   obeyedSinceMs(silentMs: number, nowMs: number): number | undefined {
     let sinceMs = Number.NEGATIVE_INFINITY;
@@ -177,23 +177,23 @@ export class ShareLedger {
   }
 
   /**
-   * An Envoy that snapshots leave out from now on. Who still has its layers from here goes by its
-   * configured default as soon as it is told; and may be given its share once more by who has not
-   * read the newest snapshot yet.
+   * Records that snapshots leave an Envoy out from now on. If it still receives layers, it uses its
+   * configured default as soon as it is told. A replica that has not read the newest snapshot yet
+   * may send it its share once more.
    */
   leaveOut(entry: ShareEntry, nowMs: number): void {
     lower(entry, entry.share, nowMs);
     entry.held = Math.max(entry.held, this.#parts.configuredShare);
   }
 
-  /** An Envoy that is gone; its share is free. */
+  /** Forgets an Envoy that is gone. Its share becomes free. */
   forget(nodeId: string): void {
     this.#entries.delete(nodeId);
   }
 
   /**
-   * Moves all shares towards their targets as far as may be now: together to at most `bound`. Who
-   * has no target keeps what it may hold, and gets nothing.
+   * Moves all shares towards their targets as far as possible now: to at most `bound` together. An
+   * Envoy without a target keeps what it may hold, and gets nothing.
    */
   grant(order: GrantOrder, nowMs: number): void {
     const { wants, least = 1 } = order;
@@ -220,13 +220,13 @@ export class ShareLedger {
       const isKnown = !entry.isUnknown || reserved !== undefined || this.#isOver(entry, nowMs);
       room -= counted;
       isAllKnown &&= isKnown;
-      // Who is not known to hold less has been counted with what it inherited.
+      // An Envoy that is not known to hold less was counted with its inherited share.
       inheritedRoom += isKnown ? inherited - counted : Math.min(0, inherited - counted);
     }
     return isAllKnown ? room : Math.min(room, inheritedRoom);
   }
 
-  /** As far as anybody here knows: of an unknown one, without what it had before. */
+  /** As far as known here: without what an unknown Envoy had before. */
   #mayHold(entry: ShareEntry, nowMs: number, byDefaultMost = Number.POSITIVE_INFINITY): number {
     const { configuredShare } = this.#parts;
     const byDefault = this.mayHaveExpired(entry, nowMs)
@@ -235,7 +235,7 @@ export class ShareLedger {
     return Math.max(entry.share, this.#isOver(entry, nowMs) ? 0 : entry.held, byDefault);
   }
 
-  /** Whether all that it had before its share was taken back has run out, though nobody told. */
+  /** Whether all that it had before its share was reduced has expired, even without a report. */
   #isOver({ heldAtMs, loweredAtMs }: ShareEntry, nowMs: number): boolean {
     const { ttlMs, snapshotSpreadMs } = this.#parts.times;
     const knownMs = loweredAtMs + snapshotSpreadMs;
@@ -243,28 +243,28 @@ export class ShareLedger {
   }
 }
 
-/** What one Envoy has been given, and what is known of what it holds. */
+/** The share of one Envoy, and what is known about what it holds. */
 export interface ShareEntry {
-  /** In the newest snapshot; 0 before the first one. */
+  /** Its share in the newest snapshot. 0 before the first one. */
   share: number;
-  /** What it had in the snapshot that was begun with; 0: it was not in it. */
+  /** Its share in the snapshot that this ledger began with. 0: it was not in it. */
   readonly inherited: number;
-  /** Whether it may still have something that was given before that snapshot. */
+  /** Whether it may still hold a share from before that snapshot. */
   isUnknown: boolean;
-  /** The most that it may hold beside that, as far as it was known at `heldAtMs`. */
+  /** Maximum that it may hold besides its share, as known at `heldAtMs`. */
   held: number;
   heldAtMs: number;
-  /** Somebody has sent it a share once; before that it is not ours to count. */
+  /** Whether it is known to have been sent a share. Before that, its default is not counted. */
   isControlled: boolean;
   readonly metAtMs: number;
-  /** When its share was taken back in part for the last time. */
+  /** When its share was last reduced. */
   loweredAtMs: number;
-  /** When it was first known to hold no more than its share; undefined: not yet. */
+  /** When it was first known to hold at most its share. Undefined: not yet. */
   obeyedAtMs: number | undefined;
-  /** The same for having held more ever since. */
+  /** Since when it is known to hold more. Undefined: it is not. */
   disobeyedAtMs: number | undefined;
   isUnruly: boolean;
-  /** As in `ShareWant`, while a step is taken. */
+  /** As in `ShareWant`, during a step. */
   reserved: number | undefined;
 }
 
@@ -285,7 +285,7 @@ function noShare(nowMs: number): ShareEntry {
   };
 }
 
-/** Targets, but the present share where that is about the same and all fit together even so. */
+/** Returns targets, or present shares that are about the same if all still fit together. */
 function wantedShares({ wants, bound }: GrantOrder): Float64Array {
   const wanted = new Float64Array(wants.length);
   let sum = 0;

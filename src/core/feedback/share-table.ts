@@ -1,6 +1,6 @@
 import type { NodeShare } from "./feedback.js";
 
-/** Names of nodes by their places, and places by name. */
+/** Node names by place, and places by name. */
 export class NodeNames {
   readonly names: readonly string[];
   #places: Map<string, number> | undefined;
@@ -9,14 +9,14 @@ export class NodeNames {
     this.names = names;
   }
 
-  /** Undefined for a name that is not there. Is made ready when it is asked for the first time. */
+  /** Returns the place of a name, or undefined. The index is built on the first call. */
   placeOf(name: string): number | undefined {
     this.#places ??= new Map(this.names.map((one, place) => [one, place]));
     return this.#places.get(name);
   }
 }
 
-/** The columns of a `ShareTable`, as long as each other. */
+/** The columns of a `ShareTable`, of equal length. */
 export interface ShareColumns {
   /** Places of the nodes, in ascending order. */
   readonly places: Uint32Array;
@@ -35,8 +35,8 @@ function areSame(one: Uint32Array, other: Uint32Array): boolean {
 }
 
 /**
- * Shares by node, in columns: a fleet has hundreds of thousands of them anew each second, and as
- * many objects would stop the process for its collector. Never changed once it is made.
+ * Shares by node, in columns: a fleet has hundreds of thousands of new ones each second, and as
+ * many objects would pause the process for garbage collection. Never modified.
  */
 export class ShareTable implements ReadonlyMap<string, NodeShare> {
   readonly #names: NodeNames;
@@ -47,7 +47,7 @@ export class ShareTable implements ReadonlyMap<string, NodeShare> {
     this.#columns = columns;
   }
 
-  /** The next one, of as many nodes; this one where it would say the same. */
+  /** Returns the next table, for the nodes given, or this one if nothing has changed. */
   next(nodeIds: readonly string[], { defaults, highs }: Omit<ShareColumns, "places">): ShareTable {
     const { names } = this.#names;
     const isOfSame = nodeIds.length === this.size && nodeIds.every((id, i) => id === names[i]);
@@ -73,7 +73,7 @@ export class ShareTable implements ReadonlyMap<string, NodeShare> {
     return row === undefined ? undefined : this.#share(row);
   }
 
-  /** The columns as far as they are needed to write them: names by row, and shares. */
+  /** The columns as they are needed for writing: names by place, and shares by row. */
   get rows(): ShareRows {
     const { places, defaults, highs } = this.#columns;
     return { names: this.#names.names, places, defaults, highs };
@@ -112,7 +112,7 @@ export class ShareTable implements ReadonlyMap<string, NodeShare> {
     const place = this.#names.placeOf(nodeId);
     if (place === undefined) return undefined;
     const { places } = this.#columns;
-    // Where all nodes of the table have a share, each is in its own place.
+    // If all nodes of the table have a share, the row of each is its place.
     if (places[place] === place) return place;
     let from = 0;
     let to = places.length;
@@ -125,7 +125,7 @@ export class ShareTable implements ReadonlyMap<string, NodeShare> {
   }
 }
 
-/** Of nobody. */
+/** A table without nodes. */
 export const noShares = new ShareTable(new NodeNames([]), {
   places: new Uint32Array(),
   defaults: new Uint32Array(),

@@ -1,20 +1,20 @@
 import type { EventSink } from "./sse-reader.js";
 
-/** Bytes of one message, beyond which the stream is taken for something else. */
+/** Maximum bytes of one message. With more, the stream does not have this format. */
 export const amazonFrameBytesMax = 33_554_432;
 
-/** Bytes of one message's headers. */
+/** Maximum bytes of the headers of one message. */
 export const amazonHeaderBytesMax = 131_072;
 
 const preludeBytes = 12;
 
 /**
- * Reads the payloads of `application/vnd.amazon.eventstream`, whose messages come in pieces, and
- * keeps 12 bytes of them. A message is its length and that of its headers, a CRC of both, headers,
- * a payload and a CRC of all of it; lengths are big-endian.
+ * Reads the payloads of `application/vnd.amazon.eventstream`, whose messages arrive in pieces. It
+ * keeps 12 bytes. A message consists of its length and that of its headers, a CRC of both, headers,
+ * a payload and a CRC of everything. Lengths are big-endian.
  *
- * The first CRC is checked: it tells whether this is such a stream at all. The one at the end is
- * not: by then the payload has been read, and HTTP has brought it over a checked connection.
+ * The first CRC is checked, since it shows whether the stream has this format. The one at the end
+ * is not: the payload has been read by then, and HTTP delivers it over a checked connection.
  *
  * Source: Amazon's event stream encoding (Amazon Transcribe, "Event stream encoding").
  */
@@ -31,7 +31,7 @@ export class AmazonFrameReader {
     this.#sink = sink;
   }
 
-  /** Whether the stream is no such stream; nothing more is read then. */
+  /** Whether the stream does not have this format. If so, nothing more is read. */
   get isBroken(): boolean {
     return this.#isBroken;
   }
@@ -62,7 +62,7 @@ export class AmazonFrameReader {
     this.#checksumBytesLeft = checksumBytes;
   }
 
-  /** What follows the prelude. @returns where to go on */
+  /** Reads what follows the prelude. @returns where to continue */
   #rest(bytes: Uint8Array, from: number): number {
     const left = bytes.length - from;
     const headerBytes = Math.min(left, this.#headerBytesLeft);
@@ -92,7 +92,7 @@ export class AmazonFrameReader {
 
 const checksumBytes = 4;
 
-/** Of so few bytes that a table would not pay. Source: RFC 1952, section 8. */
+/** Needs no table, since it covers only a few bytes. Source: RFC 1952, section 8. */
 function crc32(bytes: Uint8Array, length: number): number {
   let crc = 0xffffffff;
   for (let i = 0; i < length; i += 1) {

@@ -1,9 +1,9 @@
-/** Decoded bytes that are passed on at a time. */
+/** Maximum decoded bytes that are passed on at a time. */
 const scratchBytes = 768;
 
 /**
- * Decodes base64 that comes in pieces, as it stands in a JSON text: a backslash before `/`, the
- * padding and what is no base64 are passed over.
+ * Decodes base64 that arrives in pieces, as it is in a JSON text: a backslash before `/`, padding
+ * and everything else that is not base64 are skipped.
  *
  * Source: RFC 4648, section 4.
  */
@@ -12,13 +12,13 @@ export class Base64Reader {
   #bits = 0;
   #bitCount = 0;
 
-  /** @param decoded told the bytes, which do not outlast the call */
+  /** @param decoded receives the bytes, which are valid only during the call */
   constructor(decoded: (bytes: Uint8Array, from: number, to: number) => void) {
     this.#decoded = decoded;
   }
 
   push(bytes: Uint8Array, from: number, to: number): void {
-    // Kept with the reader it would be a fifth of what a response may hold.
+    // As a field of the reader, it would be a fifth of what a response may hold.
     const scratch = new Uint8Array(scratchBytes);
     let length = 0;
     for (let i = from; i < to; i += 1) {
@@ -38,7 +38,7 @@ export class Base64Reader {
     if (length > 0) this.#decoded(scratch, 0, length);
   }
 
-  /** Begins with the next text. */
+  /** Begins the next text. */
   reset(): void {
     this.#bitCount = 0;
   }
@@ -48,7 +48,7 @@ const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 const none = 255;
 
-/** By byte. */
+/** Values of base64 characters, by byte. */
 const sextets = new Uint8Array(256).map((_, byte) => {
   const at = alphabet.indexOf(String.fromCharCode(byte));
   return at === -1 ? none : at;

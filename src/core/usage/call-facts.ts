@@ -6,15 +6,15 @@ import { cutModel, parseCount } from "./usage-fields.js";
 
 type FactSlot = "model" | "outputMax" | "choices";
 
-/** By slot, the paths of all providers. */
+/** Paths of all providers, by slot. */
 const paths: Readonly<Record<FactSlot, readonly string[]>> = {
   model: ["model"],
   outputMax: [
-    // OpenAI and what speaks as it does, Anthropic, Mistral, Cohere.
+    // OpenAI and compatible servers, Anthropic, Mistral, Cohere.
     "max_tokens",
     "max_completion_tokens",
     "max_output_tokens",
-    // Gemini, which takes both spellings.
+    // Gemini, which accepts both spellings.
     "generationConfig.maxOutputTokens",
     "generation_config.max_output_tokens",
     // Bedrock: Converse and Nova, Titan, Llama.
@@ -27,13 +27,13 @@ const paths: Readonly<Record<FactSlot, readonly string[]>> = {
 };
 
 /**
- * What the body of a request to OpenAI, Anthropic, Gemini or Bedrock says. Of a body that is cut
- * off, or is no JSON, it says what was found. Where several maxima stand in a body, or one several
- * times, the largest counts: servers differ in which of them they take. The maximum is of all
- * choices together.
+ * Reads the facts of a call from the body of a request to OpenAI, Anthropic, Gemini or Bedrock. If
+ * the body is cut off or is not JSON, it returns what was found. If a body has several maxima, or
+ * one several times, the largest counts: servers differ in which of them they use. The maximum is
+ * for all choices together.
  *
  * @param bytes the body, or its beginning; not compressed
- * @param requestBytes size of the whole body, where it is known
+ * @param requestBytes size of the whole body, if it is known
  */
 export function readCallFacts(
   bytes: Uint8Array,
@@ -51,7 +51,7 @@ export function readCallFacts(
   };
 }
 
-/** The bytes of a byte order mark, which some servers take before JSON. */
+/** Returns the bytes of a byte order mark, which some servers accept before JSON. */
 function markLength(bytes: Uint8Array): number {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
 }
@@ -82,7 +82,7 @@ class FactSink implements JsonSink<FactSlot> {
 
   pieceEnd(): void {}
 
-  /** Servers either refuse what follows the first document, or do not look at it. */
+  /** Servers either refuse or ignore what follows the first document. */
   documentEnd(): void {
     this.#isOver = true;
   }

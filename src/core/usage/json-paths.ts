@@ -1,11 +1,11 @@
 /** How a wanted value is read. */
 export interface JsonLeaf<Slot extends string> {
   /**
-   * `scalar`: a number, a literal or a text, at its end; what is longer than `jsonScalarBytesMax`
-   * is cut. `pieces`: a text as it comes, with its escapes.
+   * `scalar`: a number, a literal or a text, when it is complete, cut to `jsonScalarBytesMax`
+   * bytes. `pieces`: a text as it arrives, with its escapes.
    */
   readonly kind: "scalar" | "pieces";
-  /** What the value is to who reads it. */
+  /** The meaning of the value for the reader. */
   readonly slot: Slot;
 }
 
@@ -27,17 +27,17 @@ export interface JsonNode<Slot extends string> {
 /** One key of a node. */
 export interface JsonField<Slot extends string> {
   readonly key: string;
-  /** In UTF-8, as it stands in JSON without escapes. */
+  /** The key in UTF-8, as it is in JSON without escapes. */
   readonly bytes: Uint8Array;
   readonly node: JsonNode<Slot>;
 }
 
-/** Steps of a path beyond which nothing is wanted. */
+/** Maximum number of steps of a path. */
 export const jsonStepsMax = 16;
 
 /**
- * The tree of those paths. Where two lead to the same value, the later counts. A list of documents,
- * as some servers stream them, is read like one document after the other.
+ * Creates the tree of paths. If two lead to the same value, the later one counts. A list of
+ * documents, as some servers stream them, is read like one document after the other.
  *
  * @param paths each of 1 to `jsonStepsMax` steps; longer ones are never found
  */

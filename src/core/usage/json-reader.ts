@@ -1,25 +1,25 @@
 import { type JsonLeaf, type JsonNode, jsonStepsMax } from "./json-paths.js";
 import { decodeJsonText } from "./json-text.js";
 
-/** Some of the bytes: from `from` on, below `to`. */
+/** A range of bytes: from `from` on, below `to`. */
 export interface ByteRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Who is told what a `JsonReader` finds, in the order of the bytes. */
+/** Receives what a `JsonReader` finds, in the order of the bytes. */
 export interface JsonSink<Slot extends string> {
-  /** A wanted number, literal or text, which may have been cut to `jsonScalarBytesMax`. */
+  /** A wanted number, literal or text, cut to at most `jsonScalarBytesMax` bytes. */
   scalar(slot: Slot, text: string, isText: boolean): void;
-  /** A part of a wanted text, between its quotes, as it stands there; never empty. */
+  /** A part of a wanted text, between its quotes, with its escapes. Never empty. */
   piece(slot: Slot, bytes: Uint8Array, range: ByteRange): void;
-  /** All pieces of the text have come. */
+  /** The text is complete. */
   pieceEnd(slot: Slot): void;
   /** A document is complete, or an item of a list of documents. */
   documentEnd(): void;
 }
 
-/** Bytes that are kept of a key or a scalar: 128 characters, each as an escape. */
+/** Maximum bytes kept of a key or a scalar: 128 characters, each as an escape. */
 export const jsonScalarBytesMax = 768;
 
 type State =
@@ -33,10 +33,10 @@ type State =
   | "literal";
 
 /**
- * Finds wanted values in JSON that comes in pieces, and passes over the rest without keeping it.
- * What is no JSON is read as if it were, and never fails; it holds `jsonScalarBytesMax` bytes and
- * one entry for each of `jsonStepsMax` steps and a list around them. Longer keys match nothing.
- * Documents may follow each other.
+ * Finds wanted values in JSON that arrives in pieces, and skips the rest without keeping it.
+ * Invalid JSON is read as if it were valid, and never fails. The reader keeps `jsonScalarBytesMax`
+ * bytes, and one entry for each of `jsonStepsMax` steps and a list around them. Longer keys match
+ * nothing. Documents may follow each other.
  *
  * Source: RFC 8259.
  */
@@ -44,15 +44,15 @@ export class JsonReader<Slot extends string> {
   readonly #root: JsonNode<Slot>;
   readonly #sink: JsonSink<Slot>;
   #state: State = "value";
-  /** Of the next value; undefined where it is not wanted. */
+  /** The node of the next value. Undefined if it is not wanted. */
   #target: JsonNode<Slot> | undefined;
   /** The open objects and lists on wanted paths. */
   readonly #open: JsonNode<Slot>[] = [];
-  /** Which of them are lists. */
+  /** Whether each of them is a list. */
   readonly #areLists: boolean[] = [];
-  /** Open objects and lists below one that is not wanted. */
+  /** Number of open objects and lists that are not wanted. */
   #skippedDepth = 0;
-  /** Whether the last piece ended in a text below it. */
+  /** Whether the last piece ended in a text inside of those. */
   #isInSkippedText = false;
   #isEscaped = false;
   readonly #kept = new Uint8Array(jsonScalarBytesMax);
@@ -87,9 +87,9 @@ export class JsonReader<Slot extends string> {
     }
   }
 
-  /** Begins with the next document; one that was cut off ends here. */
+  /** Begins the next document. One that was cut off ends here. */
   reset(): void {
-    // Where the last one is complete, as nearly always, there is nothing to do.
+    // If the last one is complete, as nearly always, there is nothing to do.
     if (this.#open.length === 0 && this.#state === "value") return;
     this.#sink.documentEnd();
     this.#open.length = 0;
@@ -138,14 +138,14 @@ export class JsonReader<Slot extends string> {
     this.#state = isList ? "value" : "key";
   }
 
-  /** The innermost open object or list has ended. */
+  /** Ends the innermost open object or list. */
   #close(): void {
     this.#target = this.#open.pop();
     this.#areLists.pop();
     this.#ended();
   }
 
-  /** The value that the target is of has ended. */
+  /** Ends the value of the target. */
   #ended(): void {
     if (this.#target === this.#root) this.#sink.documentEnd();
     const node = this.#open[this.#open.length - 1];
@@ -170,13 +170,13 @@ export class JsonReader<Slot extends string> {
       this.#state = "value";
       return end + 1;
     }
-    // It has an escape, or goes on in the next piece.
+    // It has an escape, or continues in the next piece.
     this.#keptLength = 0;
     this.#state = "keyText";
     return start;
   }
 
-  /** The field of the innermost object with that key. */
+  /** Returns the field of the innermost object with that key. */
   #field(bytes: Uint8Array, from: number, to: number): JsonNode<Slot> | undefined {
     const fields = this.#open[this.#open.length - 1]?.fields[to - from];
     if (fields === undefined) return undefined;
@@ -184,7 +184,7 @@ export class JsonReader<Slot extends string> {
     return undefined;
   }
 
-  /** Within a text: a key, a value that is wanted, or one that is not. */
+  /** Reads within a text: a key, a wanted value, or another one. */
   #text(bytes: Uint8Array, from: number, to: number): number {
     const end = this.#textEnd(bytes, from, to);
     const isEnd = end < to;
@@ -215,7 +215,7 @@ export class JsonReader<Slot extends string> {
     return end;
   }
 
-  /** Below an object or list that is not wanted. */
+  /** Reads within an object or list that is not wanted. */
   #skip(bytes: Uint8Array, from: number, to: number): number {
     let depth = this.#skippedDepth;
     let i = from;
@@ -224,7 +224,7 @@ export class JsonReader<Slot extends string> {
       const byte = bytes[i] ?? 0;
       i += 1;
       if (byte === quote) i = this.#pastSkippedText(bytes, i, to);
-      // Numbers, and what is between values: most of a list of them.
+      // Numbers, and separators: most of a list of numbers.
       else if (byte < bracket) continue;
       else if (isOpening(byte)) depth += 1;
       else if (isClosing(byte)) depth -= 1;
@@ -240,7 +240,7 @@ export class JsonReader<Slot extends string> {
     return Math.min(to, end + 1);
   }
 
-  /** Where the text's closing quote stands; `to` if it is not among the bytes. */
+  /** Returns the position of the closing quote, or `to` if it is not among the bytes. */
   #textEnd(bytes: Uint8Array, from: number, to: number): number {
     let i = from;
     if (this.#isEscaped && i < to) {
@@ -305,7 +305,7 @@ function isClosing(byte: number): boolean {
   return (byte | 0x20) === 0x7d;
 }
 
-/** What stands between values. */
+/** Reports whether a byte separates values. */
 function isBetween(byte: number): boolean {
   return byte <= space || byte === comma || byte === colon;
 }

@@ -1,6 +1,6 @@
 /**
- * The text of a JSON string's content, between its quotes. What is no UTF-8, and what is cut off at
- * the end, reads as U+FFFD; an escape that JSON does not have, as its last character.
+ * Decodes the content of a JSON string, between its quotes. Invalid UTF-8, and what is cut off at
+ * the end, becomes U+FFFD. An escape that JSON does not have becomes its last character.
  *
  * Source: RFC 8259, section 7; RFC 3629, section 3.
  */
@@ -32,7 +32,7 @@ export function decodeJsonText(bytes: Uint8Array, from: number, to: number): str
 
 const backslash = 0x5c;
 
-/** By the letter behind the backslash; the others stand for themselves. */
+/** Characters by the letter after the backslash. Other letters represent themselves. */
 const escapes: ReadonlyMap<number, string> = new Map([
   [0x62, "\b"],
   [0x66, "\f"],
@@ -41,7 +41,7 @@ const escapes: ReadonlyMap<number, string> = new Map([
   [0x74, "\t"],
 ]);
 
-/** Four hexadecimal digits. */
+/** Reads four hexadecimal digits. */
 function hexOf(bytes: Uint8Array, from: number, to: number): number | undefined {
   if (to - from < 4) return undefined;
   let value = 0;
@@ -55,7 +55,7 @@ function hexOf(bytes: Uint8Array, from: number, to: number): number | undefined 
   return value;
 }
 
-/** The bytes of the character that begins here, 2 to 4; 0 for none. */
+/** Returns the bytes of the character that begins here, 2 to 4. 0 if there is none. */
 function sequenceLength(bytes: Uint8Array, from: number, to: number): number {
   const lead = bytes[from] ?? 0;
   const length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;

@@ -3,14 +3,14 @@ import type { ByteRange, JsonSink } from "./json-reader.js";
 import { cutModel, type MutableUsage, parseCount } from "./usage-fields.js";
 import type { UsageSlot } from "./usage-forms.js";
 
-/** Bytes of text that stand for one token, where nobody reports tokens. */
+/** Assumed bytes of text per token, if tokens are not reported. */
 const bytesPerToken = 4;
 
-/** Collects what the documents of one response report. */
+/** Collects the counts that the documents of one response report. */
 export class ReportedUsage implements JsonSink<UsageSlot> {
   readonly #counts = new Map<UsageSlot, number>();
   #model = "";
-  /** Texts of the model since output tokens were last reported, and their bytes. */
+  /** Number and bytes of the model's texts since output tokens were last reported. */
   #textCount = 0;
   #textBytes = 0;
   #isInText = false;
@@ -26,7 +26,7 @@ export class ReportedUsage implements JsonSink<UsageSlot> {
     return this.#textCount > 0;
   }
 
-  /** Notes a count. Zero replaces no other: servers send it where a count is not known yet. */
+  /** Records a count. Zero replaces no other: servers send it if a count is not known yet. */
   add(slot: UsageSlot, count: number | undefined): void {
     if (count === undefined || (count === 0 && this.#counts.has(slot))) return;
     this.#counts.set(slot, count);
@@ -58,8 +58,9 @@ export class ReportedUsage implements JsonSink<UsageSlot> {
   }
 
   /**
-   * What was reported. To its output tokens those are added that the text since is likely to have:
-   * one for each text, since servers send about one token a time, or for `bytesPerToken` of it.
+   * Returns what was reported. Its output tokens include an estimate for the text since the last
+   * report: one for each text, since servers send about one token at a time, or one for each
+   * `bytesPerToken` bytes, if that is more.
    *
    * @returns undefined if nothing was reported, and nothing can be estimated
    */
@@ -105,7 +106,7 @@ export class ReportedUsage implements JsonSink<UsageSlot> {
     setCount(usage, "reasoningTokens", usage.reasoningTokens ?? thoughts ?? this.#reasoning(usage));
   }
 
-  /** At most the output tokens that it is part of. */
+  /** Returns reasoning tokens: at most the output tokens that include them. */
   #reasoning({ outputTokens }: MutableUsage): number | undefined {
     const reasoning = this.#counts.get("reasoning");
     return reasoning === undefined ? undefined : Math.min(reasoning, outputTokens ?? reasoning);

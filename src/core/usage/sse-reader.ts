@@ -1,4 +1,4 @@
-/** Who is told of a stream's events, in the order of the bytes. */
+/** Receives the events of a stream, in the order of the bytes. */
 export interface EventSink {
   /** Bytes of an event's data. */
   data(bytes: Uint8Array, from: number, to: number): void;
@@ -9,20 +9,20 @@ export interface EventSink {
 type LineState = "name" | "space" | "data" | "other";
 
 /**
- * Reads `data` of server-sent events that come in pieces, and keeps nothing of them: only where in
- * a line it is. Lines of one event follow each other with a line feed between.
+ * Reads `data` of server-sent events that arrive in pieces. It keeps only its position in a line.
+ * Data lines of one event are joined by a line feed.
  *
- * Source: WHATWG HTML, section 9.2.6, "Interpreting an event stream". Fields other than `data` have
- * no use here; an event that is cut off by the end of the stream is not discarded.
+ * Source: WHATWG HTML, section 9.2.6, "Interpreting an event stream". Fields other than `data` are
+ * ignored. An event that is cut off by the end of the stream is not discarded.
  */
 export class SseReader {
   readonly #sink: EventSink;
-  /** Bytes of the line so far, up to a few; 0 at its start. */
+  /** Number of bytes of the line so far, up to a few. 0 at its start. */
   #column = 0;
   #line: LineState = "name";
   #hasData = false;
   #isAfterReturn = false;
-  /** Bytes of a byte order mark at the start of the stream; undefined behind it. */
+  /** Bytes read of a byte order mark at the start of the stream. Undefined after it. */
   #markLength: number | undefined = 0;
 
   constructor(sink: EventSink) {
@@ -52,7 +52,7 @@ export class SseReader {
     }
   }
 
-  /** A part of a line, without its end. */
+  /** Reads a part of a line, without its end. */
   #part(bytes: Uint8Array, from: number, to: number): void {
     let i = from;
     while (i < to && this.#line !== "data") {
@@ -69,7 +69,7 @@ export class SseReader {
     if (i < to) this.#sink.data(bytes, i, to);
   }
 
-  /** One byte of a field's name. */
+  /** Reads one byte of a field name. */
   #name(byte: number): void {
     if (this.#column === fieldName.length && byte === colon) this.#line = "space";
     else if (byte !== fieldName.charCodeAt(this.#column)) this.#line = "other";
@@ -83,7 +83,7 @@ export class SseReader {
   }
 
   #lineEnd(): void {
-    // A line of the name alone, or with nothing behind its colon, is empty data.
+    // A line with only the name, or with nothing after its colon, is empty data.
     const isBareName = this.#line === "name" && this.#column === fieldName.length;
     if (this.#line === "space" || isBareName) this.#beginData();
     if (this.#line === "name" && this.#column === 0) {
@@ -94,12 +94,12 @@ export class SseReader {
     this.#column = 0;
   }
 
-  /** Passes over a byte order mark. */
+  /** Skips a byte order mark. */
   #pastMark(bytes: Uint8Array): number {
     let i = 0;
     while (this.#markLength !== undefined && i < bytes.length) {
       if (bytes[i] !== mark[this.#markLength]) {
-        // Part of a mark is no name of a field.
+        // A partial mark is not a field name.
         if (this.#markLength > 0) this.#line = "other";
         this.#markLength = undefined;
         return i;
@@ -122,7 +122,7 @@ const lineFeedBytes = Uint8Array.of(lineFeed);
 /** U+FEFF in UTF-8. */
 const mark: readonly number[] = [0xef, 0xbb, 0xbf];
 
-/** Where the byte stands next; the end if it does not. */
+/** Returns the next position of a byte, or the end if there is none. */
 function indexOrEnd(bytes: Uint8Array, byte: number, from: number): number {
   const at = bytes.indexOf(byte, from);
   return at === -1 ? bytes.length : at;

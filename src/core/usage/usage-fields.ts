@@ -2,28 +2,28 @@ import { keysOf } from "../base/key-of.js";
 import { cutText } from "../base/text.js";
 import { type Usage, type UsageCount, usageCountMax } from "../budgets/usage.js";
 
-/** Characters that are kept of a model's name. */
+/** Maximum characters that are kept of a model name. */
 export const modelCharsMax = 128;
 
-/** A caller's name of a model, bounded; half a character of Unicode becomes U+FFFD. */
+/** Cuts a model name from a caller. Half a Unicode character becomes U+FFFD. */
 export function cutModel(text: string): string {
   return cutText(text, modelCharsMax).toWellFormed();
 }
 
 /**
- * A count of decimal digits, as JSON and headers have it: a fraction is rounded up, and more than
- * `usageCountMax` is that. Undefined for what is none, a negative number included.
+ * Parses a count in decimal digits, as in JSON and headers. A fraction is rounded up, and the
+ * maximum is `usageCountMax`. Undefined if it is not a count, such as a negative number.
  */
 export function parseCount(text: string): number | undefined {
   if (!/^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text)) return undefined;
   return Math.min(usageCountMax, Math.ceil(Number(text)));
 }
 
-/** A usage that is being put together. */
+/** A usage that is being assembled. */
 export type MutableUsage = { -readonly [Count in UsageCount]?: number };
 
 /**
- * What response headers or trailers say.
+ * Returns the usage in response headers or trailers.
  *
  * @param fields names of headers, in lower case, by count
  * @returns undefined if none of them has a count
@@ -36,7 +36,7 @@ export function usageFromHeaders(
 }
 
 /**
- * What dynamic metadata of another filter says.
+ * Returns the usage in dynamic metadata of another filter.
  *
  * @param fields paths by count; none leads into a list
  * @param values of the filter's namespace, by paths whose steps are joined by dots

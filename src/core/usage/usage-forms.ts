@@ -2,47 +2,47 @@ import { keysOf } from "../base/key-of.js";
 import type { UsageCount } from "../budgets/usage.js";
 import { createJsonTree, type JsonNode, type WantedPath } from "./json-paths.js";
 
-/** Whose form a response's body has; `json`: counts at paths of the policy. */
+/** The provider whose format a response body has. `json`: counts at paths of the policy. */
 export const usageFormats = ["auto", "openai", "anthropic", "gemini", "bedrock", "json"] as const;
 
 /** One of `usageFormats`. */
 export type UsageFormat = (typeof usageFormats)[number];
 
-/** A count as providers report it; `usageOf` makes a `Usage` of them. */
+/** A count as providers report it. `ReportedUsage` makes a `Usage` of them. */
 export type ReportedCount =
-  /** All input tokens: those of caches are part of them. */
+  /** All input tokens, including those of caches. */
   | "allInput"
-  /** Input tokens; of caches only those that are reported as their details. */
+  /** Input tokens, including those of caches only if reported as their details. */
   | "input"
-  /** Input tokens of tools, which are not part of the others. */
+  /** Input tokens of tools, which are not included in the others. */
   | "toolInput"
   /** Tokens from a cache, as a detail of the input tokens. */
   | "cachedDetail"
-  /** Tokens from a cache, beside `input`. */
+  /** Tokens from a cache, in addition to `input`. */
   | "cached"
   /** Tokens that were written to a cache, as a detail of the input tokens. */
   | "writtenDetail"
-  /** Tokens that were written to a cache, beside `input`. */
+  /** Tokens that were written to a cache, in addition to `input`. */
   | "written"
   | "output"
-  /** Output tokens that were reasoning, beside `output`. */
+  /** Reasoning tokens, in addition to `output`. */
   | "thoughts"
-  /** Output tokens that were reasoning, as a detail of `output`. */
+  /** Reasoning tokens, as a detail of `output`. */
   | "reasoning"
-  /** All tokens of a call whose `allInput` is reported. */
+  /** All tokens of a call that also reports `allInput`. */
   | "total";
 
-/** What is read from a response's body. */
+/** A value that is read from a response body. */
 export type UsageSlot =
   | ReportedCount
   | UsageCount
   | "model"
-  /** Text that the model wrote: its size stands for output tokens that nobody reports. */
+  /** Text that the model wrote. Its size is an estimate of output tokens that are not reported. */
   | "outputText"
   /** A document of the same form in base64. */
   | "base64";
 
-/** Where to look in a response's body. Made once for each service. */
+/** Where to find values in a response body. Created once for each service. */
 export interface UsageForm {
   readonly tree: JsonNode<UsageSlot>;
   /** For messages of `application/vnd.amazon.eventstream`. */
@@ -52,7 +52,7 @@ export interface UsageForm {
 }
 
 /**
- * @param format whose form
+ * @param format the provider whose format it is
  * @param fields for `json`: paths of the counts; `*` is any item of a list, of
  *   which the last one counts. The other formats ignore it
  */
@@ -78,8 +78,8 @@ export function createUsageForm({
 type FormTable = Readonly<Partial<Record<UsageSlot, readonly string[]>>>;
 
 /**
- * Chat Completions, Completions, Embeddings and Responses of OpenAI, and of the many servers that
- * speak as it does. `usage` stands in the response, in the last chunk, in each chunk (vLLM's
+ * Chat Completions, Completions, Embeddings and Responses of OpenAI, and of the many compatible
+ * servers. `usage` is in the response, in the last chunk, in each chunk (vLLM's
  * `continuous_usage_stats`), in `response` of an event, or in `x_groq`.
  *
  * Details of `prompt_tokens` and of `input_tokens` are parts of them; OpenRouter adds
@@ -129,7 +129,7 @@ function inChoices(path: string): readonly string[] {
 
 /**
  * Messages of Anthropic. `message_start` has the input and the first output tokens,
- * `message_delta` cumulative counts. `input_tokens` are none of the cache's.
+ * `message_delta` has cumulative counts. `input_tokens` does not include those of the cache.
  */
 const anthropic: FormTable = {
   model: ["model", "message.model"],
@@ -149,7 +149,7 @@ const anthropic: FormTable = {
 
 /**
  * `generateContent` and `streamGenerateContent` of Gemini, as events or as a list of documents.
- * `promptTokenCount` includes the cached part; thoughts and prompts of tools stand beside.
+ * `promptTokenCount` includes the cached part. Thoughts and prompts of tools are separate.
  */
 const gemini: FormTable = {
   model: ["modelVersion"],
@@ -163,8 +163,8 @@ const gemini: FormTable = {
 
 /**
  * Bedrock: Converse and ConverseStream, Amazon's and Meta's models through InvokeModel, and the
- * metrics that end each stream of InvokeModelWithResponseStream. `inputTokens` are none of the
- * cache's. Other models through InvokeModel have the forms of their makers.
+ * metrics that end each stream of InvokeModelWithResponseStream. `inputTokens` does not include
+ * those of the cache. Other models through InvokeModel have the formats of their providers.
  */
 const bedrock: FormTable = {
   input: [

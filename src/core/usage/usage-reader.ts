@@ -8,40 +8,40 @@ import { parseCount } from "./usage-fields.js";
 import type { UsageForm, UsageSlot } from "./usage-forms.js";
 
 /**
- * Why the body of a response told no tokens. `unknownForm`: it is neither JSON nor a stream of
+ * Why the body of a response reported no tokens. `unknownForm`: it is neither JSON nor a stream of
  * events. `compressed`: its `content-encoding` is not `identity`. `tooLong`: nothing was reported
- * in its first `readBytesMax` bytes. `notFound`: it has none of the fields, as bodies of errors.
+ * in its first `readBytesMax` bytes. `notFound`: it has none of the fields, like bodies of errors.
  */
 export type UnrecognisedReason = "unknownForm" | "compressed" | "tooLong" | "notFound";
 
-/** What a response says of its call. */
+/** What a response reports about its call. */
 export interface UsageReading {
   /** What was reported or estimated, and the size of the body as `responseBytes`. */
   readonly usage: Usage;
   /**
-   * Whether output tokens are partly or wholly an estimate by the text that was sent: the stream
-   * was cut off before its last report, or reports none. Input tokens may be missing then.
+   * Whether output tokens are partly or wholly an estimate from the text that was sent, because the
+   * stream was cut off before its last report, or reports none. Input tokens may then be missing.
    */
   readonly isEstimated: boolean;
-  /** Why `usage` has nothing but bytes; undefined where it has more. */
+  /** Why `usage` contains only bytes. Undefined if it contains more. */
   readonly unrecognised: UnrecognisedReason | undefined;
   /** The model that the response names, at most 128 characters; empty if it names none. */
   readonly model: string;
 }
 
-/** Bytes of one body in which counts are looked for: 256 MiB. The rest only counts as bytes. */
+/** Maximum bytes of a body that are searched for counts: 256 MiB. The rest counts only as bytes. */
 export const readBytesMax = 268_435_456;
 
 /** Reads the body of one response. Takes any bytes, keeps none of them, and never throws. */
 export interface UsageReader {
-  /** The next piece of the body. */
+  /** Reads the next piece of the body. */
   push(bytes: Uint8Array): void;
-  /** What is known so far; the body may be complete or not. Ends the reading. */
+  /** Returns what is known so far, whether the body is complete or not. Ends the reading. */
   end(): UsageReading;
 }
 
 /**
- * A reader of one response's body, which holds at most 4 KiB.
+ * Creates a reader of one response's body, which holds at most 4 KiB.
  *
  * @param form of the service, by `createUsageForm`
  * @param headers of the response, by names in lower case: `content-type`, `content-encoding`, and
@@ -54,7 +54,7 @@ export function createUsageReader(
   return new BodyReader(form, headers);
 }
 
-/** A body's form, as far as it is known: `sniffed` is decided by its first byte. */
+/** Form of a body, as far as it is known. `sniffed`: its first byte decides. */
 type BodyKind = "sniffed" | "json" | "events" | "frames" | "unread";
 
 class BodyReader implements UsageReader, EventSink {
@@ -125,7 +125,7 @@ class BodyReader implements UsageReader, EventSink {
     this.#unread = reason;
   }
 
-  /** Tells JSON from events by the first byte that is no space. @returns where that stands */
+  /** Distinguishes JSON from events by the first byte that is no space. @returns its position */
   #sniff(bytes: Uint8Array): number {
     for (let i = 0; i < bytes.length; i += 1) {
       const byte = bytes[i] ?? 0;
@@ -139,7 +139,7 @@ class BodyReader implements UsageReader, EventSink {
   }
 }
 
-/** What messages of Amazon's streams report, those included that stand in them as base64. */
+/** Counts of messages in Amazon's streams, including documents in them in base64. */
 class FrameCounts implements JsonSink<UsageSlot> {
   readonly #counts: ReportedUsage;
   readonly #json: JsonReader<UsageSlot>;
@@ -208,7 +208,7 @@ function addBedrockHeaders(counts: ReportedUsage, headers: ReadonlyMap<string, s
   }
 }
 
-/** By slot, the middle of their names. */
+/** The middle of header names, by slot. */
 const bedrockHeaders = [
   ["input", "input"],
   ["output", "output"],

@@ -1,34 +1,34 @@
-/** A service as one replica knows it: of the whole fleet. */
+/** Load of a service in the whole fleet, as one replica knows it. */
 export interface ServiceLoad {
-  /** Requests at a time that the service can take, as its concurrency limit has learned. */
+  /** Requests that the service can take at a time, as its concurrency limit has learned. */
   readonly limit: number;
   /** Requests that hold a permit. */
   readonly inFlightCount: number;
 }
 
-/** What `activeUsersMax: auto` has measured. */
+/** Measurements of `activeUsersMax: auto`. */
 export interface AutoCapacity {
-  /** Sessions at a time; undefined: nothing is measured yet. */
+  /** Maximum sessions at a time. Undefined: not measured yet. */
   readonly autoActiveMax: number | undefined;
   /** Decayed sums over seconds: requests in flight, and sessions in use. */
   readonly inFlightSum: number;
   readonly activeSum: number;
 }
 
-/** Sessions at a time while the service's limit is not known. */
+/** Maximum sessions at a time while the service's limit is not known. */
 export const defaultAutoActiveMax = 100;
 
 /**
- * The sessions that a service can carry. A session has `u` requests in flight on average: requests
- * in flight over sessions in use, both measured over about a minute. (By Little's law that is its
- * requests, times how long each holds a permit, over the length of a session.) A learned limit of L
- * requests then carries
+ * Computes the sessions that a service can carry. A session has `u` requests in flight on average:
+ * requests in flight divided by sessions in use, both measured over about a minute. (By Little's
+ * law, that is its requests, times how long each holds a permit, divided by the length of a
+ * session.) A learned limit of L requests then carries
  *
  *     target = 0.9 L / u
  *
  * It begins with L, as if each visitor always had one request in flight. It then grows by at most
- * 1 % a second, and only while the sessions that it allows are used, since a few visitors tell
- * little of many. It falls by at most 3 % a second.
+ * 1 % per second, and only while the sessions that it allows are used, since a few visitors do not
+ * represent many. It falls by at most 3 % per second.
  *
  * Example: L 200, 600 sessions with 60 requests in flight: u 0.1, and the target 1,800 sessions.
  */
@@ -64,5 +64,5 @@ const growthPerSecond = 1.01;
 
 const fallPerSecond = 0.97;
 
-/** As many as a room's table has. */
+/** Capacity of a room's session table. */
 const sessionsMax = 1_000_000;

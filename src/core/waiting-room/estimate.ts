@@ -1,30 +1,30 @@
 import type { RoomStatus, WaitRange } from "./room-line.js";
 import type { AnnouncedWait } from "./ticket.js";
 
-/** What a range depends on. */
+/** The values that a range depends on. */
 export type LinePace = Pick<
   RoomStatus,
   "entriesPerSecond" | "entriesMeasuredCount" | "abandonPerSecond" | "rangeFactor"
 >;
 
 /**
- * The range of the wait of a visitor with k people ahead; undefined where nobody can enter.
+ * Returns the range of the wait of a visitor with k people ahead. Undefined if none can enter.
  *
- * Visitors enter at mu a second, and each who waits leaves at theta a second, so the line ahead
+ * Visitors enter at mu per second, and each who waits leaves at theta per second, so the line ahead
  * shrinks as `k' = -(mu + theta k)`. With n = k + 1 steps to take, the wait has
  *
- *     mean      ln(1 + theta n / mu) / theta            (n / mu where nobody leaves)
+ *     mean      ln(1 + theta n / mu) / theta            (n / mu if none leaves)
  *     variance  n / (mu (mu + theta n)) + mean^2 / c    (mu is known from c ended sessions)
  *
- * and then up to `refreshSeconds` until the visitor asks and enters, uniformly. Quantiles are those
- * of a Gamma distribution with that mean and variance, by Wilson and Hilferty: of its shape
+ * plus up to `refreshSeconds`, uniformly, until the visitor asks and enters. Quantiles are those of
+ * a Gamma distribution with that mean and variance, by Wilson and Hilferty: with its shape
  * `a = mean^2 / variance` and a normal quantile z,
  *
  *     mean (1 - 1 / (9 a) + z / (3 sqrt(a)))^3
  *
- * at z = 0 and z = +-1.645 `rangeFactor`, which is 1 where the model is true.
+ * at z = 0 and z = +-1.645 `rangeFactor`, which is 1 if the model is true.
  *
- * Example: 99 ahead, 10 a second, nobody leaves, c = 1,000: mean 10 s, standard deviation 1.05 s;
+ * Example: 99 ahead, 10 per second, none leaves, c = 1,000: mean 10 s, standard deviation 1.05 s;
  * between 8.3 s and 11.8 s.
  *
  * Source: Kleinrock, "Queueing Systems", 1975 (pure death process); Garnett, Mandelbaum and Reiman,
@@ -53,12 +53,12 @@ export function waitRange(
 }
 
 /**
- * Whether a range that was announced would have held, had it been as wide as ranges are with
- * `rangeFactor`. The cube roots of quantiles lie on a line over the factor, so the factor that it
- * would have needed is the distance of the truth from the middle there, over that of the bound.
+ * Reports whether an announced range would have held at the width that `rangeFactor` gives. The
+ * cube roots of quantiles are linear in the factor, so the factor that it would have needed is the
+ * distance of the actual wait from the middle, divided by that of the bound.
  *
- * `noteWait` is told by the present factor, so that what is learned does not depend on when the
- * range was announced; by the announced factor it says whether the range did hold.
+ * For `noteWait`, use the present factor, so that learning does not depend on when the range was
+ * announced. With the announced factor, the result is whether the range did hold.
  */
 export function rangeHeld(
   announced: AnnouncedWait,
@@ -73,9 +73,9 @@ export function rangeHeld(
 }
 
 /**
- * The factor after some waits have ended: it grows with each range that did not hold, and falls
- * with each that did, so that it rests where 90 % hold, whatever the distribution. In a second it
- * moves by 5 % at most.
+ * Returns the factor after some waits have ended. It grows with each range that did not hold, and
+ * falls with each that did, so that it settles where 90 % hold, whatever the distribution. It
+ * changes by at most 5 % per second.
  *
  * Source: Gibbs and Candes, "Adaptive Conformal Inference Under Distribution Shift", 2021, as
  * quantile tracking (Angelopoulos, Candes and Tibshirani, "Conformal PID Control", 2023).
@@ -91,17 +91,17 @@ export function nextRangeFactor(
 }
 
 /**
- * The share of ranges that need not hold: a little less than 10 %, since a range is announced long
- * before it is judged, with the factor of then.
+ * Part of ranges that need not hold: a little less than 10 %, since a range is announced long
+ * before it is judged, with the factor of that time.
  */
 const missRatio = 0.085;
 
-/** Of the normal distribution: 5 % are above. */
+/** Quantile of the normal distribution: 5 % are above it. */
 const normalQuantile95 = 1.645;
 
 const factorGainEach = 0.003;
 
 const factorGainMax = 0.05;
 
-/** Ranges are at most so many times as wide as the model has them. */
+/** Maximum width of ranges, as a multiple of that of the model. */
 const rangeFactorMax = 8;

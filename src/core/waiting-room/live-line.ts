@@ -2,19 +2,19 @@ import { numberAtPlace, openShuffles, placeOf } from "./places.js";
 import { calledBit, frontBytesMax, type LineShuffle, liveBlockSize } from "./room-line.js";
 
 /**
- * Who is present in a line, as its leader knows from the words that it has read: a byte for each
- * number, and how many there are in each block of places. A place that has been called, or passed
- * over, is not present any more.
+ * The visitors who are present in a line, as its leader knows from the words that it has read: one
+ * byte for each number, and a count for each block of places. A place that was called or skipped is
+ * no longer present.
  */
 export class LiveLine {
   #shuffles: readonly LineShuffle[];
   #calledPlace: number;
   /** The number of the first byte, at most `firstNumber`. */
   #base: number;
-  /** Numbers below it have been read. */
+  /** Numbers below it were read. */
   #end: number;
   #isLive = new Uint8Array(liveBlockSize);
-  /** Of each block of places from the block of `#calledPlace` on. */
+  /** Present visitors of each block of places, from the block of `#calledPlace` on. */
   #counts: number[] = [];
   #liveCount = 0;
   #leftCount = 0;
@@ -30,7 +30,7 @@ export class LiveLine {
     return this.#base;
   }
 
-  /** The smallest number with a place that is still to be called. */
+  /** The smallest number whose place may still be called. */
   get firstNumber(): number {
     return firstNumber(this.#calledPlace, this.#shuffles);
   }
@@ -55,7 +55,7 @@ export class LiveLine {
     return this.#counts;
   }
 
-  /** Visitors who were found to have left since this was asked last. */
+  /** Returns the number of visitors who were found to have left since the last call. */
   takeLeftCount(): number {
     const count = this.#leftCount;
     this.#leftCount = 0;
@@ -63,9 +63,9 @@ export class LiveLine {
   }
 
   /**
-   * Takes words of the line from a number on, at most `end`.
+   * Takes words of the line, from a number on that is at most `end`.
    *
-   * @param lostBefore words from 1 up to, and without, this one are of visitors who are gone
+   * @param lostBefore words from 1, below this one, belong to visitors who are gone
    */
   read(from: number, words: Uint32Array, lostBefore: number): void {
     this.#grow(from + words.length);
@@ -78,24 +78,24 @@ export class LiveLine {
       if (place < this.#calledPlace) continue;
       this.#isLive[number - this.#base] = isLive ? 1 : 0;
       this.#count(place, isLive ? 1 : -1);
-      // Who was let in past the order did not leave.
+      // A visitor who was let in out of order did not leave.
       if (!isLive && word < calledBit) this.#leftCount += 1;
     }
     this.#end = Math.max(this.#end, from + words.length);
   }
 
-  /** The number of the visitor at a place; undefined: nobody is there any more. */
+  /** Returns the number of the visitor at a place. Undefined: the visitor is gone. */
   presentAt(place: number): number | undefined {
     const number = numberAtPlace(place, this.#shuffles);
     return this.#isLive[number - this.#base] === 1 ? number : undefined;
   }
 
-  /** Whether the word of the number at a place has been read. */
+  /** Reports whether the word of the number at a place was read. */
   hasRead(place: number): boolean {
     return numberAtPlace(place, this.#shuffles) < this.#end;
   }
 
-  /** Places below this one have been called, or passed over. */
+  /** Marks places below this one as called or skipped. */
   advance(calledPlace: number): void {
     for (let place = this.#calledPlace; place < calledPlace; place += 1) {
       const number = numberAtPlace(place, this.#shuffles);
@@ -107,11 +107,11 @@ export class LiveLine {
     this.#calledPlace = calledPlace;
   }
 
-  /** Forgets runs and numbers that are called through. */
+  /** Forgets runs and numbers whose places were all called. */
   forgetCalled(): void {
     this.#shuffles = openShuffles(this.#shuffles, this.#calledPlace);
     const base = this.firstNumber;
-    // Bytes are moved once half of them are not needed.
+    // Bytes are moved only when half of them are no longer needed.
     if (base - this.#base < this.#isLive.length / 2) return;
     this.#isLive.copyWithin(0, base - this.#base);
     this.#isLive.fill(0, Math.max(0, this.#isLive.length - (base - this.#base)));
@@ -119,7 +119,7 @@ export class LiveLine {
     this.#end = Math.max(this.#end, base);
   }
 
-  /** Permutes places that have not been called; takes about 0.1 us for each number. */
+  /** Permutes places that were not called. It takes about 0.1 us for each number. */
   shuffle(run: LineShuffle): void {
     this.#shuffles = [...this.#shuffles, run];
     this.#counts = [];
@@ -129,7 +129,7 @@ export class LiveLine {
     }
   }
 
-  /** A bit for each place of the first blocks: who is present. */
+  /** Returns one bit for each place of the first blocks: whether its visitor is present. */
   front(): Uint8Array {
     const blocks = Math.min(this.#counts.length, (8 * frontBytesMax) / liveBlockSize);
     const bits = new Uint8Array((blocks * liveBlockSize) / 8);

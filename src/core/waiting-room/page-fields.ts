@@ -1,4 +1,4 @@
-/** Fields of a waiting room's pages: what `{{name}}` stands for in a template or a text. */
+/** Fields of a waiting room's pages: the meaning of `{{name}}` in a template or a text. */
 export const pageFields = {
   lang: "The language of the page, a BCP 47 tag such as `en`.",
   dir: "The direction of the language: `ltr` or `rtl`.",
@@ -22,7 +22,7 @@ export const pageFields = {
 /** The name of a field. */
 export type PageField = keyof typeof pageFields;
 
-/** What a page is about: `{{state}}`. */
+/** States of a page: `{{state}}`. */
 export const pageStates = [
   "waiting",
   "preQueue",
@@ -37,8 +37,8 @@ export const pageStates = [
 export type PageState = (typeof pageStates)[number];
 
 /**
- * Texts of the built-in page, which a policy may replace by language. Each may hold fields, but for
- * `title` and `message`, which are made of texts.
+ * Texts of the built-in page, which a policy may replace by language. Each may contain fields,
+ * except `title` and `message`, which are made from texts.
  */
 export const pageTexts = {
   waitingTitle: "The title while the visitor waits.",
@@ -72,18 +72,18 @@ export type PageText = keyof typeof pageTexts;
 /** A piece of a template. */
 export type TemplatePart =
   | { readonly kind: "text"; readonly text: string }
-  /** `name` as it is written, which may be no field's; offsets in UTF-16 units. */
+  /** `name` as written, which may not be a field's. Offsets are in UTF-16 units. */
   | { readonly kind: "field"; readonly name: string; readonly start: number; readonly end: number };
 
-/** Longest name between braces, so that braces which never close cost no search to the end. */
+/** Maximum length of a name in braces, so that unclosed braces cost no search to the end. */
 const fieldCharsMax = 128;
 
-/** A name holds no brace but before it, where three or four are no field, and no text either. */
+/** A name may have braces only in front: three or four are neither a field nor text. */
 const fieldPattern = new RegExp(`\\{\\{(\\{{0,2}[^{}\\n]{0,${fieldCharsMax}})\\}\\}`, "g");
 
 /**
- * Divides a template into texts and `{{fields}}`, in linear time. Blanks around a name do not
- * count. Braces that do not close within a line, or hold too much, are text.
+ * Splits a template into texts and `{{fields}}`, in linear time. Spaces around a name are ignored.
+ * Braces that do not close within a line, or contain too much, are text.
  *
  * Example: `<p>{{ ahead }} ahead` is `<p>`, the field `ahead` and ` ahead`.
  */

@@ -2,9 +2,9 @@ import { type LineShuffle, liveBlockSize, type RoomStatus } from "./room-line.js
 import { shuffled, unshuffled } from "./shuffle.js";
 
 /**
- * The place of a number: smaller places are called first. It is the number, permuted by each of the
- * runs that it falls into, one after the other: visitors who were shuffled and still wait when the
- * next event opens are shuffled again, with those who have come since.
+ * Returns the place of a number. Smaller places are called first. The place is the number, permuted
+ * by each run that contains it, in order: visitors who were shuffled and still wait when the next
+ * event opens are shuffled again, with those who have joined since.
  */
 export function placeOf(number: number, shuffles: readonly LineShuffle[]): number {
   let place = number;
@@ -15,7 +15,7 @@ export function placeOf(number: number, shuffles: readonly LineShuffle[]): numbe
   return place;
 }
 
-/** The number that has a place: `placeOf` the other way around. */
+/** Returns the number that has a place: the inverse of `placeOf`. */
 export function numberAtPlace(place: number, shuffles: readonly LineShuffle[]): number {
   let number = place;
   for (const run of shuffles.toReversed()) {
@@ -26,8 +26,8 @@ export function numberAtPlace(place: number, shuffles: readonly LineShuffle[]): 
 }
 
 /**
- * Runs in which a place may still be called. One that is called through is still needed while a
- * later one overlaps it, as numbers of the former have places in the latter.
+ * Returns runs in which a place may still be called. A run whose places were all called is still
+ * needed while a later one overlaps it, since numbers of the former have places in the latter.
  */
 export function openShuffles(
   shuffles: readonly LineShuffle[],
@@ -44,13 +44,13 @@ export function openShuffles(
 }
 
 /**
- * Visitors who are present and have smaller places, at the last count; 0 for places that have been
- * called. Those who have joined since then, and are in front, count as present.
+ * Returns the number of present visitors with smaller places, at the last count. It is 0 for places
+ * that were called. Visitors ahead who have joined since then count as present.
  *
- * It is exact for the first blocks, as of the last second. Further behind, the blocks in front of
- * the place's own are exact, and of its own it takes a share in proportion to where it is in it, as
- * if visitors had left evenly: off by less than `liveBlockSize`, of at least three times as many.
- * For one place it never rises while counts only fall.
+ * The result is exact for the first blocks, as of the last second. Further behind, the blocks ahead
+ * of the place's own are exact. Of its own block, it takes a part in proportion to the position in
+ * it, as if visitors had left evenly: the error is less than `liveBlockSize`, of at least three
+ * times as many. For one place, the result never rises while counts only fall.
  */
 export function aheadOf(
   place: number,
@@ -73,7 +73,7 @@ export function aheadOf(
   return count + Math.floor(((liveByBlock[block] ?? 0) * inBlock) / size);
 }
 
-/** Ones among `count` bits from a bit on; the first bit is the lowest of the first byte. */
+/** Counts ones among `count` bits from a bit on. The first bit is the lowest of the first byte. */
 function onesIn(bits: Uint8Array, from: number, count: number): number {
   let ones = 0;
   for (let i = from; i < from + count; i += 1) ones += ((bits[i >> 3] ?? 0) >> (i & 7)) & 1;

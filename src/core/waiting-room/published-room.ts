@@ -11,42 +11,42 @@ import {
   shufflesMax,
 } from "./room-line.js";
 
-/** What a leader needs of those before it, beside the status and the words of the store. */
+/** What a leader needs from earlier leaders, besides the status and the words of the store. */
 export interface LeaderMemory {
   /** Sessions from this index on have never been used. */
   readonly sessionsEnd: number;
-  /** Entrances that the rate allows at once; below 0 after spare sessions were taken. */
+  /** Entries that the rate allows at once. Below 0 after spare sessions were taken. */
   readonly tokens: number;
   /** The event that was opened last, with its start. */
   readonly openedEvent: string | undefined;
-  /** Decayed: seconds of sessions, and how many ended. */
+  /** Decayed sums: seconds of sessions, and how many ended. */
   readonly heldSeconds: number;
   readonly endedCount: number;
-  /** Decayed: seconds of waiting, and how many left. */
+  /** Decayed sums: seconds of waiting, and how many left. */
   readonly waitedSeconds: number;
   readonly leftCount: number;
-  /** `RoomHead.waits` that the factor of ranges has learned from. */
+  /** The part of `RoomHead.waits` that the factor of ranges has learned from. */
   readonly learnedEndedCount: number;
   readonly learnedHeldCount: number;
-  /** `activeUsersMax: auto`. Sessions, and requests in flight of one, decayed with its weight. */
+  /** For `activeUsersMax: auto`: sessions at a time, and decayed sums, as in `AutoCapacity`. */
   readonly autoActiveMax: number | undefined;
   readonly inFlightSum: number;
   readonly activeSum: number;
 }
 
-/** What a leader publishes: the status for all, and what the next leader goes on with. */
+/** What a leader publishes: the status for all, and the memory for the next leader. */
 export interface PublishedRoom {
   readonly status: RoomStatus;
   readonly memory: LeaderMemory;
 }
 
-/** As JSON, at most 64 KiB for a line of 8,388,608 places. */
+/** Encodes as JSON, at most 64 KiB for a line of 8,388,608 places. */
 export function encodePublishedRoom({ status, memory }: PublishedRoom): string {
   const liveAtFront = encodeBase64(status.liveAtFront);
   return JSON.stringify({ format, status: { ...status, liveAtFront }, memory });
 }
 
-/** What was published; undefined: this version cannot read it. Never throws. */
+/** Decodes what was published. Undefined: this version cannot read it. Never throws. */
 export function decodePublishedRoom(text: string): PublishedRoom | undefined {
   const json = parsed(text);
   if (!isJsonObject(json) || json["format"] !== format) return undefined;
@@ -59,7 +59,7 @@ export function decodePublishedRoom(text: string): PublishedRoom | undefined {
 
 const format = 1;
 
-/** Blocks of the longest line, and the one that it begins in. */
+/** Maximum number of blocks: those of the longest line, and one that it begins in. */
 const blocksMax = lineSpanMax / liveBlockSize + 1;
 
 function parsed(text: string): JsonValue | undefined {
@@ -123,11 +123,11 @@ function memoryOf(json: JsonObject, fields: Fields): LeaderMemory {
   };
 }
 
-/** Reads values, and remembers whether one was not what it should be. */
+/** Reads values, and records whether any is invalid. */
 class Fields {
   areValid = true;
 
-  /** Of either sign. */
+  /** Reads a number of either sign. */
   signed(json: JsonValue | undefined): number {
     return typeof json === "number" && Number.isFinite(json) ? json : this.#invalid(0);
   }

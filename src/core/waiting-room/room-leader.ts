@@ -20,7 +20,7 @@ import {
 } from "./room-rules.js";
 import { type OverSession, type SessionCensus, SessionTable } from "./session-table.js";
 
-/** What a leader sees of a room when its step begins. See `RoomHead`. */
+/** The state of a room that a leader sees when its step begins. See `RoomHead`. */
 export interface LeaderHead {
   readonly lineId: number;
   readonly beganMs: number;
@@ -31,23 +31,23 @@ export interface LeaderHead {
   readonly override: RoomOverride | undefined;
 }
 
-/** A run of words to read: numbers of the line, or indices of sessions. */
+/** A range of words to read: numbers of the line, or indices of sessions. */
 export interface ReadRange {
   readonly from: number;
   readonly count: number;
 }
 
-/** What a step depends on beside the words. */
+/** The input of a step, besides the words. */
 export interface LeaderInput {
   readonly rules: RoomRules;
   readonly head: LeaderHead;
-  /** The service's, for `activeUsersMax: auto`; undefined: not known. */
+  /** The load of the service, for `activeUsersMax: auto`. Undefined: not known. */
   readonly load: ServiceLoad | undefined;
   /** 32 random bits, for a shuffle. */
   readonly seed: number;
 }
 
-/** What a leader decides: the parts of a `RoomStep` that are not about who decides. */
+/** The decision of a leader: the parts of a `RoomStep` that do not identify the leader. */
 export interface LeaderDecision {
   readonly lostAfterSeconds: number;
   readonly frees: readonly OverSession[];
@@ -66,7 +66,7 @@ export interface LeaderCall {
   readonly session: number;
 }
 
-/** How much one read of the store answers, and how much one step may change. */
+/** Bounds of one read of the store, and of the changes of one step. */
 export interface LeaderBounds {
   readonly lineWordsMax: number;
   readonly sessionsReadMax: number;
@@ -74,37 +74,37 @@ export interface LeaderBounds {
 }
 
 /**
- * The leader of a room: decides once a second who enters. A step is `reads`, what was asked for to
- * `readLine` and `readSessions`, and `decide`. It knows nothing that is not in the store: another
- * leader goes on from there, and so does this one, anew, where a step was not applied.
+ * The leader of a room: decides once a second which visitors enter. A step is `reads`, then
+ * `readLine` and `readSessions` with the words read, then `decide`. All that it knows is in the
+ * store: another leader continues from there, as does a new one here if a step was not applied.
  *
- * What holds, whatever is lost or late:
+ * Guarantees, whatever is lost or late:
  *
- * - Sessions in use, those of called visitors among them, are at most `activeUsersMax`: each call
- *   takes a session that the store finds free, and there are as many as the bound has left. What is
- *   above it was let in by an operator, or was there before the bound fell.
- * - Visitors are called in the order of their places, which is that of joining but for those who
- *   were shuffled at the opening of an event (`order: random`, or by the event). Nobody gets a
- *   spare session while somebody waits. So a visitor who is present is overtaken only by those whom
- *   an operator lets in, and by those who ask sooner once both are called: one refresh of its page.
- * - Entrances are at most `r t + 2 r + 1` in t seconds, r a second allowed, while nobody joins
- *   between the reads and the step of a room in which nobody waits.
+ * - Sessions in use, including those of called visitors, are at most `activeUsersMax`: each call
+ *   takes a session that the store finds free, and there are only as many as the bound allows. More
+ *   are in use only if an operator let visitors in, or the bound fell.
+ * - Visitors are called in the order of their places: that of joining, except for those who were
+ *   shuffled when an event opened (`order: random`, or by the event). No visitor gets a spare
+ *   session while others wait. So a visitor who is present is overtaken only by those whom an
+ *   operator lets in, and by those who ask sooner once both are called: one refresh of its page.
+ * - At most `r t + 2 r + 1` visitors enter in t seconds, with r per second allowed, as long as none
+ *   joins between the reads and the step of a room in which none waits.
  *
- * Cost of a step with a line of up to 262,144 places: one read of 4 bytes for each place, and about
- * 2 ns of time. Longer lines are read in turns of that many a second, so 1,000,000 places are seen
- * every 4 s, at 1 MB a second. And 8 bytes for each session.
+ * Cost of a step with a line of up to 262,144 places: for each place, a read of 4 bytes and about
+ * 2 ns of time. Longer lines are read in turns of that many per second, so 1,000,000 places are
+ * read every 4 s, at 1 MB per second. In addition, 8 bytes for each session.
  */
 export class RoomLeader {
   readonly #bounds: LeaderBounds;
   readonly #lineId: number;
   readonly #line: LiveLine;
   readonly #sessions: SessionTable;
-  /** What was published last, by whomever. */
+  /** What was last published, by any leader. */
   #last: PublishedRoom | undefined;
-  /** The next number to look at again. */
+  /** The next number to read again. */
   #lineCursor = 0;
   #spares: readonly number[] = [];
-  /** A new leader does not know which sessions are offered, so it offers none at first. */
+  /** A new leader does not know which sessions are offered, so it first offers none. */
   #isFirst = true;
 
   constructor(head: LeaderHead, last: PublishedRoom | undefined, bounds: LeaderBounds) {
@@ -116,12 +116,12 @@ export class RoomLeader {
     this.#sessions = new SessionTable(this.#last?.memory.sessionsEnd ?? bounds.sessionsReadMax);
   }
 
-  /** Whether what it knows is of this line as it stands; if not, another one has to begin. */
+  /** Reports whether its state matches the present line. If not, a new leader has to begin. */
   isOf(head: LeaderHead): boolean {
     return head.lineId === this.#lineId && head.calledPlace >= this.#line.calledPlace;
   }
 
-  /** What has to be read before it can decide. */
+  /** Returns what has to be read before it can decide. */
   reads({ nextNumber }: LeaderHead): {
     readonly line: readonly ReadRange[];
     readonly sessions: readonly ReadRange[];
@@ -152,7 +152,7 @@ export class RoomLeader {
     });
   }
 
-  /** Takes words of the line, as they were in the second of the head. */
+  /** Takes words of the line, as of the second of the head. */
   readLine({ from }: ReadRange, words: Uint32Array, { rules, head }: LeaderInput): void {
     this.#line.read(from, words, presentWord(head) - lostAfterSeconds(rules));
   }
@@ -206,7 +206,7 @@ export class RoomLeader {
       bounds.entriesPerMinuteMax === "auto" ? undefined : bounds.entriesPerMinuteMax / 60;
     const tokens = before.tokens + (perSecond ?? 0) * elapsedSeconds;
     const tokensMax = Math.max(1, 2 * (perSecond ?? 0));
-    // Those who took spare sessions have moved the called place on since.
+    // Visitors who took spare sessions have advanced the called place since.
     const spareEntrances = Math.max(0, head.calledPlace - calledPlace);
     const memory = {
       ...before,
@@ -214,13 +214,13 @@ export class RoomLeader {
       openedEvent,
       tokens: Math.min(tokensMax, tokens) - spareEntrances,
     };
-    // By what is called for certain: the store may stop the calls of this step.
+    // Only by places that are certainly called: the store may stop the calls of this step.
     const forgottenBelow = this.#forgottenBelow(head);
     const times = { elapsedSeconds, isShuffled, forgottenBelow };
     return { rules, head, event, activeMax, perSecond, memory, ...times };
   }
 
-  /** Shuffles those who wait when an event opens, once. @returns the event that was opened last */
+  /** Shuffles waiting visitors once when an event opens. @returns the event that opened last */
   #open(
     { rules, head, seed }: LeaderInput,
     event: EventState,
@@ -241,7 +241,7 @@ export class RoomLeader {
     const { rules, head, event, perSecond, memory } = step;
     const mode = head.override?.mode ?? "open";
     const { activeCount, over, usable, free } = this.#freeSessions(step);
-    // Nobody is called by new places before they are published: a step may be applied in parts.
+    // No visitor is called by new places before they are published: a step may apply in parts.
     const isOpen = mode !== "paused" && event.phase !== "preQueue" && !step.isShuffled;
     const rateMax = perSecond === undefined ? usable.length : Math.floor(memory.tokens);
     const entering = usable.slice(0, isOpen ? Math.max(0, rateMax) : 0);
@@ -265,7 +265,7 @@ export class RoomLeader {
     };
   }
 
-  /** What is active, over and free; and of both the latter what the bound of the room has left. */
+  /** Sessions that are active, over and free, and those of the latter two that the bound allows. */
   #freeSessions({ rules, head, activeMax }: Step): SessionCensus & {
     readonly usable: readonly number[];
   } {
@@ -277,18 +277,18 @@ export class RoomLeader {
       overMax: stepEntriesMax,
       freeMax: Math.min(activeMax, stepEntriesMax) + extraSessionsMax,
     });
-    // What is free and offered already comes first: somebody may just take it.
+    // Free sessions that are already offered come first: a visitor may be taking one.
     const offered = this.#spares.filter((session) => this.#sessions.isFree(session));
     const free = [...new Set([...offered, ...census.free])];
     const leftCount = Math.min(stepEntriesMax, Math.max(0, activeMax - activeCount));
-    // A session that is over makes room for one visitor who takes just that session, since it may
+    // A session that is over makes room for one visitor, who takes that same session, since it may
     // be renewed before this step is applied.
     const usable = [...free.slice(0, leftCount), ...over.map(({ session }) => session)];
     const usableMax = Math.min(stepEntriesMax, activeMax - activeCount + over.length);
     return { activeCount, over, free, usable: usable.slice(0, Math.max(0, usableMax)) };
   }
 
-  /** As many visitors as there are sessions, in the order of their places. */
+  /** Calls as many visitors as there are sessions, in the order of their places. */
   #call(
     { nextNumber }: LeaderHead,
     sessions: readonly number[],
@@ -353,7 +353,7 @@ export class RoomLeader {
     const sessionSeconds = memory.heldSeconds / Math.max(1, memory.endedCount);
     const sessions = Math.max(memorySessions, memoryEndings / Math.max(1, activeMax));
     const forgetting = elapsedSeconds / Math.max(memorySeconds, sessions * sessionSeconds);
-    // What is measured does not fade while there is nothing to measure.
+    // Measurements do not fade while there is nothing to measure.
     const heldKept = last?.activeCount ? Math.exp(-forgetting) : 1;
     const waitedKept = last?.waitingCount ? Math.exp(-forgetting) : 1;
     return {
@@ -369,7 +369,7 @@ export class RoomLeader {
     };
   }
 
-  /** Words of visitors who have entered are kept while their sessions are: they may ask again. */
+  /** Words of visitors who entered are kept as long as their sessions: they may ask again. */
   #forgottenBelow({ nextNumber }: LeaderHead): number {
     const { firstNumber } = this.#line;
     const oldest = this.#sessions.oldestNumber(nextNumber) ?? firstNumber;
@@ -377,22 +377,22 @@ export class RoomLeader {
   }
 }
 
-/** What a step begins with. */
+/** The state at the beginning of a step. */
 interface Step {
   readonly rules: RoomRules;
   readonly head: LeaderHead;
   readonly event: EventState;
   readonly activeMax: number;
-  /** Entrances; undefined: sessions alone bound them. */
+  /** Maximum entries per second. Undefined: only sessions bound them. */
   readonly perSecond: number | undefined;
   readonly elapsedSeconds: number;
   readonly memory: LeaderMemory;
-  /** Whether places were given anew. */
+  /** Whether places were reassigned. */
   readonly isShuffled: boolean;
   readonly forgottenBelow: number;
 }
 
-/** Who enters. */
+/** The entries of a step. */
 interface Entrances {
   readonly mode: RoomMode;
   readonly frees: readonly OverSession[];
@@ -403,37 +403,37 @@ interface Entrances {
   readonly activeCount: number;
 }
 
-/** Reads of numbers that were never looked at, in one step: 1,048,576. */
+/** Reads of numbers that were never read, in one step: 1,048,576 numbers. */
 const newReadsMax = 4;
 
-/** Places that one step looks at. */
+/** Maximum number of places that one step examines. */
 const passedPlacesMax = 100_000;
 
-/** Spare sessions at least; more where more visitors join in a second. */
+/** Minimum number of spare sessions. There are more if more visitors join per second. */
 const sparesMin = 64;
 
-/** Sessions for those whom operators let in, each second. */
+/** Sessions for visitors whom operators let in, per second. */
 const extraSessionsMax = 8;
 
-/** Numbers behind the line whose words are kept while sessions of that age last. */
+/** Maximum of numbers before the line whose words are kept as long as sessions have them. */
 const enteredNumbersMax = 4_194_304;
 
 /** As many as a room's table has. */
 const sessionsMax = 1_000_000;
 
-/** How long measurements are remembered: the longest of this, */
+/** How long measurements are remembered, in seconds: the longest of this, */
 const memorySeconds = 300;
 
-/** of so many lengths of a session, */
+/** of this many lengths of a session, */
 const memorySessions = 5;
 
-/** and of the time in which so many end. A pace that is known from 400 is off by 5 %. */
+/** and of the time in which this many end. A pace that is known from 400 is off by 5 %. */
 const memoryEndings = 400;
 
-/** Where sessions end at once, those who wait are still called once a second. */
+/** If sessions end at once, waiting visitors are still called once a second. */
 const shortestSessionSeconds = 1;
 
-/** The length of a session is taken for measured from so many, until more have ended. */
+/** Number of sessions with the configured length that are assumed before any has ended. */
 const presumedSessions = 2;
 
 function firstMemory({ sessionMs }: RoomRules, sessionsEnd: number): LeaderMemory {
@@ -453,12 +453,12 @@ function firstMemory({ sessionMs }: RoomRules, sessionsEnd: number): LeaderMemor
   };
 }
 
-/** The word of a visitor who is present now. */
+/** Returns the word of a visitor who is present now. */
 function presentWord({ second }: LeaderHead): number {
   return Math.floor(second) + 1;
 }
 
-/** The store's time, in milliseconds since 1970. */
+/** Returns the store's time, in milliseconds since 1970. */
 function lineMs({ beganMs, second }: LeaderHead): number {
   return beganMs + 1_000 * second;
 }
@@ -467,7 +467,7 @@ function shuffles({ order }: RoomRules, { event }: Pick<EventState, "event">): b
   return order === "random" || event?.shuffles === true;
 }
 
-/** The share of those who would join that the estimated wait turns away. */
+/** Returns the part of joining visitors who are turned away because of the estimated wait. */
 function rejectRatio(
   { estimatedWait }: RoomRules,
   room: { readonly waitingCount: number; readonly activeMax: number; readonly pace: number },
@@ -478,7 +478,7 @@ function rejectRatio(
     waitingCount: room.waitingCount,
     inFlightCount: 0,
     limit,
-    // A session's part in the pace, so that the queue is drained at it.
+    // The time of a session that drains the queue at the pace.
     serviceMs: (1_000 * limit) / room.pace,
   };
   if (isOverWaitCap(estimatedWait, state)) return 1;

@@ -1,52 +1,52 @@
 /**
- * The words of a waiting room, shared by all that build it.
+ * Types of a waiting room, shared by all of its parts.
  *
  * A visitor who joins gets the next number of the room's line, from the store. The line is an array
- * of one 32-bit word a number, so a place needs no search: people before a visitor are those with
- * smaller places who are still there. The leader calls places in order and reserves a session for
- * each; a called visitor enters with the next request. Nothing here depends on the clock of a
- * replica: seconds are the store's, counted from the beginning of the line.
+ * of one 32-bit word per number, so a place needs no search: the people ahead of a visitor are
+ * those with smaller places who are still there. The leader calls places in order and reserves a
+ * session for each. A called visitor enters with the next request. Nothing here depends on the
+ * clock of a replica: seconds are the store's, counted from the beginning of the line.
  */
 
-/** What the line says of a number. */
+/** The state of a number in the line. */
 export type LineEntry =
-  /** Still waits. */
+  /** The visitor still waits. */
   | { readonly kind: "waiting" }
   /**
-   * Has entered, now or before: the session with that index is this visitor's, and lasts from
-   * `usedSecond`, a whole second of the line. To look again does not make it last longer.
+   * The visitor has entered, now or before, and has the session with that index. Its time starts at
+   * `usedSecond`, a whole second of the line. Another look does not extend it.
    */
   | { readonly kind: "entered"; readonly session: number; readonly usedSecond: number }
-  /** Left, was not heard of for too long, or had a session that is over: it has to join again. */
+  /** The visitor left, was silent for too long, or its session is over. It has to join again. */
   | { readonly kind: "gone" };
 
-/** A place that was given to a visitor. */
+/** A number that was given to a visitor. */
 export interface JoinedLine {
   readonly kind: "joined";
-  /** The line that the number is of: another one begins when the store has lost the room. */
+  /** The line of the number. A new line begins if the store has lost the room. */
   readonly lineId: number;
-  /** From 0; below 2^48. Numbers of one line are given out once. */
+  /** From 0, below 2^48. Each number of a line is given out once. */
   readonly number: number;
-  /** When, in seconds of the line. */
+  /** Time of joining, in seconds of the line. */
   readonly second: number;
-  /** The session that it got at once, since nobody waited and one was free; undefined: it waits. */
+  /** The session that it got at once, if none waited and one was free. Undefined: it waits. */
   readonly session: number | undefined;
 }
 
-/** What came of a request to join. */
+/** The result of a request to join. */
 export type JoinAnswer =
   | JoinedLine
-  /** As many wait as may. */
+  /** The maximum number of visitors wait. */
   | { readonly kind: "full" }
   /** The store did not answer in time. */
   | { readonly kind: "failed" };
 
-/** What came of looking at a place. A waiting visitor counts as present from now. */
+/** The result of a look at a place. A waiting visitor counts as present from now. */
 export type VisitAnswer =
   | { readonly kind: "known"; readonly entry: LineEntry; readonly second: number }
   | { readonly kind: "failed" };
 
-/** A session's hold: its index in the store, and the number that entered with it. */
+/** Identifies a session: its index in the store, and the number that entered with it. */
 export interface SessionKey {
   readonly session: number;
   readonly number: number;
@@ -57,98 +57,98 @@ export interface SessionKey {
  * Callbacks never run before the method returns, and exactly once.
  */
 export interface RoomLine {
-  /** What the leader said last; undefined before the store has answered for the first time. */
+  /** The last status of the leader. Undefined until the store has answered for the first time. */
   readonly status: RoomStatus | undefined;
   /** Whether the store answered the last question in time. */
   readonly isReachable: boolean;
   /** The store's second now, by the last answer and this process's monotonic clock. */
   second(): number | undefined;
-  /** Gets a place; where nobody waits and a session is spare, that too. */
+  /** Gets a place, and a session if no visitor waits and one is spare. */
   join(done: (answer: JoinAnswer) => void): void;
   /** Marks a visitor as present, and lets it enter if its place is called. */
   visit(number: number, done: (answer: VisitAnswer) => void): void;
-  /** Lets a visitor in past the order. */
+  /** Lets a visitor in out of order. */
   letIn(number: number, done: (answer: VisitAnswer) => void): void;
-  /** Gives a place, or a session, up. */
+  /** Gives up a place or a session. */
   leave(place: { readonly number: number; readonly session?: number }): void;
-  /** A session is in use: it lasts from now. `done` gets whether it still exists. */
+  /** Restarts the time of a session that is in use. `done` gets whether it still exists. */
   renew(key: SessionKey, done: (exists: boolean | "failed") => void): void;
-  /** A visitor entered who was given a range when it joined, which held or not: see `rangeHeld`. */
+  /** Counts a visitor who entered, and whether the range given at joining held: see `rangeHeld`. */
   noteWait(isHeld: boolean): void;
 }
 
-/** A wait in seconds: the range holds for 90 % of the visitors who are given one. */
+/** A wait in seconds. The range holds for 90 % of the visitors who are given one. */
 export interface WaitRange {
   readonly lowSeconds: number;
   readonly middleSeconds: number;
   readonly highSeconds: number;
 }
 
-/** How a room is run now. */
+/** Modes of a room. */
 export const roomModes = ["open", "paused", "draining"] as const;
 
 /**
- * `open`: visitors enter as sessions become free. `paused`: nobody enters. `draining`: nobody
- * joins, and those who wait still enter.
+ * `open`: visitors enter as sessions become free. `paused`: no visitor enters. `draining`: no
+ * visitor joins, and those who wait still enter.
  */
 export type RoomMode = (typeof roomModes)[number];
 
-/** What an operator set; each overrides the policy until it is taken back. */
+/** Settings of an operator. Each overrides the policy until it is removed. */
 export interface RoomOverride {
   readonly mode: RoomMode;
   /** Undefined: as the policy says. */
   readonly activeUsersMax: number | undefined;
   readonly entriesPerMinuteMax: number | undefined;
-  /** An event that was opened by hand; undefined: by its schedule. */
+  /** An event that was opened manually. Undefined: events open by schedule. */
   readonly openedEvent: string | undefined;
 }
 
-/** Where an event of a room stands. */
+/** Phases of a room's event. */
 export const roomEventPhases = ["none", "preQueue", "open"] as const;
 
-/** In `preQueue` visitors come and wait, and nobody enters. */
+/** In `preQueue`, visitors arrive and wait, and none enters. */
 export type RoomEventPhase = (typeof roomEventPhases)[number];
 
-/** What the leader of a room tells every replica, once a second. */
+/** The status that the leader of a room publishes to every replica, once a second. */
 export interface RoomStatus {
   readonly lineId: number;
-  /** Of the store, counted from the beginning of the line. */
+  /** The store's second, counted from the beginning of the line. */
   readonly second: number;
   /** The next number that will be given out. */
   readonly nextNumber: number;
-  /** Places below it have been called, or have been passed over as gone. */
+  /** Places below it were called, or were skipped as gone. */
   readonly calledPlace: number;
   /** Visitors who waited, were present and were not called, at the last count. */
   readonly waitingCount: number;
   /**
-   * Those of them in each block of `liveBlockSize` places, from the block of `calledPlace` on. A
-   * block of one place may be counted up to `countEverySeconds` ago.
+   * The same in each block of `liveBlockSize` places, from the block of `calledPlace` on. Counts of
+   * a long line may be some seconds old: see `RoomLeader`.
    */
   readonly liveByBlock: readonly number[];
-  /** A bit for each place of the first blocks, at most `frontBytesMax` bytes: see `aheadOf`. */
+  /** One bit for each place of the first blocks, at most `frontBytesMax` bytes: see `aheadOf`. */
   readonly liveAtFront: Uint8Array;
-  /** Sessions in use, those called and not yet entered among them. */
+  /** Sessions in use, including those of called visitors who have not entered yet. */
   readonly activeCount: number;
-  /** The most of them. */
+  /** Maximum number of sessions in use. */
   readonly activeCountMax: number;
-  /** Entrances a second while visitors wait; undefined: nobody can enter. */
+  /** Entries per second while visitors wait. Undefined: no visitor can enter. */
   readonly entriesPerSecond: number | undefined;
-  /** From how many ended sessions that is known: it is off by 1 / sqrt(count) of itself. */
+  /** Number of ended sessions behind that estimate: its relative error is 1 / sqrt(count). */
   readonly entriesMeasuredCount: number;
-  /** The share of waiting visitors who leave in a second. */
+  /** Part of waiting visitors who leave per second. */
   readonly abandonPerSecond: number;
-  /** The measured mean length of a session, in seconds; undefined before one ended. */
+  /** Measured mean length of a session, in seconds. Undefined until one has ended. */
   readonly sessionSeconds: number | undefined;
-  /** How far ranges are widened so that 90 % of them hold: see `estimate`. */
+  /** Factor by which ranges are widened so that 90 % of them hold: see `estimate`. */
   readonly rangeFactor: number;
-  /** The share of those who would join that the estimated wait turns away, 0 to 1. */
+  /** Part of joining visitors who are turned away because of the estimated wait, 0 to 1. */
   readonly rejectRatio: number;
-  /** Runs of places that were permuted, one after the other; at most `shufflesMax`. */
+  /** Runs of places that were permuted, in order. At most `shufflesMax`. */
   readonly shuffles: readonly LineShuffle[];
   readonly phase: RoomEventPhase;
-  /** When the next event opens, in seconds of the line; undefined: none is known. */
+  /** When the next event opens, in seconds of the line. Undefined: none is known. */
   readonly opensSecond: number | undefined;
-  /** Whether those who wait then get places by chance. */
+  /** Whether those who wait then get random places. */
   readonly shufflesNext: boolean;
   readonly mode: RoomMode;
 }
@@ -161,17 +161,17 @@ export interface LineShuffle {
   readonly seed: number;
 }
 
-/** Runs that a status names at most; those that are called through are left out. */
+/** Maximum number of runs in a status. Runs whose places were all called are left out. */
 export const shufflesMax = 4;
 
 /** Bits of the words of lines and sessions: see `RoomStore`. */
 export const calledBit = 0x8000_0000;
 
-/** Numbers from the called place on at most, those of visitors who are gone among them. */
+/** Maximum of numbers from the called place on, including those of visitors who are gone. */
 export const lineSpanMax = 8_388_608;
 
 /** Places of one block of `RoomStatus.liveByBlock`. */
 export const liveBlockSize = 1_024;
 
-/** Bytes of `RoomStatus.liveAtFront` at most: four blocks. */
+/** Maximum bytes of `RoomStatus.liveAtFront`: four blocks. */
 export const frontBytesMax = (4 * liveBlockSize) / 8;

@@ -1,7 +1,7 @@
 import type { EstimatedWaitSettings } from "../admission/estimated-wait.js";
 import type { RoomEventPhase, RoomOverride } from "./room-line.js";
 
-/** What a policy says of how a room is run; a `RoomPolicy` is one. See there for each field. */
+/** Settings of a room in a policy. A `RoomPolicy` is one, and documents each field. */
 export interface RoomRules {
   readonly name: string;
   readonly activeUsersMax: number | "auto";
@@ -27,18 +27,18 @@ export interface EventRules {
   readonly entriesPerMinuteMax: number | "auto" | undefined;
 }
 
-/** Where a room's events stand. */
+/** The state of a room's events. */
 export interface EventState {
   readonly phase: RoomEventPhase;
-  /** The one that is open, or that visitors wait for. */
+  /** The event that is open, or that visitors wait for. */
   readonly event: EventRules | undefined;
-  /** The next one that opens by its schedule. */
+  /** The next event that opens by its schedule. */
   readonly next: EventRules | undefined;
 }
 
 /**
- * Where events stand. Of several that are open, the one that began last counts, and one that an
- * operator has opened counts before all, whatever its times are.
+ * Returns the state of a room's events. If several are open, the one that began last counts. One
+ * that an operator has opened takes precedence, whatever its times are.
  *
  * @param nowMs milliseconds since 1970, by the store's clock
  */
@@ -60,7 +60,7 @@ export function eventState(
     : { phase: "none", event: undefined, next };
 }
 
-/** The most sessions, and entrances: an operator's, else the open event's, else the room's. */
+/** Returns the bounds that apply: an operator's, else the open event's, else the room's. */
 export function roomBounds(
   rules: RoomRules,
   event: EventState,
@@ -74,14 +74,14 @@ export function roomBounds(
   };
 }
 
-/** How long a visitor may be silent before its place is lost, in whole seconds. */
+/** Returns how long a visitor may be silent before it loses its place, in whole seconds. */
 export function lostAfterSeconds({ refreshMs, missedRefreshesMax }: RoomRules): number {
   return Math.ceil((refreshMs * (missedRefreshesMax + 1)) / 1_000) + lateSeconds;
 }
 
 /**
- * How long a session is kept beyond its length, in seconds: what a replica thinks the store's
- * second is may be as late as a call of the store may take, and seconds are cut.
+ * How long a session is kept beyond its length, in seconds: a replica's estimate of the store's
+ * second may be late by the duration of a call of the store, and seconds are truncated.
  */
 export const lateSeconds = 3;
 

@@ -1,32 +1,32 @@
 import { calledBit } from "./room-line.js";
 
-/** A session that is over, with the words that it was read with: a step's `frees`. */
+/** A session that is over, with the words that were read of it: one of a step's `frees`. */
 export interface OverSession {
   readonly session: number;
   readonly number: number;
   readonly word: number;
 }
 
-/** What a leader finds in the table. */
+/** The sessions that a leader finds in the table. */
 export interface SessionCensus {
-  /** Sessions in use or reserved, those that are over among them. */
+  /** Sessions in use or reserved, including those that are over. */
   readonly activeCount: number;
   readonly over: readonly OverSession[];
-  /** Sessions that may be given to somebody, the lowest first. */
+  /** Sessions that may be given to a visitor, the lowest first. */
   readonly free: readonly number[];
 }
 
-/** Words of sessions before which they are over, and how many of each list are wanted. */
+/** Words of sessions below which they are over, and the maximum length of each list. */
 export interface CensusRequest {
-  /** Of sessions in use. */
+  /** For sessions in use. */
   readonly usedBefore: number;
-  /** Of those called whose visitors have not come. */
+  /** For those of called visitors who have not entered. */
   readonly calledBefore: number;
   readonly overMax: number;
   readonly freeMax: number;
 }
 
-/** The sessions of a room, as its leader has read them, with those that it has given away since. */
+/** The sessions of a room, as read by its leader, with those that it has assigned since. */
 export class SessionTable {
   #words = new Uint32Array(2 * 64);
   /** Sessions from this index on have never been used. */
@@ -43,14 +43,14 @@ export class SessionTable {
     return this.#end;
   }
 
-  /** Sessions that were found to have ended since this was asked last. */
+  /** Returns the number of sessions that were found to have ended since the last call. */
   takeEndedCount(): number {
     const count = this.#endedCount;
     this.#endedCount = 0;
     return count;
   }
 
-  /** Takes pairs of words of sessions from an index on. */
+  /** Takes pairs of words of sessions, from an index on. */
   read(from: number, words: Uint32Array): void {
     this.#grow(from + words.length / 2);
     for (let at = 0; at < words.length; at += 2) {
@@ -64,7 +64,7 @@ export class SessionTable {
     while (this.#end > 0 && this.isFree(this.#end - 1)) this.#end -= 1;
   }
 
-  /** What is active, over and free. */
+  /** Returns the sessions that are active, over and free. */
   census({ usedBefore, calledBefore, overMax, freeMax }: CensusRequest): SessionCensus {
     const over: OverSession[] = [];
     const free: number[] = [];
@@ -85,25 +85,25 @@ export class SessionTable {
     return { activeCount, over, free };
   }
 
-  /** Whether nobody had it when it was read. */
+  /** Reports whether no visitor had it when it was read. */
   isFree(session: number): boolean {
     return (this.#words[2 * session + 1] ?? 0) === 0;
   }
 
-  /** Gives a session to a visitor. @param word when, as the store will have it */
+  /** Gives a session to a visitor. @param word the time, as the store will have it */
   reserve(session: number, number: number, word: number): void {
     this.offer(session);
     this.#words[2 * session] = number % 2 ** 32;
     this.#words[2 * session + 1] = word;
   }
 
-  /** Somebody may take a session from now on. */
+  /** Marks a session that a visitor may take from now on. */
   offer(session: number): void {
     this.#grow(session + 1);
     this.#end = Math.max(this.#end, session + 1);
   }
 
-  /** The smallest number with a session, of those from 2^31 below `next` on; undefined: none. */
+  /** Returns the smallest number with a session, among the 2^32 up to `next`. Undefined: none. */
   oldestNumber(next: number): number | undefined {
     let oldest: number | undefined;
     for (let session = 0; session < this.#end; session += 1) {

@@ -1,4 +1,4 @@
-/** A permutation of the numbers from 0 up to, and without, `count`. */
+/** A permutation of the numbers from 0, below `count`. */
 export interface Shuffle {
   /** At most 2^32. */
   readonly count: number;
@@ -7,14 +7,14 @@ export interface Shuffle {
 }
 
 /**
- * The place that a permutation gives to an index, both in [0, count). Nothing is stored; it takes
- * about 0.1 us.
+ * Returns the place that a permutation gives to an index, both in [0, count). It stores nothing and
+ * takes about 0.1 us.
  *
- * A Feistel network permutes [0, 2^n), the smallest such range that holds them all, by rounds that
- * mix one half into the other in turns. What falls outside is permuted again until it is inside
- * (cycle walking), less than twice on average; so it is a permutation of exactly [0, count).
+ * A Feistel network permutes [0, 2^n), the smallest such range that contains all, in rounds that
+ * alternately mix one half into the other. A result outside of [0, count) is permuted again until
+ * it is inside (cycle walking), less than twice on average, so it permutes exactly [0, count).
  *
- * Nobody can choose a place by choosing when to join: the seed is drawn after all have joined.
+ * Visitors cannot choose a place by choosing when to join: the seed is drawn after all have joined.
  *
  * Source: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002; the mix is the
  * finalizer of MurmurHash3.
@@ -27,7 +27,7 @@ export function shuffled(index: number, { count, seed }: Shuffle): number {
   return place;
 }
 
-/** The index that has a place: `shuffled` the other way around. */
+/** Returns the index that has a place: the inverse of `shuffled`. */
 export function unshuffled(place: number, { count, seed }: Shuffle): number {
   const bits = bitsOf(count);
   let index = place;
@@ -36,10 +36,10 @@ export function unshuffled(place: number, { count, seed }: Shuffle): number {
   return index;
 }
 
-/** Even, so that each half is mixed as often. */
+/** Number of rounds. Even, so that both halves are mixed equally often. */
 const roundCount = 8;
 
-/** Of the range that is permuted: two at least, so that there are two halves. */
+/** Returns the bits of the range that is permuted: at least two, so that there are two halves. */
 function bitsOf(count: number): number {
   return Math.max(2, 32 - Math.clz32(Math.max(1, count - 1)));
 }
@@ -70,7 +70,7 @@ function unpermuted(value: number, bits: number, seed: number): number {
   return ((high << lowBits) | low) >>> 0;
 }
 
-/** 32 bits of a half, a round and the seed. */
+/** Returns 32 bits that depend on a half, a round and the seed. */
 function mixed(half: number, round: number, seed: number): number {
   let bits = half ^ Math.imul(seed ^ Math.imul(round + 1, 0x9e37_79b9), 0x85eb_ca6b);
   bits = Math.imul(bits ^ (bits >>> 16), 0x85eb_ca6b);

@@ -1,7 +1,7 @@
 import { decodeBase64, encodeBase64 } from "../base/base64.js";
 import type { WaitRange } from "./room-line.js";
 
-/** A place in a line, as a cookie carries it. */
+/** A place in a line, as in a cookie. */
 export interface WaitingTicket {
   readonly kind: "waiting";
   readonly lineId: number;
@@ -9,7 +9,7 @@ export interface WaitingTicket {
   readonly number: number;
   /** When the visitor joined, in whole seconds of the line, below 2^31. */
   readonly second: number;
-  /** The range that was announced when the visitor joined; undefined: none was known. */
+  /** The range that was announced when the visitor joined. Undefined: none was known. */
   readonly announced: AnnouncedWait | undefined;
 }
 
@@ -20,43 +20,43 @@ export interface SessionTicket {
   readonly number: number;
   /** Its index in the store, below 2^31. */
   readonly session: number;
-  /** When it was used last as far as the store knows, in whole seconds of the line, below 2^31. */
+  /** When it was last used, as known to the store, in whole seconds of the line, below 2^31. */
   readonly second: number;
 }
 
-/** Whatever a cookie may hold. Times and numbers say nothing of who the visitor is. */
+/** The content of a cookie. Times and numbers do not identify the visitor. */
 export type Ticket = WaitingTicket | SessionTicket;
 
-/** A range, and the `RoomStatus.rangeFactor` that it was widened by. */
+/** A range, and the `RoomStatus.rangeFactor` by which it was widened. */
 export interface AnnouncedWait extends WaitRange {
   readonly rangeFactor: number;
 }
 
 /** A key that signs tickets. */
 export interface TicketKey {
-  /** 0 to 255. Tells keys apart before anything is computed; two keys may share one. */
+  /** 0 to 255. Distinguishes keys before a MAC is computed. Two keys may have the same. */
   readonly id: number;
   /** At least 16 bytes: HMAC-SHA-256 in production. */
   mac(bytes: Uint8Array): Uint8Array;
 }
 
-/** What a ticket is signed for, beside its own fields. It is not in the ticket. */
+/** What a ticket is signed for, besides its own fields. It is not in the ticket. */
 export interface TicketScope {
   /** The room's name. */
   readonly room: string;
-  /** The part of the caller's address that the ticket is bound to; undefined: to none. */
+  /** The part of the caller's address that the ticket is bound to. Undefined: none. */
   readonly address: string | undefined;
 }
 
 /** Bytes of a ticket's signature: 128 bits. */
 const macBytes = 16;
 
-/** Characters of a ticket at most. Longer texts are refused before they are decoded. */
+/** Maximum characters of a ticket. Longer texts are refused before they are decoded. */
 export const ticketLengthMax = 56;
 
 /**
- * A ticket as text: base64url of its fields and of the first 16 bytes of their MAC, which fill
- * whole characters, so that no two texts are one ticket. Numbers are big-endian:
+ * Encodes a ticket as text: base64url of its fields and of the first 16 bytes of their MAC. They
+ * fill whole characters, so that no two texts are the same ticket. Numbers are big-endian:
  *
  *     1 kind, 1 key id, 4 line, 6 number, 4 second
  *     a session:  4 session
@@ -78,8 +78,8 @@ export function encodeTicket(ticket: Ticket, scope: TicketScope, key: TicketKey)
 }
 
 /**
- * The ticket of a text; undefined: it is none, or none of the keys has signed it for this scope.
- * Never throws. Whether its line is the present one, and whether it is too old, the caller sees.
+ * Decodes a ticket. Undefined: the text is not a ticket, or no key has signed it for this scope.
+ * Never throws. The caller checks whether the line is the present one, and the ticket not too old.
  */
 export function decodeTicket(
   text: string,
@@ -105,7 +105,7 @@ const kindBytes = { waiting: 1, session: 2 } as const;
 
 const fieldBytes = { waiting: 26, session: 20 } as const;
 
-/** Stands for a range that is not known. */
+/** Represents a range that is not known. */
 const unknownSeconds = 0xff_ffff;
 
 const unknownRange: WaitRange = {
@@ -114,7 +114,7 @@ const unknownRange: WaitRange = {
   highSeconds: unknownSeconds,
 };
 
-/** Seconds of a range at most: half a year. */
+/** Maximum seconds of a range: half a year. */
 const announcedSecondsMax = unknownSeconds - 1;
 
 /** Steps of a factor's byte for each doubling; 128 is 1. */
@@ -160,7 +160,7 @@ function take(fields: Uint8Array, from: number, bytes: number): number {
   return fields.subarray(from, from + bytes).reduce((value, byte) => value * 256 + byte, 0);
 }
 
-/** Names of rooms hold no line feed, and fields have a fixed length: no two scopes meet. */
+/** No two scopes give the same bytes: room names have no line feed, and fields a fixed length. */
 function signedBytes(fields: ArrayLike<number>, { room, address }: TicketScope): Uint8Array {
   const text = address === undefined ? room : `${room}\n${address}`;
   const bytes = new Uint8Array(fields.length + 2 * text.length);
@@ -173,7 +173,7 @@ function signedBytes(fields: ArrayLike<number>, { room, address }: TicketScope):
   return bytes;
 }
 
-/** Takes the same time wherever they differ. */
+/** Compares in constant time, wherever they differ. */
 function isEqual(mac: Uint8Array, expected: Uint8Array): boolean {
   let difference = 0;
   for (let i = 0; i < macBytes; i += 1) difference |= (mac[i] ?? 0) ^ (expected[i] ?? 0);
