@@ -17,86 +17,86 @@ import type { FoundProblems, ParseProblems } from "../../policy/problems/problem
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
 /**
- * What the services of the admin port are made of, beside what the house has anyway: plain data in,
- * plain data out. Who is absent is answered UNIMPLEMENTED for.
+ * Dependencies of the admin port's services, besides those that exist anyway: plain data in, plain
+ * data out. Calls that need an absent one fail with UNIMPLEMENTED.
  */
 
-/** Live keys, in the store. */
+/** Reads and resets live keys in the store. */
 export type KeyInspection = Pick<KeyInspector, "get" | "reset" | "leavesCarriedLimits">;
 
-/** What this replica has seen of keys: frequent ones, and those near their limits. */
+/** Keys that this replica has seen: frequent ones, and those near their limits. */
 export type KeySightings = Pick<DecisionSampler, "top" | "near">;
 
-/** Decisions as they are made. */
+/** A source of decisions as they are made. */
 export type TailSource = Pick<DecisionSampler, "follow">;
 
 /** The other replicas that share the store. */
 export interface ReplicaAsks extends Pick<ReplicaQuestions, "put"> {
-  /** Live ones, this one included. */
+  /** Number of live replicas, including this one. */
   readonly liveCount: () => number;
 }
 
-/** What this replica hands out of quotas. */
+/** The quotas that this replica assigns. */
 export type QuotaSight = Pick<QuotaRegistry, "view">;
 
-/** Waiting rooms, and what operators do with them. */
+/** Waiting rooms, and the actions of operators on them. */
 export interface RoomAdministration {
   readonly controls: RoomControls;
-  /** Visitors a second who joined in the last ten seconds, at all replicas. */
+  /** Visitors per second who joined in the last ten seconds, at all replicas. */
   readonly arrivalsPerSecond: (room: string) => number;
 }
 
 /** A policy that is, or was, active. */
 export interface PolicyVersion {
   readonly version: string;
-  /** Undefined where nobody has noted it. */
+  /** Undefined if it was not recorded. */
   readonly appliedEpochMs: number | undefined;
   readonly author: string;
   readonly reason: string;
-  /** Empty where only lists are asked for, or nobody has kept them. */
+  /** Empty in lists, and if the texts were not kept. */
   readonly files: readonly PolicyText[];
   readonly source: "files" | "xds" | "admin";
 }
 
-/** A policy, looked at. */
+/** The result of a review of a policy. */
 export interface PolicyReview extends FoundProblems {
-  /** What it changes in the active policy, in words; nothing where there are problems. */
+  /** Its changes to the active policy, as texts. Empty if there are problems. */
   readonly changes: readonly string[];
 }
 
-/** What came of a change of the policy. */
+/** The result of a change of the policy. */
 export type PolicyChangeOutcome =
   | {
       readonly kind: "changed";
-      /** What is active, or the shadow policy, now; undefined: nothing was put anywhere. */
+      /** The policy that is now active, or is the shadow policy. Undefined: none was applied. */
       readonly policy: PolicyVersion | undefined;
       readonly changes: readonly string[];
     }
   | ParseProblems
-  /** @property version what there is */
+  /** @property version the current version */
   | { readonly kind: "conflict"; readonly version: string }
-  /** There is no such version. @property versions those that there are */
+  /** There is no such version. @property versions those that exist */
   | { readonly kind: "unknown"; readonly versions: readonly string[] }
-  /** Not here, or not now. @property why a sentence for people */
+  /** Not possible here, or not now. @property why a sentence for people */
   | { readonly kind: "refused"; readonly why: string };
 
-/** Who changes something, why, and over what. */
+/** Who changes something, and why. */
 export interface ChangeRequest {
   readonly actor: AuditActor;
   readonly reason: string;
 }
 
-/** The policy's own administration. Every change writes its audit entry. */
+/** The administration of the policy. Every change writes its audit entry. */
 export interface PolicyAdministration {
-  /** The active one, with its texts where they are known; undefined: none. */
+  /** Returns the active policy, with its texts if they are known. Undefined: there is none. */
   current(): PolicyVersion | undefined;
-  /** The shadow policy. */
+  /** Returns the shadow policy. */
   shadow(): PolicyVersion | undefined;
-  /** A version that was active, with its texts. */
+  /** Returns a version that is, or was, active, with its texts. */
   find(version: string): PolicyVersion | undefined;
-  /** The newest first, without texts; at most 50. */
+  /** Returns at most 50 versions, the newest first, without texts. */
   history(): readonly PolicyVersion[];
-  /** @throws ServiceError INTERNAL where parsing itself failed */
+  /** @throws ServiceError INTERNAL if parsing itself failed */
   review(files: readonly PolicyText[]): Promise<PolicyReview>;
   /** @throws ServiceError STORE_ codes */
   apply(
@@ -108,68 +108,68 @@ export interface PolicyAdministration {
     },
   ): Promise<PolicyChangeOutcome>;
   /**
-   * @param request with the version of the shadow policy that is meant; empty: whichever runs
+   * @param request with the expected version of the shadow policy; empty: any
    * @throws ServiceError STORE_ codes
    */
   enforce(
     request: ChangeRequest & { readonly expectedVersion: string; readonly shadowVersion: string },
   ): Promise<PolicyChangeOutcome>;
   /**
-   * @param version undefined: the one before, or the end of the shadow policy
+   * @param version undefined: ends the shadow policy, or else returns to the previous version
    * @throws ServiceError STORE_ codes
    */
   rollBack(
     version: string | undefined,
     request: ChangeRequest & { readonly expectedVersion: string },
   ): Promise<PolicyChangeOutcome>;
-  /** Undefined: there is no shadow policy. */
+  /** Returns the differences so far. Undefined: there is no shadow policy. */
   shadowReport(): ShadowReport | undefined;
 }
 
-/** What the shadow policy would have decided otherwise. */
+/** The differences between the decisions of the shadow policy and of the active policy. */
 export interface ShadowReport {
   readonly policyVersion: string;
   readonly shadowVersion: string;
   readonly sinceEpochMs: number;
-  /** Calls that were compared, and those that were left out: they came too fast for it. */
+  /** Calls that were compared, and calls that were not, because they came too fast. */
   readonly callCount: number;
   readonly unseenCount?: number;
   readonly rules: readonly ShadowRule[];
 }
 
-/** The same, of one rule. */
+/** The same for one rule. */
 export interface ShadowRule {
   readonly domain: string;
   readonly label: string;
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
   readonly sameCount: number;
-  /** Buckets that began with what those of the active policy had in use, and those without. */
+  /** Buckets that began with the usage of the active policy's, and those that began empty. */
   readonly beganLiveCount: number;
   readonly beganEmptyCount: number;
 }
 
-/** Where a service's gate opens and closes. */
+/** The thresholds at which a service's gate opens and closes. */
 export interface GateThresholds {
   readonly service: string;
   readonly openBelowRatio: number;
   readonly closeAboveRatio: number;
-  /** Whether these are not the policy's own. */
+  /** Whether they override the policy's own. */
   readonly isOverridden: boolean;
-  /** Of the record; 0: there is none. */
+  /** The version of the record; 0: there is none. */
   readonly version: number;
 }
 
-/** What came of a change of thresholds. */
+/** The result of a change of thresholds. */
 export type GateChange =
   | { readonly kind: "changed"; readonly thresholds: GateThresholds }
   | { readonly kind: "conflict"; readonly version: number }
   /** @property why a sentence for people */
   | { readonly kind: "refused"; readonly why: string };
 
-/** Thresholds of gates, kept by all replicas. Every change writes its audit entry. */
+/** Thresholds of gates, shared by all replicas. Every change writes its audit entry. */
 export interface GateAdministration {
-  /** Those services that have a gate. */
+  /** Returns the names of the services that have a gate. */
   services(isAsked: (service: ServicePolicy) => boolean): readonly string[];
   /** Undefined: no such service, or it has no gate. */
   get(service: string): GateThresholds | undefined;
@@ -190,15 +190,15 @@ export interface NodeShareView {
   readonly share: number;
   readonly inFlight: number | undefined;
   readonly acknowledgedVersion: string | undefined;
-  /** Since it was heard of last; undefined: it talks to another replica. */
+  /** Time since its last message. Undefined: it is connected to another replica. */
   readonly ageMs: number | undefined;
 }
 
-/** A service as the fleet, and this replica, see it. */
+/** The state of a service in the fleet, and at this replica. */
 export interface ServiceState {
   readonly name: string;
   readonly law: string;
-  /** For the fleet; undefined: none. */
+  /** The limit for the whole fleet. Undefined: none. */
   readonly concurrencyLimit: number | undefined;
   readonly inFlight: number;
   readonly rttMs: number | undefined;
@@ -206,36 +206,36 @@ export interface ServiceState {
   readonly gradient: number | undefined;
   readonly gate: "open" | "limiting" | "closed" | undefined;
   readonly waitingCount: number;
-  /** By this replica's admission, since it started. */
+  /** Requests that this replica has admitted and refused since it started. */
   readonly admittedCount: number;
   readonly refusedCount: number;
-  /** The same of the last ten seconds. */
+  /** The same for the last ten seconds. */
   readonly recentAdmittedCount: number;
   readonly recentRefusedCount: number;
-  /** Requests that Envoys' breakers refuse, over the fleet. */
+  /** Requests that Envoys' breakers refuse, in the whole fleet. */
   readonly overflowPerSecond: number;
-  /** The part of the limit that Envoys keep for their priority HIGH. */
+  /** The part of the limit that Envoys reserve for their priority HIGH. */
   readonly reservedHigh: number;
   readonly shares: readonly NodeShareView[];
   readonly signals: readonly SignalView[];
 }
 
-/** What is read of a load signal. */
+/** The state of a load signal. */
 export interface SignalView {
-  /** A name of the policy's, `other`, or empty: the whole service. */
+  /** A name from the policy, or `other`. Empty: the whole service. */
   readonly key: string;
   readonly source: string;
-  /** Undefined: none that holds. */
+  /** Undefined: there is no valid one. */
   readonly reading: number | undefined;
-  /** Since the source answered, or since it is asked. */
+  /** Time since the last response of the source, or since it has been polled. */
   readonly ageMs: number;
-  /** Whether the policy's `whenMissing` holds. */
+  /** Whether the policy's `whenMissing` applies. */
   readonly isMissing: boolean;
-  /** A code; undefined: its last answer was good. */
+  /** The error code of the last response. Undefined: it was good. */
   readonly failure: string | undefined;
 }
 
-/** Replicas, and what they have decided together. */
+/** The state of the replicas as a fleet. */
 interface FleetState {
   readonly replica: string;
   readonly isLeading: boolean;
@@ -243,43 +243,43 @@ interface FleetState {
   readonly term: number;
   readonly replicaCount: number;
   readonly store: string;
-  /** Of this replica; empty: there are none. */
+  /** The region of this replica. Empty: there are no regions. */
   readonly region: string;
-  /** What it has borrowed from the others. */
+  /** What its region has borrowed from the others. */
   readonly regions: readonly RegionLending[];
-  /** Whether the store is being left alone. */
+  /** Whether the store is not called for now, because its circuit breaker is open. */
   readonly isDegraded: boolean;
 }
 
-/** What is known of the fleet. */
+/** The known state of the fleet. */
 export interface FleetView {
   fleet(): FleetState;
   services(isAsked: (service: ServicePolicy) => boolean): readonly ServiceState[];
 }
 
-/** What is kept of a service: its levels, and requests by class. */
+/** The history columns of a service: its levels, and requests by class. */
 export type ServiceColumn =
   | (typeof serviceLevels)[number]
   | `${"admitted" | "refused"} ${Priority}`;
 
-/** What is kept of a rule. */
+/** The history columns of a rule. */
 export type RuleColumn = "hits" | "overLimit";
 
-/** What is asked of the history here. */
+/** A query of this replica's history. */
 export interface HistoryAsk {
   /** Only steps that end after this time. */
   readonly sinceEpochMs: number;
-  /** Undefined: the latest minute of each. */
+  /** Undefined: the last minute of each service. */
   readonly service: string | undefined;
   readonly rules: readonly { readonly domain: string; readonly label: string }[];
   /** Undefined: no waiting room. */
   readonly room: string | undefined;
-  /** Domains whose calls are counted; undefined: all, and those of none. */
+  /** Domains whose calls are counted. Undefined: all calls, including those of no domain. */
   readonly domains: readonly string[] | undefined;
   readonly isServiceAsked: (service: ServicePolicy) => boolean;
 }
 
-/** What happened here lately. */
+/** The recent history of this replica. */
 export interface HistoryPart {
   readonly replica: SeriesPart<HistoryColumn>;
   readonly services: readonly (SeriesPart<ServiceColumn> & { readonly name: string })[];
@@ -287,12 +287,12 @@ export interface HistoryPart {
   readonly rooms: readonly (SeriesPart<RoomColumn> & { readonly name: string })[];
 }
 
-/** What this replica keeps of the last minutes. */
+/** This replica's history of the last minutes. */
 export interface HistorySight {
   read(ask: HistoryAsk): HistoryPart;
 }
 
-/** How a policy's tests ended. */
+/** The results of a policy's tests. */
 export interface PolicyTestReport {
   readonly kind: "tested";
   readonly tests: readonly {
@@ -310,13 +310,13 @@ export interface PolicyTestReport {
   readonly untestedRules: readonly { readonly domain: string; readonly label: string }[];
 }
 
-/** A text, and how often it came. */
+/** A text, and how often it occurred. */
 interface CountedText {
   readonly text: string;
   readonly count: number;
 }
 
-/** What one policy makes of an access log. */
+/** The results of one policy for an access log. */
 export interface ReplayedPolicy {
   readonly policyVersion: string;
   readonly callCount: number;
@@ -327,7 +327,7 @@ export interface ReplayedPolicy {
   readonly lateCount: number;
   readonly unknownParts: readonly CountedText[];
   readonly unmatchedHosts: readonly CountedText[];
-  /** As many of each; undefined: there was no call. */
+  /** Lists of the same length, one item per step. Undefined: there was no call. */
   readonly times:
     | {
         readonly startUs: number;
@@ -338,12 +338,12 @@ export interface ReplayedPolicy {
     | undefined;
 }
 
-/** What policies make of an access log. */
+/** The results of the active policy, and of a candidate, for an access log. */
 export interface LogReplay {
   readonly kind: "replayed";
   readonly lineCount: number;
   readonly unreadableCount: number;
-  /** A sentence; undefined: there is none. */
+  /** A sentence about the first unreadable line. Undefined: there is none. */
   readonly firstUnreadable: string | undefined;
   readonly active: ReplayedPolicy;
   readonly candidate: ReplayedPolicy | undefined;
@@ -360,14 +360,14 @@ export interface LogReplay {
   }[];
 }
 
-/** What access logs are written in. */
+/** The formats of access logs. */
 export const replayFormats = ["auto", "envoy", "json", "csv"] as const;
 
-/** Policies that are tried without anything being changed, off the event loop. */
+/** Tries policies without changing anything, off the event loop. */
 export interface PolicyTrials {
   /**
    * @param files empty: the active policy
-   * @throws ServiceError OVERLOADED where too many wait, INTERNAL where it could not be done
+   * @throws ServiceError OVERLOADED if too many wait, INTERNAL if it could not be done
    */
   test(
     files: readonly PolicyText[],
@@ -383,7 +383,7 @@ export interface PolicyTrials {
   ): Promise<LogReplay | ParseProblems | "textless">;
 }
 
-/** What one look at one thing came to. */
+/** The result of one check. */
 export interface AdminFinding {
   readonly kind: "finding" | "pass" | "unseen";
   readonly id: string;

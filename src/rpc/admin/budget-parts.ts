@@ -6,13 +6,13 @@ import type { PolicySource } from "../../decide/rate-limit/policy-source.js";
 import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { ChangeOutcome } from "../../store/coordination/record-store.js";
 
-/** What BudgetService is made of: plain data in, plain data out. */
+/** Dependencies of BudgetService: plain data in, plain data out. */
 
-/** An account of a budget as the ledger has it. Amounts are in the budget's unit. */
+/** An account of a budget in the ledger. Amounts are in the budget's unit. */
 export interface AccountView {
   /** One for each part of the budget's `per`. */
   readonly values: readonly string[];
-  /** What may be spent, with top-ups. */
+  /** Maximum that may be spent, including top-ups. */
   readonly capacity: number;
   readonly toppedUp: number;
   readonly spent: number;
@@ -21,7 +21,7 @@ export interface AccountView {
   readonly lost: number;
 }
 
-/** What an operator has added to budgets, and the version of its record. */
+/** A top-up by an operator, and the version of its record. */
 export interface TopUpView {
   readonly topUp: TopUp;
   readonly version: number;
@@ -37,26 +37,26 @@ export interface UsageView {
   readonly cost: number;
   /** Undefined: no budget counted the calls, or the row is the rest of the day. */
   readonly account: { readonly budget: string; readonly values: readonly string[] } | undefined;
-  /** Whether it sums what was beyond the bound of the report. */
+  /** Whether it sums the usage beyond the bound of the report. */
   readonly isRest: boolean;
 }
 
 /** Budgets, as operators see and change them. Methods throw ServiceError with STORE_ codes. */
 export interface BudgetAdministration {
-  /** The current window of a budget; undefined: it drains. */
+  /** Returns the current window of a budget. Undefined: it drains. */
   window(budget: BudgetPolicy): Window | undefined;
-  /** An account; one that no call has used yet has spent nothing. */
+  /** Returns an account. One that no call has used yet has spent nothing. */
   account(budget: BudgetPolicy, values: readonly string[]): Promise<AccountView>;
-  /** A page of accounts in no order. @param cursor empty for the first page, and at the end */
+  /** Returns a page of accounts, unordered. @param cursor empty for the first page */
   accounts(budget: BudgetPolicy, cursor: string): Promise<Page<AccountView>>;
-  /** Gives back, once for an id. Answers how much: at most what was spent. */
+  /** Refunds an amount, once per id. Returns how much: at most what was spent. */
   refund(
     budget: BudgetPolicy,
     refund: { readonly values: readonly string[]; readonly id: string; readonly amount: number },
   ): Promise<number>;
-  /** A page of the usage report of a day, such as 2026-11-27. @param cursor as in `accounts` */
+  /** Returns a page of a day's usage report, such as 2026-11-27. @param cursor as in `accounts` */
   usage(day: string, cursor: string): Promise<Page<UsageView>>;
-  /** Those that have not expired, in no order. */
+  /** Returns the top-ups that have not expired, unordered. */
   topUps(): Iterable<TopUpView>;
   /** Writes a top-up with its audit entry, both or neither; undefined removes it. */
   changeTopUp(
@@ -74,8 +74,8 @@ interface Page<T> {
 }
 
 /**
- * The domain whose readers may see a budget; undefined: the domains of its services are several, or
- * there is none.
+ * Returns the domain whose readers may see a budget. Undefined: its services have several domains,
+ * or none.
  */
 export function domainOfBudget(
   parts: { readonly policies: Pick<PolicySource, "current"> },

@@ -4,17 +4,17 @@ import { type BucketTable, decideRequest } from "../../core/limits/gcra.js";
 import { limitKey } from "../../core/limits/key.js";
 import type { LimitKey } from "../../core/limits/limit.js";
 
-/** Callers that are held apart at a time; more share one bucket. */
+/** Maximum number of callers with a bucket of their own. Further ones share one bucket. */
 export const pacedCallersMax = 10_000;
 
-/** How many calls pass. */
+/** The rate of calls that are allowed. */
 interface CallPaceRate {
   readonly perSecond: number;
   readonly burst: number;
 }
 
 /**
- * How fast callers may call: the admin API's own rate limit (GCRA), in this process's memory.
+ * The admin API's own rate limit for each caller (GCRA), in this process's memory.
  */
 export class CallPace {
   readonly #clock: Pick<Clock, "monotonicMs">;
@@ -26,7 +26,7 @@ export class CallPace {
     this.#rate = rate;
   }
 
-  /** Takes a call of somebody; answers how long to wait, in milliseconds, 0: it passes. */
+  /** Charges a call of a caller. Returns how long to wait, in milliseconds; 0: it is allowed. */
   take(caller: string): number {
     const nowUs = Math.floor(this.#clock.monotonicMs() * 1_000);
     const charge = this.#charge(this.#keyOf(caller, nowUs));

@@ -12,15 +12,15 @@ import { AdminFailure, demandRoleOf } from "./failures.js";
 /** A call whose caller is known. */
 interface AdminCall {
   readonly principal: Principal;
-  /** Looks again whether the caller is known, and may do what they might; for long calls. */
+  /** Checks again whether the caller is known, and still has the permissions; for long calls. */
   readonly isStillAllowed: () => Promise<boolean>;
-  /** Told when its message was read, as far as it is one of the method's. */
+  /** Called when its message was read, and is a message of the method. */
   readonly onRead: () => void;
-  /** Told once how the call has ended, by its code; never for a request that could not be read. */
+  /** Called once with the code of its end. Not called for a request that could not be read. */
   readonly onEnd: (code: string) => void;
 }
 
-/** Where the port puts the call for the services. Nobody is let in without. */
+/** The key under which the port passes the call to services. Without it, nothing is allowed. */
 export const adminCallKey = createContextKey<AdminCall>(
   {
     principal: { name: "nobody", grants: [] },
@@ -31,20 +31,20 @@ export const adminCallKey = createContextKey<AdminCall>(
   { description: "admin call" },
 );
 
-/** Where the caller of a call stands. */
+/** The part of a context that contains the caller. */
 export type CallerContext = Pick<HandlerContext, "values">;
 
-/** Who calls. */
+/** Returns the caller. */
 export function callerOf(context: CallerContext): Principal {
   return context.values.get(adminCallKey).principal;
 }
 
-/** Who calls, as the audit log has it; only who may change something is in it. */
+/** Returns the caller for the audit log, which contains only operators. */
 export function actorOf(context: HandlerContext): AuditActor {
   return { name: callerOf(context).name, role: "operator" };
 }
 
-/** As `demandRoleOf`, of a call. */
+/** Like `demandRoleOf`, for the caller of a call. */
 export function demandRole(
   context: CallerContext,
   role: AdminRole,
@@ -54,9 +54,9 @@ export function demandRole(
 }
 
 /**
- * The domains that a call is about: the one that it names, or all that its caller may see.
+ * Returns the domains of a call: the one that it names, or all that its caller may see.
  *
- * @returns undefined: all there are
+ * @returns undefined: all domains
  * @throws AdminFailure forbidden
  */
 export function askedDomains(
@@ -68,19 +68,19 @@ export function askedDomains(
   return [domain];
 }
 
-/** Those domains that a caller may see. */
+/** Returns those of the domains that a caller may see. */
 export function visibleAmong(context: CallerContext, domains: Iterable<string>): string[] {
   const principal = callerOf(context);
   return [...domains].filter((domain) => mayAct(principal, "reader", domain));
 }
 
-/** Which services a caller may see: each belongs to the domain of its limits, or else to none. */
+/** Returns which services a caller may see. Each belongs to the domain of its limits, if any. */
 export function serviceFilter(context: CallerContext): (service: ServicePolicy) => boolean {
   const principal = callerOf(context);
   return ({ rateLimit }) => mayAct(principal, "reader", rateLimit?.domain);
 }
 
-/** A part that this process has; a caller is told that there is none. */
+/** Returns a part of this process. @throws AdminFailure absent if it has none */
 export function demandPart<T>(part: T | undefined): T {
   if (part === undefined) throw new AdminFailure("absent", "this replica does not support it");
   return part;

@@ -3,11 +3,11 @@ import { type ErrorCode, toServiceError } from "../../core/base/errors.js";
 import { AdminFailure, adminFailureRows } from "./failures.js";
 
 declare global {
-  /** What the library's types name and only a browser's declare. */
+  /** Named by the library's types, but declared only by those of browsers. */
   type HeadersInit = NonNullable<ConstructorParameters<typeof Headers>[0]>;
 }
 
-/** The code of an environment failure: another time, another place, or never. */
+/** Returns the code of an environment failure: retry later, elsewhere, or never. */
 function codeOfError(code: ErrorCode): Code {
   switch (code) {
     case "REQUEST_INVALID":
@@ -30,8 +30,8 @@ function codeOfError(code: ErrorCode): Code {
 }
 
 /**
- * Any thrown value as what its caller may see, and whether a bug threw it: a bug's own words stay
- * inside.
+ * Converts any thrown value to what its caller may see, and reports whether it is a bug, whose
+ * message is not disclosed.
  */
 export function toConnectError(thrown: unknown): {
   readonly error: ConnectError;
@@ -48,7 +48,7 @@ export function toConnectError(thrown: unknown): {
   return { error: new ConnectError(message, codeOfError(code)), isBug: code === "INTERNAL" };
 }
 
-/** A code as metrics and the wire of Connect name it, such as `permission_denied`. */
+/** Returns the name of a code in metrics and in Connect, such as `permission_denied`. */
 export function codeName(code: Code): string {
   return (Code[code] ?? "Unknown").replace(/(?<=[a-z])[A-Z]/g, "_$&").toLowerCase();
 }

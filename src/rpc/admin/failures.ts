@@ -2,14 +2,14 @@ import { type AdminRole, mayAct, type Principal } from "../../core/base/access-l
 import { grpcStatuses, othersGrpcStatuses } from "../../core/base/grpc-status.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 
-/** What a failure is for its caller. */
+/** A failure as callers see it. */
 interface AdminFailureRow {
-  /** Of Connect and gRPC. */
+  /** The code in Connect and gRPC. */
   readonly code: number;
   readonly meaning: string;
 }
 
-/** Every failure of the admin API, and the one place where it becomes a code. */
+/** Every failure of the admin API, and the only place where it becomes a code. */
 export const adminFailureRows = {
   invalid: {
     code: grpcStatuses.invalidArgument,
@@ -43,7 +43,7 @@ export const adminFailureRows = {
 /** Why a call of the admin API cannot be answered as asked. */
 type AdminFailureKind = keyof typeof adminFailureRows;
 
-/** A failure with words for its caller; they hold nothing of others. */
+/** A failure with a message for its caller, which contains nothing about others. */
 export class AdminFailure extends Error {
   override readonly name = "AdminFailure";
   readonly kind: AdminFailureKind;
@@ -54,7 +54,7 @@ export class AdminFailure extends Error {
   }
 }
 
-/** Says that there is nothing of a name, and which is the nearest of those one may see. */
+/** Returns the failure for an unknown name, with the nearest name that the caller may see. */
 export function notFound(what: string, name: string, names: Iterable<string>): AdminFailure {
   const nearest = findNearestName(name, [...names]);
   const hint = nearest === undefined ? "" : `; did you mean ${JSON.stringify(nearest)}?`;
@@ -62,7 +62,7 @@ export function notFound(what: string, name: string, names: Iterable<string>): A
 }
 
 /**
- * Sees that a caller has a role in a domain.
+ * Checks that a caller has a role in a domain.
  *
  * @param domain undefined: in all of them
  * @throws AdminFailure forbidden, whether there is such a domain or not

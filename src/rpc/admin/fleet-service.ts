@@ -20,19 +20,19 @@ import { badToken, pageRule, pageToken, readPageToken } from "./pages.js";
 import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** Entries of the audit log that one call looks at, where most are none that is asked for. */
+/** Maximum number of audit log entries that one call reads, if most of them do not match. */
 export const auditScannedMax = 5_000;
 
-/** Entries that the store is asked for at a time. */
+/** Number of entries that are read from the store at a time. */
 const auditReadCount = 500;
 
-/** What this service is made of. */
+/** Dependencies of this service. */
 type FleetServiceParts = Pick<
   AdminServiceParts,
   "clock" | "findings" | "fleet" | "gates" | "history" | "records" | "replica" | "replicas"
 >;
 
-/** The service of the fleet: services, replicas, gates, and what was done to all of it. */
+/** Creates FleetService: services, replicas, gates, and the audit log. */
 export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof FleetService> {
   return {
     listServices: async (request, context) => {
@@ -43,7 +43,7 @@ export function fleetService(parts: FleetServiceParts): ServiceImpl<typeof Fleet
         context,
       });
       const all = [...own, ...messages.flatMap(({ services }) => services)];
-      // Those of one name together, in the order of the policy; this replica first.
+      // Grouped by name, in the order of the policy, with this replica first.
       const order = new Map(own.map(({ name }, at) => [name, at]));
       const placeOf = (name: string): number => order.get(name) ?? own.length;
       all.sort((a, b) => placeOf(a.name ?? "") - placeOf(b.name ?? ""));
@@ -106,7 +106,7 @@ function findingsMethod(
 ): Pick<ServiceImpl<typeof FleetService>, "getFindings"> {
   return {
     getFindings: async (request, context) => {
-      // They are about what belongs to no domain alone.
+      // Findings do not belong to a single domain.
       demandRole(context, "reader", undefined);
       const { replica } = parts;
       const own = demandPart(parts.findings)().map(({ severity = "", ...finding }) => {
@@ -125,7 +125,7 @@ function findingsMethod(
   };
 }
 
-/** A gate that the caller may see; of others it is not told that they are there. */
+/** Returns a gate that the caller may see. Others are reported as unknown. */
 function demandGate(
   gates: GateAdministration,
   service: string,
@@ -160,7 +160,7 @@ interface FoundAudit {
   readonly entry: ReadAuditEntry;
 }
 
-/** The newest entries that are wanted, and where to go on; undefined: there are no more. */
+/** Returns the newest matching entries, and where to continue. Undefined: there are no more. */
 async function readAudit(
   { records }: FleetServiceParts,
   wanted: WantedAudit,
@@ -180,7 +180,7 @@ async function readAudit(
       if (isWanted(entry, wanted)) found.push({ record, entry });
       if (found.length >= countMax) return { found, next };
     }
-    // A page may be short for its bytes: only an empty one is the end.
+    // A page may be short because of its size in bytes: only an empty one is the end.
     if (page.length === 0) return { found, next: undefined };
   }
   return { found, next };

@@ -143,7 +143,7 @@ function encodeHistory(
           admitted: of[`admitted ${priority}`],
           refused: of[`refused ${priority}`],
         }))
-        // Most services have requests of one or two.
+        // Most services have requests of one or two classes.
         .filter(({ admitted, refused }) => [...admitted, ...refused].some((count) => count > 0)),
     })),
     rules: rules.map(({ domain, label, columns: { hits, overLimit }, ...part }) => {

@@ -26,10 +26,10 @@ import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
 import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** How many keys are answered. */
+/** The number of keys in a response. */
 const keysRule = { max: 100, defaultValue: 10 } as const;
 
-/** The methods that look at rules and keys, and the one that empties a key. */
+/** The methods that read rules and keys, and the one that resets a key. */
 export function keyMethods(
   parts: AdminServiceParts,
 ): Pick<
@@ -51,7 +51,7 @@ export function keyMethods(
         request,
         context,
       });
-      // Of the same policy the same page has the same rules.
+      // With the same policy, the same page has the same rules.
       const same = messages.filter(({ policyVersion }) => policyVersion === policy.version);
       const rules = own.rules.flatMap((rule, at) => {
         return [rule, ...same.flatMap((other) => other.rules[at] ?? [])];
@@ -70,7 +70,7 @@ export function keyMethods(
   };
 }
 
-/** What this replica has seen of keys. */
+/** The methods for keys that replicas have seen. */
 function sightingMethods(
   parts: AdminServiceParts,
 ): Pick<ServiceImpl<typeof LimitService>, "topKeys" | "nearLimitKeys"> {
@@ -136,7 +136,7 @@ function resetMethod(parts: AdminServiceParts): ServiceImpl<typeof LimitService>
     demandRole(context, "operator", domain);
     const states = found(await keys.get(selector), parts, { selector, context });
     const before = states.map(({ key, usedHits }) => ({ key: String(key), usedHits }));
-    // First, so that nothing is ever emptied without a trace.
+    // First, so that no key is ever reset without a trace.
     await parts.records.note(
       auditEntry({
         actor: actorOf(context),
@@ -201,7 +201,7 @@ function listRules(
   };
 }
 
-/** The active policy. */
+/** Returns the active policy. */
 export function policyOf({ policies }: Pick<AdminServiceParts, "policies">): Policy {
   const policy = policies.current();
   if (policy === undefined) throw new AdminFailure("unavailable", "no policy is loaded yet");
@@ -209,7 +209,7 @@ export function policyOf({ policies }: Pick<AdminServiceParts, "policies">): Pol
 }
 
 /**
- * Sees that the policy has a domain, and a rule where one is named.
+ * Checks that the policy has a domain, and a rule if one is named.
  *
  * @throws AdminFailure notFound, with the nearest name
  */
@@ -226,8 +226,8 @@ export function demandDomain(
 }
 
 /**
- * Reads of which domain and rule something is asked, as the last of a request. Whether they are
- * there is told only to who may look there.
+ * Reads the domain and rule that a request is about, as its last fields. Only callers who may see
+ * the domain learn whether they exist.
  *
  * @throws AdminFailure invalid for all that the reader has found, then forbidden, then notFound
  */
@@ -244,7 +244,7 @@ export function readAsked(
   return { domains, ruleLabel: label };
 }
 
-/** The name of a rule of that domain; undefined: none is named. */
+/** Reads the name of a rule of that domain. Undefined: none is named. */
 export function readRuleLabel(
   { domain, ruleLabel }: { readonly domain: string; readonly ruleLabel: string },
   reader: RequestReader,
@@ -254,7 +254,7 @@ export function readRuleLabel(
   return label === "" ? undefined : label;
 }
 
-/** A key as a request names it. */
+/** Reads the key that a request names. */
 function readSelector(
   message: SelectorMessage | undefined,
   reader = new RequestReader(),
@@ -267,7 +267,7 @@ function readSelector(
   return { domain, entries, ...(limitName === "" ? {} : { limitName }) };
 }
 
-/** What was found, or why nothing was. */
+/** Returns what was found, or throws why nothing was. */
 function found<T>(
   lookup: KeyLookup<T>,
   parts: AdminServiceParts,
@@ -289,7 +289,7 @@ function found<T>(
   }
 }
 
-/** Says that no limit holds for a descriptor, and which key may have been meant. */
+/** Returns the failure that no limit applies to a descriptor, with the nearest known key. */
 export function noRuleMeets(
   { rules }: Policy,
   { domain, entries }: Pick<KeySelector, "domain" | "entries">,
@@ -304,7 +304,7 @@ export function noRuleMeets(
   return new AdminFailure("notFound", hint === "" ? `${text}; explain it to see why` : text);
 }
 
-/** A key as the audit log names it. */
+/** Returns the name of a key in the audit log. */
 function subjectOf({ domain, entries, limitName }: KeySelector): string {
   const path = entries.map(({ key, value }) => `${key}=${value}`).join(",");
   return `${domain} ${path}${limitName === undefined ? "" : ` ${limitName}`}`;

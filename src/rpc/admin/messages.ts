@@ -27,12 +27,12 @@ import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import type { Plain } from "../codec/plain-message.js";
 import type { PolicyVersion } from "./admin-parts.js";
 
-/** A whole number of 64 bits; a fraction is cut off, and what is no number is 0. */
+/** Returns a 64-bit integer. Truncates fractions. What is not finite, or below 0, becomes 0. */
 export function wideOf(value: number): bigint {
   return Number.isFinite(value) && value > 0 ? BigInt(Math.floor(value)) : 0n;
 }
 
-/** The same counts as whole numbers of 64 bits. */
+/** Returns the same counts as 64-bit integers. */
 export function widened<Name extends string>(
   counts: Readonly<Record<Name, number>>,
 ): Record<Name, bigint> {
@@ -40,14 +40,14 @@ export function widened<Name extends string>(
   return Object.fromEntries(wide);
 }
 
-/** A time from milliseconds since 1970. */
+/** Encodes a time, from milliseconds since 1970. */
 export function timeOf(epochMs: number): Plain<Timestamp> {
   const whole = Math.floor(epochMs);
   const seconds = Math.floor(whole / 1_000);
   return { seconds: BigInt(seconds), nanos: (whole - seconds * 1_000) * 1_000_000 };
 }
 
-/** A duration from microseconds. */
+/** Encodes a duration, from microseconds. */
 export function durationOf(us: number): Plain<Duration> {
   const whole = Math.floor(us);
   const seconds = Math.floor(whole / 1_000_000);
@@ -56,9 +56,9 @@ export function durationOf(us: number): Plain<Duration> {
 }
 
 /**
- * A limit.
+ * Encodes a limit.
  *
- * @param regionCount regions that share a global one, from 1
+ * @param regionCount regions that share a global limit, at least 1
  */
 export function encodeLimit(limit: Limit, regionCount: number): Plain<LimitMessage> {
   const { name = "", hits, periodUs, burst, algorithm, role, onStoreFailure, over } = limit;
@@ -75,12 +75,12 @@ export function encodeLimit(limit: Limit, regionCount: number): Plain<LimitMessa
   };
 }
 
-/** A rule's path: a step without a value takes any. */
+/** Encodes a rule's path. A step without a value matches any. */
 export function encodePath(path: readonly PathStep[]): Plain<Entry>[] {
   return path.map(({ key, value = "" }) => ({ key, value }));
 }
 
-/** A descriptor's entries. */
+/** Encodes a descriptor's entries. */
 export function encodeEntries(
   entries: readonly { readonly key: string; readonly value: string }[],
 ): Plain<Entry>[] {
@@ -88,9 +88,9 @@ export function encodeEntries(
 }
 
 /**
- * An override.
+ * Encodes an override.
  *
- * @param version of its record; 0 where it is not known
+ * @param version of its record; 0 if it is not known
  */
 export function encodeOverride(override: Override, version: number): Plain<OverrideMessage> {
   const { id, domain, entries, isPrefix, limitName = "", effect, expiresEpochMs } = override;
@@ -123,7 +123,7 @@ function encodeEffect(effect: Override["effect"]) {
   }
 }
 
-/** A bucket as it is. */
+/** Encodes the state of a bucket. */
 export function encodeKeyState(state: KeyState): Plain<KeyStateMessage> {
   const { ruleLabel, limit, override, key, usedHits, remainingHits } = state;
   return {
@@ -138,21 +138,21 @@ export function encodeKeyState(state: KeyState): Plain<KeyStateMessage> {
   };
 }
 
-/** Where the descriptors of an explanation come from. */
+/** The origin of an explanation's descriptors, and its other parts. */
 interface ExplanationSource {
   readonly service: string;
   readonly leftOut: readonly LeftOutDescriptor[];
-  /** What may have been meant by a domain that is not there. */
+  /** The name that is nearest to an unknown domain. */
   readonly nearestDomain?: string | undefined;
-  /** Absent: nobody has looked. */
+  /** Absent: they were not looked up. */
   readonly quotas?: readonly ExplainedQuota[];
   /** Undefined: nothing is measured. */
   readonly usage?: ExplainedUsage | undefined;
-  /** Of the policy, for amounts of money. */
+  /** The policy's prices, for amounts of money. */
   readonly prices?: Policy["prices"];
 }
 
-/** A quota that something is of. */
+/** A quota that applies to the explained request. */
 export interface ExplainedQuota {
   readonly quota: QuotaPolicy;
   /** Its bucket, as an ordinary descriptor. */
@@ -160,7 +160,7 @@ export interface ExplainedQuota {
   readonly use: Pick<Plain<QuotaExplanation>, "demandRate" | "heldRate" | "bucketCount">;
 }
 
-/** Why a call passes or is refused. */
+/** Encodes why a call passes or is refused. */
 export function encodeExplanation(
   explanation: Explanation,
   { service, leftOut, nearestDomain = "", quotas = [], usage, prices }: ExplanationSource,
@@ -191,7 +191,7 @@ export function encodeExplanation(
 function encodeMarks({ setHeaders, fallback }: RequestMarks): Plain<RequestMarksMessage> {
   const tier = fallback?.kind === "header" ? [fallback.header] : [];
   return {
-    // Of several of one name the last counts, as in Envoy.
+    // If a name is repeated, the last header counts, as in Envoy.
     headers: Object.fromEntries([...setHeaders, ...tier].map(({ name, value }) => [name, value])),
     fallbackCluster: fallback?.kind === "cluster" ? fallback.cluster : "",
   };
@@ -227,13 +227,13 @@ function encodeUsage(
   };
 }
 
-/** What the amounts of a budget are of. */
+/** Encodes the unit of a budget's amounts. */
 export function encodeUnit({ unit: { kind } }: BudgetPolicy, prices: Policy["prices"]) {
   if (kind !== "money") return { unit: kind, currency: "", decimals: 0 };
   return { unit: kind, currency: prices?.currency ?? "", decimals: prices?.decimals ?? 0 };
 }
 
-/** What only Envoy looks at. */
+/** Describes the conditions that only Envoy evaluates. */
 function conditionOf({ when, match }: QuotaPolicy): string {
   const patterns = match.filter(({ test }) => test === "regex");
   const texts = patterns.map(({ name, text }) => `${name} matches ${text}`);
@@ -266,7 +266,7 @@ function encodeDescriptor(explained: ExplainedDescriptor): Plain<DescriptorExpla
   };
 }
 
-/** How much of its limits Envoys want and have here. */
+/** Encodes how much of a pool's limits Envoys request, and hold from this replica. */
 export function encodeQuotaUse(pool: QuotaPoolView | undefined) {
   if (pool === undefined) return { demandRate: 0, heldRate: 0, bucketCount: 0n };
   return {
@@ -276,18 +276,18 @@ export function encodeQuotaUse(pool: QuotaPoolView | undefined) {
   };
 }
 
-/** The most that all buckets of a pool may let pass; Infinity where everything passes. */
+/** Returns the maximum rate of all buckets of a pool. Infinity if everything passes. */
 export function boundOf({ mode, heldMicroHz }: QuotaPoolView): number {
   if (mode === "denied") return 0;
   return mode === "limited" ? heldMicroHz : Number.POSITIVE_INFINITY;
 }
 
-/** What a rate in millionths is as a field; absent where nothing bounds it. */
+/** Encodes a rate, from micro-hertz, as a field. Absent if nothing bounds it. */
 export function heldRate(microHz: number): { readonly heldRate?: number } {
   return Number.isFinite(microHz) ? { heldRate: microHz / microHzPerHz } : {};
 }
 
-/** A policy that is, or was, active. */
+/** Encodes a policy that is, or was, active. */
 export function encodePolicyVersion(policy: PolicyVersion): Plain<PolicyVersionMessage> {
   const { version, appliedEpochMs, author, reason, files, source } = policy;
   return {

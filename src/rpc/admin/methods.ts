@@ -19,26 +19,26 @@ const adminServices = [
   FleetService,
 ] as const;
 
-/** The longest message of most methods, in bytes; nothing that we keep is longer. */
+/** Maximum size of a message of most methods, in bytes. Nothing that is stored is longer. */
 export const adminMessageBytesMax = 262_144;
 
-/** The longest message with a policy's texts, in bytes: as long as one may be that is kept. */
+/** Maximum size of a message with a policy's texts, in bytes: that of a policy that is stored. */
 export const policyMessageBytesMax = 4_194_304;
 
-/** The longest message with a policy's texts and an access log, in bytes. */
+/** Maximum size of a message with a policy's texts and an access log, in bytes. */
 export const replayMessageBytesMax = 2 * policyMessageBytesMax;
 
 /** A method, and who may call it. */
 export interface AdminMethod {
   readonly method: DescMethod;
-  /** What a caller needs somewhere, before the request is read; services look where. */
+  /** The role needed in any domain before the request is read. Services check which domain. */
   readonly role: AdminRole;
   readonly messageBytesMax: number;
-  /** Whether its answers tell of single callers: the log says who asked. */
+  /** Whether its responses reveal single callers, so that the log names who has called. */
   readonly showsCallers: boolean;
 }
 
-/** Those that change something. */
+/** Methods that change something. */
 const operatorMethods: ReadonlySet<string> = new Set([
   "ResetKey",
   "SetOverride",
@@ -54,7 +54,7 @@ const operatorMethods: ReadonlySet<string> = new Set([
   "SetGateThresholds",
 ]);
 
-/** Those whose requests hold policies. */
+/** Methods whose requests contain policies. */
 const policyMethods: ReadonlySet<string> = new Set([
   "Explain",
   "ValidatePolicy",
@@ -62,7 +62,7 @@ const policyMethods: ReadonlySet<string> = new Set([
   "TestPolicy",
 ]);
 
-/** Those whose answers hold what callers send, or how much of a limit one of them uses. */
+/** Methods whose responses contain callers' data, or how much of a limit one of them uses. */
 const callerMethods: ReadonlySet<string> = new Set([
   "GetKey",
   "TopKeys",

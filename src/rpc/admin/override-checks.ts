@@ -9,7 +9,7 @@ import { demandDomain, noRuleMeets, policyOf } from "./key-methods.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
 /**
- * Sees that an override is of something that the active policy has, and gives no more than the
+ * Checks that an override refers to something in the active policy, and gives no more than the
  * policy allows.
  *
  * @throws AdminFailure notFound, invalid
@@ -63,7 +63,7 @@ function checkLimit(
   );
 }
 
-/** The rules with limits that an override may be of. */
+/** Returns the rules with limits that an override may refer to. */
 function concernedRules(policy: Policy, { domain, entries, isPrefix }: Override): readonly Rule[] {
   if (!isPrefix) {
     const rule = policy.domains.get(domain)?.match(entries);

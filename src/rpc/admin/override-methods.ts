@@ -108,10 +108,10 @@ function deleteMethod(
   };
 }
 
-/** Overrides that are looked through for a name to suggest. */
+/** Maximum number of overrides that are searched for a name to suggest. */
 export const suggestedIdsMax = 1_000;
 
-/** Names that may be suggested: the first ones, as more would hold up decisions. */
+/** Returns names that may be suggested: the first ones, because more would delay decisions. */
 function* idsOf(records: Iterable<SharedRecord>, wanted: string): Iterable<string> {
   let leftCount = suggestedIdsMax;
   for (const { value } of records) {
@@ -122,7 +122,7 @@ function* idsOf(records: Iterable<SharedRecord>, wanted: string): Iterable<strin
   }
 }
 
-/** The new version, or why nothing was changed. */
+/** Returns the new version, or throws why nothing was changed. */
 function versionOf(
   outcome: Awaited<ReturnType<AdminServiceParts["records"]["change"]>>,
   what: string,
@@ -137,7 +137,7 @@ function versionOf(
   }
 }
 
-/** Somebody else was faster, or nobody was there yet. */
+/** Returns the failure if another caller was faster, or the object does not exist yet. */
 export function conflict(what: string, version: number | string): AdminFailure {
   const now = version === 0 ? `there is no ${what} now` : `the ${what} has version ${version} now`;
   return new AdminFailure("conflict", `${now}: read it again, and expect that version`);
@@ -199,13 +199,13 @@ function readEffect(effect: OverrideMessage["effect"], reader: RequestReader): O
   }
 }
 
-/** Overrides that one call reads: each costs some microseconds, for which decisions wait. */
+/** Maximum number of overrides that one call reads: each delays decisions by microseconds. */
 export const overridesScannedMax = 2_000;
 
-/** What lists of overrides are made of. */
+/** Dependencies of lists of overrides. */
 type ListParts = Pick<AdminServiceParts, "policies" | "records" | "overrides">;
 
-/** Lists overrides by their ids, those that are asked for. */
+/** Lists the requested overrides in the order of their ids. */
 export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["listOverrides"] {
   return (request, context) => {
     const reader = new RequestReader();
@@ -226,7 +226,7 @@ export function listMethod(parts: ListParts): ServiceImpl<typeof LimitService>["
   };
 }
 
-/** The rule of a name, as there is one. */
+/** Returns the rule with a name. Throws if there is none. */
 function ruleOf(
   parts: ListParts,
   { domain, label }: { readonly domain: string; readonly label: string },
@@ -237,7 +237,7 @@ function ruleOf(
   return policy.rules.find((rule) => rule.domain === domain && rule.label === label);
 }
 
-/** Of a domain that the policy has no more there may be overrides left; of no other. */
+/** Checks that a domain is in the policy, or still has overrides from when it was. */
 function demandKnown(
   { policies, overrides }: ListParts,
   domain: string,
@@ -248,7 +248,7 @@ function demandKnown(
   throw notFound("domain", domain, visibleAmong(context, domains.keys()));
 }
 
-/** Which overrides are asked for. */
+/** The overrides that are requested. */
 interface Wanted {
   readonly domains: readonly string[] | undefined;
   readonly beginsWith: readonly DescriptorEntry[];
@@ -265,12 +265,12 @@ function readPage(
   const { domains } = wanted;
   const isWanted = wantedOnes(parts, wanted);
   const scannedMax = isWanted === undefined ? countMax : overridesScannedMax;
-  // A page token is an id: it must be one of those that the caller may see.
+  // A page token is an id, so it must be one that the caller may see.
   const all = domains === undefined ? records.keys() : parts.overrides.current().idsOf(domains);
   const ids = nextOf(all, after, scannedMax + 1);
   const overrides: ReturnType<typeof encodeOverride>[] = [];
   for (const [i, id] of ids.entries()) {
-    // At least one more is there, which nobody has looked at.
+    // There is at least one more, which was not checked.
     if (i === scannedMax || overrides.length === countMax) return { overrides, next: ids[i - 1] };
     const record = records.get(id);
     const override = record && overrideFromJson(record.value);
@@ -280,7 +280,7 @@ function readPage(
   return { overrides, next: undefined };
 }
 
-/** Undefined: all of the domains asked about. */
+/** Returns a filter. Undefined: all overrides of the requested domains. */
 function wantedOnes(
   parts: ListParts,
   { beginsWith, rule, isFrozenOnly }: Wanted,

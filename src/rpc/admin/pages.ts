@@ -1,21 +1,21 @@
 import { AdminFailure } from "./failures.js";
 
-/** The most entries of one page. */
+/** Maximum number of entries of one page. */
 const pageEntriesMax = 1_000;
 
-/** Entries of a page where nobody says how many. */
+/** Default number of entries of one page. */
 const pageEntriesDefault = 100;
 
-/** The longest page token, in UTF-16 units. */
+/** Maximum length of a page token, in UTF-16 units. */
 export const pageTokenCharsMax = 1_000;
 
 /** The bounds of a page's size. */
 export const pageRule = { max: pageEntriesMax, defaultValue: pageEntriesDefault } as const;
 
 /**
- * What a page token says: where the next page begins, by a text of its own.
+ * Reads a page token: a text for the place where the next page begins. Undefined without a token.
  *
- * @throws AdminFailure invalid for a token that no page ended with
+ * @throws AdminFailure invalid for a token that no page has returned
  */
 export function readPageToken(token: string): string | undefined {
   if (token === "") return undefined;
@@ -23,21 +23,21 @@ export function readPageToken(token: string): string | undefined {
   throw badToken();
 }
 
-/** A page token; a place is letters, digits, `.`, `_`, `:` and `-`. */
+/** Returns a page token. A place consists of letters, digits, `.`, `_`, `:` and `-`. */
 export function pageToken(place: string): string {
   return `p${place}`;
 }
 
-/** A page token for a place in a list that only this version of the policy has. */
+/** Returns a page token for a place in a list that only this version of the policy has. */
 export function versionedToken(place: number, policyVersion: string): string {
   return pageToken(`${place}.${tokenTextOf(policyVersion)}`);
 }
 
 /**
- * Where the next page begins in a list of the policy's; 0 without a token.
+ * Returns where the next page begins in a list of the policy. 0 without a token.
  *
- * @throws AdminFailure invalid for a token that no page ended with, or one of another policy: there
- *   the place would be another one's
+ * @throws AdminFailure invalid for a token that no page has returned, or one of another policy,
+ *   where the place would be that of another entry
  */
 export function readVersionedToken(token: string, policyVersion: string): number {
   const text = readPageToken(token);
@@ -48,19 +48,19 @@ export function readVersionedToken(token: string, policyVersion: string): number
   throw new AdminFailure("invalid", "page_token: the policy has changed; start again");
 }
 
-/** Of a version what may stand in a token. */
+/** Returns the characters of a version that a token may contain. */
 function tokenTextOf(policyVersion: string): string {
   return policyVersion.replace(/[^0-9A-Za-z]/g, "");
 }
 
-/** For a token that says nothing here. */
+/** Returns the failure for an invalid token. */
 export function badToken(): AdminFailure {
   return new AdminFailure("invalid", "page_token: it is not a token of the previous page");
 }
 
 /**
- * The texts that come next after one, in the order of their code units, without sorting all there
- * are.
+ * Returns the texts that follow `after` in the order of their code units, without sorting all of
+ * them.
  *
  * @param after undefined: from the beginning
  */
@@ -80,7 +80,7 @@ export function nextOf(
   return found;
 }
 
-/** Where a text belongs in sorted ones. */
+/** Returns the position of a text among sorted ones. */
 function placeOf(sorted: readonly string[], text: string): number {
   let low = 0;
   let high = sorted.length;
@@ -93,9 +93,9 @@ function placeOf(sorted: readonly string[], text: string): number {
 }
 
 /**
- * A page token with a cursor of the store, which may be any text; empty at the end.
+ * Returns a page token with a cursor of the store, which may be any text. Empty at the end.
  *
- * @param place where the list is that the cursor is of; letters, digits, `-` and `.`
+ * @param place the list that the cursor belongs to; letters, digits, `-` and `.`
  */
 export function cursorToken(place: string, cursor: string): string {
   const isEnd = cursor === "" && place === "";
@@ -103,9 +103,9 @@ export function cursorToken(place: string, cursor: string): string {
 }
 
 /**
- * What a token of `cursorToken` says; both are empty without one.
+ * Reads a token of `cursorToken`. Both texts are empty without one.
  *
- * @throws AdminFailure invalid for a token that no page ended with
+ * @throws AdminFailure invalid for a token that no page has returned
  */
 export function readCursor(token: string): { readonly place: string; readonly cursor: string } {
   const text = readPageToken(token);

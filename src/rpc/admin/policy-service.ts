@@ -21,7 +21,7 @@ import type { AdminServiceParts } from "./service-parts.js";
 const versionRule = { charsMax: 256 } as const;
 const reasonRule = { charsMax: reasonCharsMax, isNeeded: true } as const;
 
-/** The service of the policy. It belongs to no domain alone, so it takes roles in all of them. */
+/** Creates PolicyService. A policy concerns all domains, so it requires roles in all of them. */
 export function policyService(parts: AdminServiceParts): ServiceImpl<typeof PolicyService> {
   return {
     getPolicy: (request, context) => {
@@ -116,7 +116,7 @@ function changeMethods(
       const files = readFiles("files", request.files);
       demandFiles(files.length);
       const { dryRun: isDryRun, shadow: isShadow } = request;
-      // What only says what would happen needs no reason.
+      // A dry run changes nothing, so it needs no reason.
       const said = read(isDryRun ? { ...request, reason: request.reason || "dry run" } : request);
       const asked = { ...said, actor: actorOf(context), isDryRun, isShadow };
       const change = await administration.apply(files, asked);
@@ -159,7 +159,7 @@ function demandFiles(count: number): void {
   throw new AdminFailure("invalid", `files: 1 to ${explainedFilesMax} are required`);
 }
 
-/** What has changed, or why nothing has. */
+/** Returns what has changed, or throws why nothing has. */
 function demandChange(
   change: PolicyChangeOutcome,
 ): Extract<PolicyChangeOutcome, { kind: "changed" }> {

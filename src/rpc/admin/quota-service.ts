@@ -24,16 +24,16 @@ import { pageRule, readVersionedToken, versionedToken } from "./pages.js";
 import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** Pools that one call answers. */
+/** Number of pools in a response. */
 const poolsRule = { max: 100, defaultValue: 10 } as const;
 
-/** Shares of each of them. */
+/** Number of shares of each pool. */
 const sharesRule = { max: 1_000, defaultValue: 20 } as const;
 
-/** What this service is made of. */
+/** Dependencies of this service. */
 type QuotaServiceParts = Pick<AdminServiceParts, "policies" | "quotas">;
 
-/** The service of quotas: what they are, who wants how much of them, and who has it. */
+/** Creates QuotaService: the quotas, the demand for them, and who holds how much. */
 export function quotaService(parts: QuotaServiceParts): ServiceImpl<typeof QuotaService> {
   return {
     listQuotas: (request, context) => {
@@ -70,7 +70,7 @@ export function quotaService(parts: QuotaServiceParts): ServiceImpl<typeof Quota
   };
 }
 
-/** What is handed out of one quota, or wanted of it. */
+/** How much of one quota is assigned, and how much is requested. */
 interface QuotaUse {
   poolCount: number;
   bucketCount: number;
@@ -80,7 +80,7 @@ interface QuotaUse {
 
 const noUse: QuotaUse = { poolCount: 0, bucketCount: 0, demandMicroHz: 0, heldMicroHz: 0 };
 
-/** A pool that several quotas reach counts for each of them. */
+/** Sums the pools of each quota. A pool of several quotas counts for each of them. */
 function usesOf(view: QuotaView, names: ReadonlySet<string>): ReadonlyMap<string, QuotaUse> {
   const uses = new Map<string, QuotaUse>();
   for (const pool of view.pools()) {
@@ -104,7 +104,7 @@ interface WantedPools {
   readonly countMax: number;
 }
 
-/** Those with the most demand first, and how many there are. */
+/** Returns the pools with the most demand first, and the number of all. */
 function busiest(
   view: QuotaView,
   { domains, name, countMax }: WantedPools,

@@ -2,7 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { codeName } from "./connect-errors.js";
 
-/** An answer that is given before a request is read. */
+/** A response that is sent before a request is read. */
 export interface RefusalAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -18,14 +18,14 @@ const statusByCode: ReadonlyMap<Code, number> = new Map([
   [Code.Unimplemented, httpStatuses.notImplemented],
 ]);
 
-/** What says in Connect's streams that nothing follows. Source: Connect protocol reference. */
+/** The flag that ends a stream in Connect. Source: Connect protocol reference. */
 const endOfStreamFlag = 2;
 
 /**
- * A refusal in the words of the protocol that a request speaks, so that a body is never read for
- * somebody who may not send one.
+ * Returns a refusal in the protocol of the request, so that the body of a request without
+ * permission is never read.
  *
- * @param contentType of the request; one of no protocol of ours is taken for Connect's JSON
+ * @param contentType of the request; one of no known protocol is treated as Connect's JSON
  */
 export function refusalAnswer(
   contentType: string,
@@ -54,7 +54,7 @@ export function refusalAnswer(
   }
   const status = statusByCode.get(code) ?? httpStatuses.internalServerError;
   const headers: Record<string, string> = { "content-type": "application/json" };
-  // Source: RFC 9110 section 11.6.1: a 401 says how to come in.
+  // Source: RFC 9110 section 11.6.1: a 401 states how to authenticate.
   if (status === httpStatuses.unauthorized) headers["www-authenticate"] = "Bearer";
   return { status, headers, body: JSON.stringify(error) };
 }

@@ -7,32 +7,32 @@ import { FieldReader, leanPartsMax, TooManyFieldsError } from "../codec/field-re
 import { type AdminMethod, adminMessageBytesMax } from "./methods.js";
 
 /**
- * The most fields of a message, with those of its parts; values of JSON count as fields. Each makes
- * an object of a hundred bytes of two that are sent. An explanation of 128 descriptors of 32
- * entries, by a candidate of 1,000 files, has 15,800.
+ * Maximum number of fields of a message, including those of its parts. Values of JSON count as
+ * fields. Each may turn two bytes into an object of a hundred. An explanation of 128 descriptors
+ * with 32 entries, by a candidate of 1,000 files, has 15,800.
  */
 export const messageFieldsMax = 16_384;
 
-/** Bytes of an entry of the shortest names that anybody would use. */
+/** Size of an entry with the shortest names that are plausible, in bytes. */
 const partBytes = 12;
 
-/** The longest request in JSON, in bytes: to parse it takes four times as long as its message. */
+/** Maximum size of a JSON request, in bytes: parsing takes four times as long as for protobuf. */
 export const jsonBytesMax = 524_288;
 
-/** What is held of all unfinished requests that hold no policies, in bytes. */
+/** Maximum memory for all incomplete requests without policies, in bytes. */
 export const bodiesBytesMax = 16_777_216;
 
 /**
- * Bodies of requests, counted before the library makes anything of them: it would make 10 million
- * objects of 20 MB of empty parts.
+ * Counts the contents of request bodies before the library decodes them: it would create 10 million
+ * objects from 20 MB of empty parts.
  */
 export class RequestBodies {
   #heldBytes = 0;
 
-  /** The same request, whose body is refused where it is too much; the handler answers so. */
+  /** Returns the same request, whose body fails if it is too large. The handler reports that. */
   counted(request: UniversalServerRequest, method: AdminMethod): UniversalServerRequest {
     const { body } = request;
-    // A body that somebody has parsed already: no adapter of ours does.
+    // A body that is already parsed, which none of the used adapters does.
     if (!isStream(body)) return request;
     return { ...request, body: this.#read(body, request.header, method) };
   }
@@ -62,7 +62,7 @@ export class RequestBodies {
   }
 }
 
-/** Answers may be compressed; what a compressed request becomes nobody could know before. */
+/** Compresses responses only: the size of a compressed request is not known in advance. */
 export function answersOnly(compression: Compression): Compression {
   const decompress = async (): Promise<never> => {
     throw new ConnectError("requests must be uncompressed", Code.Unimplemented);
@@ -70,12 +70,12 @@ export function answersOnly(compression: Compression): Compression {
   return { ...compression, decompress };
 }
 
-/** A byte of flags, and the length of the message. Source: gRPC over HTTP2; Connect protocol. */
+/** Size of a message's flags and length, in bytes. Source: gRPC over HTTP2; Connect protocol. */
 const envelopeBytes = 5;
 
 const compressedFlag = 1;
 
-/** Of a body that is not whole, or compressed, the library says so. */
+/** Checks a body. One that is incomplete or compressed is left to the library to report. */
 function checkBody(bytes: Buffer, header: Headers, schema: DescMessage): void {
   const mediaType = header.get("content-type")?.split(";")[0]?.trim().toLowerCase() ?? "";
   const isJson = /[/+]json$/.test(mediaType);
@@ -98,7 +98,7 @@ function checkBody(bytes: Buffer, header: Headers, schema: DescMessage): void {
 /**
  * Counts the fields of a message.
  *
- * @throws ConnectError for too many, and for bytes that are no message
+ * @throws ConnectError for too many, and for bytes that are not a message
  */
 export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
   try {
@@ -111,13 +111,13 @@ export function checkBinary(bytes: Uint8Array, schema: DescMessage): void {
 }
 
 /**
- * Counts the bytes and the values of a JSON text, right or wrong.
+ * Counts the bytes and the values of a JSON text, valid or not.
  *
  * @throws ConnectError for too many
  */
 export function checkJson(bytes: Buffer): void {
   if (bytes.length > jsonBytesMax) throw tooMuch(`in JSON it has more than ${jsonBytesMax} bytes`);
-  // What stands between texts is ASCII, and each byte of them is one character so.
+  // Outside of strings, JSON is ASCII. In strings, this makes each byte one character.
   const bounds = { containersMax: messageFieldsMax, valuesMax: messageFieldsMax };
   if (!isLeanJson(bytes.toString("latin1"), bounds)) throw tooManyFields();
 }

@@ -6,10 +6,10 @@ import type { PolicyFile as PolicyFileMessage } from "../../gen/headgate/admin/v
 import type { PolicyText } from "../../policy/parse.js";
 import { AdminFailure } from "./failures.js";
 
-/** Problems of one request that are told. */
+/** Maximum number of problems that are reported for one request. */
 export const requestProblemsMax = 20;
 
-/** The most texts of a policy. */
+/** Maximum number of texts of a policy. */
 export const explainedFilesMax = 1_000;
 
 /** The bounds of a text. */
@@ -19,28 +19,28 @@ interface TextBounds {
   readonly isNeeded?: boolean;
 }
 
-/** The longest name of a domain, a rule or a limit in a request, in UTF-16 units. */
+/** Maximum length of a domain's, rule's or limit's name in a request, in UTF-16 units. */
 export const keyNameBounds = { charsMax: textLengthMax } as const;
 
-/** The bounds of a number; both are taken. */
+/** The bounds of a number, both inclusive. */
 interface NumberRule {
   readonly min: number;
   readonly max: number;
 }
 
 /**
- * Reads the fields of a request: what is wrong is collected with its place, and thrown all at once.
- * Messages hold places and bounds, and never a value.
+ * Reads the fields of a request. Collects problems with their places, and throws all at once.
+ * Messages contain places and bounds, and never a value.
  */
 export class RequestReader {
   readonly #problems: string[] = [];
 
-  /** Notes a problem of a place. */
+  /** Adds a problem of a place. */
   report(place: string, what: string): void {
     if (this.#problems.length < requestProblemsMax) this.#problems.push(`${place}: ${what}`);
   }
 
-  /** @throws AdminFailure with all problems, where there are any */
+  /** @throws AdminFailure with all problems, if there are any */
   end(): void {
     if (this.#problems.length > 0) throw new AdminFailure("invalid", this.#problems.join("; "));
   }
@@ -51,7 +51,7 @@ export class RequestReader {
     return value;
   }
 
-  /** A number of a page, a list: 0 takes the default. */
+  /** Reads a number of entries of a page or list. 0 means the default. */
   count(
     place: string,
     value: number,
@@ -61,7 +61,7 @@ export class RequestReader {
     return value === 0 ? rule.defaultValue : value;
   }
 
-  /** A whole number that came with 64 bits. */
+  /** Reads a 64-bit integer. */
   whole(place: string, value: bigint, { min, max }: NumberRule): number {
     if (value < BigInt(min) || value > BigInt(max)) {
       this.report(place, `must be a whole number from ${min} to ${max}`);
@@ -70,26 +70,26 @@ export class RequestReader {
     return Number(value);
   }
 
-  /** A number above 0 up to `max`; 0 takes the default where there is something. */
+  /** Reads a number above 0 and at most `max`. 0 means the default, if there is one. */
   part(
     place: string,
     value: number,
     rule: { readonly max: number; readonly defaultValue?: number },
   ) {
     if (value === 0 && rule.defaultValue !== undefined) return rule.defaultValue;
-    // Not a number is neither.
+    // NaN fails this check, too.
     if (!(value > 0 && value <= rule.max)) {
       this.report(place, `must be above 0 and at most ${rule.max}`);
     }
     return value;
   }
 
-  /** A version of a record, as it was told. */
+  /** Reads the version of a record. */
   version(place: string, value: bigint): number {
     return this.whole(place, value, { min: 0, max: Number.MAX_SAFE_INTEGER });
   }
 
-  /** A time, in milliseconds since 1970; undefined where there is none. */
+  /** Reads a time, in milliseconds since 1970. Undefined if there is none. */
   epochMs(place: string, value: Timestamp | undefined): number | undefined {
     if (value === undefined) return undefined;
     const ms = Math.ceil(millisecondsOf(value));
@@ -98,7 +98,7 @@ export class RequestReader {
     return undefined;
   }
 
-  /** The entries of a descriptor. */
+  /** Reads the entries of a descriptor. */
   entries(
     place: string,
     entries: readonly { readonly key: string; readonly value: string }[],
@@ -121,7 +121,7 @@ export class RequestReader {
 /** The last millisecond of the year 9999. Source: google.protobuf.Timestamp. */
 const epochMsMax = 253_402_300_799_999;
 
-/** A policy's texts; how long they may be the parser itself looks at. */
+/** Reads a policy's texts. The parser itself checks their length. */
 export function readFiles(
   place: string,
   files: readonly PolicyFileMessage[],

@@ -28,20 +28,20 @@ import { durationOf, timeOf, wideOf } from "./messages.js";
 import { keyNameBounds, RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** The longest ticket, in UTF-16 units: browsers keep no longer cookie. */
+/** Maximum length of a ticket, in UTF-16 units: browsers keep no longer cookies. */
 export const ticketCharsMax = 4_096;
 
 const roomRule = { ...keyNameBounds, isNeeded: true };
 const ticketRule = { charsMax: ticketCharsMax, isNeeded: true };
 const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
 
-/** What this service is made of. */
+/** Dependencies of this service. */
 type RoomServiceParts = Pick<
   AdminServiceParts,
   "clock" | "policies" | "records" | "replica" | "replicas" | "rooms"
 >;
 
-/** The service of waiting rooms. Tickets are credentials: none is in an error or an audit entry. */
+/** Creates RoomService. Tickets are credentials: none is in an error or an audit entry. */
 export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomService> {
   return {
     listRooms: async (request, context) => {
@@ -73,7 +73,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
       if (openedEvent !== "" && !names.includes(openedEvent)) {
         throw notFound("event", openedEvent, names);
       }
-      // What another replica was told a moment ago is not undone.
+      // So that a change made at another replica a moment ago is not undone.
       await controls.refresh(room);
       const before = controls.room(room)?.override;
       const after = changed(request.reset ? undefined : before, change);
@@ -107,7 +107,7 @@ export function roomService(parts: RoomServiceParts): ServiceImpl<typeof RoomSer
   };
 }
 
-/** Why a visitor is not let in. */
+/** Returns the failure for a visitor that is not let in. */
 function ticketFailure(why: "forged" | "gone" | "full"): AdminFailure {
   switch (why) {
     case "forged":
@@ -119,13 +119,13 @@ function ticketFailure(why: "forged" | "gone" | "full"): AdminFailure {
   }
 }
 
-/** The domain that a room belongs to: that of its service's limits; undefined: none. */
+/** Returns the domain of a room: that of its service's limits. Undefined: none. */
 function domainOf({ policies }: RoomServiceParts, { policy }: RoomView): string | undefined {
   const services = policies.current()?.services ?? [];
   return services.find(({ name }) => name === policy.service)?.rateLimit?.domain;
 }
 
-/** The rooms that the caller may see, in the order of the policy. */
+/** Returns the rooms that the caller may see, in the order of the policy. */
 function visibleRooms(parts: RoomServiceParts, context: HandlerContext): readonly RoomView[] {
   const principal = callerOf(context);
   const all = demandPart(parts.rooms).controls.rooms();
@@ -138,7 +138,7 @@ interface RoomCall {
   readonly role?: "reader" | "operator";
 }
 
-/** A room that the caller may see, or change; of others it is not told that they are there. */
+/** Returns a room that the caller may see, or change. Others are reported as unknown. */
 function demandRoom(
   parts: RoomServiceParts,
   name: string,
@@ -157,7 +157,7 @@ function demandRoom(
   return view;
 }
 
-/** What a ticket says. */
+/** Returns the contents of a ticket. */
 async function demandTicket(
   controls: RoomControls,
   room: string,
@@ -178,12 +178,12 @@ function readTicket(
   };
 }
 
-/** What an operator asks for; what is undefined stays as it is. */
+/** The change that an operator requests. Undefined values stay as they are. */
 interface AskedChange {
   readonly mode: RoomMode | undefined;
   readonly activeUsersMax: number | undefined;
   readonly entriesPerMinuteMax: number | undefined;
-  /** Empty: none any more. */
+  /** Empty: no longer any. */
   readonly openedEvent: string | undefined;
 }
 
@@ -206,7 +206,7 @@ function readChange(request: SetRoomOverrideRequest, reader: RequestReader): Ask
   };
 }
 
-/** What is changed in all; undefined: nothing, the room is run as the policy says. */
+/** Returns the resulting override. Undefined: none, so the policy alone applies. */
 function changed(before: RoomOverride | undefined, change: AskedChange): RoomOverride | undefined {
   const openedEvent = change.openedEvent ?? before?.openedEvent ?? "";
   const after: RoomOverride = {
@@ -220,7 +220,7 @@ function changed(before: RoomOverride | undefined, change: AskedChange): RoomOve
   return isNothing ? undefined : after;
 }
 
-/** Writes the audit entry, before anything is done: nothing is ever changed without a trace. */
+/** Writes the audit entry before the change, so that nothing is changed without a trace. */
 function note(
   { records, replica, ...parts }: RoomServiceParts,
   {

@@ -23,20 +23,20 @@ import type {
 } from "./admin-parts.js";
 import type { BudgetAdministration } from "./budget-parts.js";
 
-/** How reading a candidate policy ended. */
+/** The result of reading a candidate policy. */
 export type ReadCandidate =
   | { readonly kind: "policy"; readonly policy: Policy }
   /** @property first the first problem, in words */
   | { readonly kind: "problems"; readonly first: string; readonly count: number }
   | { readonly kind: "failed"; readonly message: string };
 
-/** What the services are made of. What is optional is answered UNIMPLEMENTED where it is absent. */
+/** Dependencies of the services. Calls that need an absent one fail with UNIMPLEMENTED. */
 export interface AdminServiceParts {
   readonly clock: Clock;
   readonly random: Random;
   /** A strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** What the audit log calls this replica. */
+  /** The name of this replica in the audit log. */
   readonly replica: string;
   readonly policies: PolicySource;
   /** Counts by rule index. */

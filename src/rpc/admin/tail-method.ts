@@ -26,18 +26,18 @@ import { encodeEntries, timeOf, wideOf } from "./messages.js";
 import { RequestReader } from "./request-reader.js";
 import type { AdminServiceParts } from "./service-parts.js";
 
-/** How often what has come is sent, in milliseconds: seldom, for each message costs a write. */
+/** How often decisions are sent, in milliseconds: rarely, because each message costs a write. */
 const tailEveryMs = 2 * questionsEveryMs;
 
-/** Where nothing has come for so long, an empty message shows that the stream is open. */
+/** After this time without decisions, an empty message shows that the stream is open. */
 const tailQuietMsMax = 10_000;
 
-/** How often it is looked at whether the caller is still known, in milliseconds. */
+/** How often the stream checks that the caller is still known, in milliseconds. */
 const tailRecheckMs = 10_000;
 
 /**
- * Decisions as they are made. The reader sets the pace: while it takes nothing nothing is read from
- * the ring, which drops, and counts.
+ * The method that returns decisions as they are made. The reader sets the pace: while it takes
+ * nothing, nothing is read from the ring, which then drops decisions, and counts them.
  */
 export function tailMethod(
   parts: AdminServiceParts,
@@ -77,7 +77,7 @@ function readFilter(
   return { ...asked, isDeniedOnly, having, sampleRatio, perSecondMax };
 }
 
-/** What the other replicas decide: asked as often as they look for questions. */
+/** Decisions of the other replicas, requested as often as these poll for questions. */
 class OtherTails {
   readonly #parts: AdminServiceParts;
   readonly #question: ReplicaQuestion;
@@ -89,7 +89,7 @@ class OtherTails {
     this.#question = questionOf(LimitService.method.tailDecisions, request, context);
   }
 
-  /** What has come; nothing where the store cannot be asked: it is tried again. */
+  /** Returns new decisions. None if the store is unreachable: the next call tries again. */
   async take(nowMs: number): Promise<readonly TailDecisionsResponse[]> {
     const { replicas } = this.#parts;
     if (replicas === undefined || nowMs - this.#askedMs < questionsEveryMs) return [];

@@ -1,19 +1,19 @@
 import { assert } from "../../core/base/errors.js";
 
 /**
- * Writes protobuf messages from their end to their beginning, so that the length of what is inside
- * is known where it is written. Messages lie side by side, the next before the last; nothing of one
- * is written again once it is finished.
+ * Writes protobuf messages from their end to their beginning, so that the length of a nested
+ * message is known when it is written. Messages lie side by side, each one before the previous one.
+ * Bytes of a finished message are not written again.
  *
  * Source: protobuf.dev/programming-guides/encoding.
  */
 export class BackwardWriter {
   #slab = Buffer.alloc(0);
-  /** What was written last begins here. */
+  /** The start of what was written last. */
   #at = 0;
   #end = 0;
 
-  /** Where the writer is: `message` takes it for where a message ends. */
+  /** The current position. `message` takes it as the end of a message. */
   get at(): number {
     return this.#at;
   }
@@ -21,7 +21,7 @@ export class BackwardWriter {
   /**
    * Begins a message.
    *
-   * @param lengthMax in bytes, of all that is written until `finish`
+   * @param lengthMax maximum length of all that is written until `finish`, in bytes
    */
   begin(lengthMax: number): void {
     if (lengthMax > this.#at) {
@@ -31,7 +31,7 @@ export class BackwardWriter {
     this.#end = this.#at;
   }
 
-  /** The bytes since `begin`. */
+  /** Returns the bytes written since `begin`. */
   finish(): Uint8Array {
     assert(this.#at >= 0, "a message is no longer than was reckoned");
     return this.#slab.subarray(this.#at, this.#end);
@@ -47,13 +47,13 @@ export class BackwardWriter {
     this.#slab.set(bytes, this.#at);
   }
 
-  /** Bytes as a text of one character for each. */
+  /** Writes bytes that are given as one character each. */
   latin1(text: string): void {
     this.#at -= text.length;
     this.#slab.write(text, this.#at, "latin1");
   }
 
-  /** Whole, 0 to 2^53. */
+  /** Writes an integer, 0 to 2^53. */
   varint(value: number): void {
     let length = 1;
     for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) length += 1;
@@ -66,7 +66,7 @@ export class BackwardWriter {
     this.#slab[this.#at + length - 1] = rest;
   }
 
-  /** A number field; 0 is not written, as proto3 has it. */
+  /** Writes a number field. As in proto3, 0 is not written. */
   number(tag: number, value: number): void {
     assert(Number.isSafeInteger(value) && value >= 0, "a number is whole and not below 0");
     if (value === 0) return;
@@ -79,30 +79,30 @@ export class BackwardWriter {
     this.#slab.writeDoubleLE(value, this.#at);
   }
 
-  /** Overwrites the eight bytes that are so many behind what was written last. */
+  /** Overwrites eight bytes, at an offset from the start of what was written last. */
   doubleAt(place: number, value: number): void {
     this.#slab.writeDoubleLE(value, this.#at + place);
   }
 
-  /** The same with one byte. */
+  /** Overwrites one byte, at such an offset. */
   byteAt(place: number, value: number): void {
     this.#slab[this.#at + place] = value;
   }
 
-  /** The length and tag of what was written since the writer was at `end`. */
+  /** Writes the length and tag of what was written since the writer was at `end`. */
   message(tag: number, end: number): void {
     this.varint(end - this.#at);
     this.byte(tag);
   }
 
-  /** A text field, written also when it is empty. */
+  /** Writes a text field, even if it is empty. */
   text(tag: number, text: string): void {
     const end = this.#at;
     if (text.length > asciiLengthMax || !this.#ascii(text)) this.#utf8(text);
     this.message(tag, end);
   }
 
-  /** Answers false, with nothing written, for a text beyond ASCII. */
+  /** Returns false, with nothing written, if the text is not ASCII. */
   #ascii(text: string): boolean {
     const start = this.#at - text.length;
     for (let i = 0; i < text.length; i += 1) {
@@ -120,8 +120,8 @@ export class BackwardWriter {
   }
 }
 
-/** Bytes that are allocated at a time. */
+/** Bytes per allocation. */
 const slabBytes = 16_384;
 
-/** Longer texts are faster by the runtime's own way than letter by letter. */
+/** Longer texts are written faster by the runtime's own function than by character. */
 const asciiLengthMax = 48;

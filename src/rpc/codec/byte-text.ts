@@ -1,21 +1,21 @@
 import { isUtf8 } from "node:buffer";
 
 /**
- * The bytes of a proto3 `string` as text. Envoy copies callers' bytes into such fields, and those
- * need not be UTF-8: a byte that belongs to no character becomes half of one, U+DC00 and the byte,
- * which no UTF-8 gives. So every value can be told from every other, and none is an error.
+ * Returns the bytes of a proto3 `string` as text. Envoy copies callers' bytes into such fields, and
+ * these may not be UTF-8. A byte that belongs to no character becomes a lone surrogate, U+DC00 plus
+ * the byte, which UTF-8 never decodes to. So all values stay distinct, and none is an error.
  *
- * Such texts have no UTF-8 of their own (`isWellFormed()` is false): who writes them anywhere takes
- * a digest of them, or `toWellFormed()`.
+ * Such texts cannot be encoded as UTF-8 (`isWellFormed()` is false). Code that writes them uses a
+ * digest of them, or `toWellFormed()`.
  *
  * Source: the idea is PEP 383, "Non-decodable Bytes in System Character Interfaces".
  *
  * @param start the first byte
- * @param end the one behind the last, inside of `bytes`
+ * @param end the position after the last byte, within `bytes`
  */
 export function textOfBytes(bytes: Buffer, start: number, end: number): string {
   if (isAscii(bytes, start, end)) return bytes.toString("latin1", start, end);
-  // To ask first costs a fortieth of what it costs to read bytes as what they are not.
+  // This check costs a fortieth of decoding bytes that are not UTF-8.
   if (isUtf8(bytes.subarray(start, end))) return bytes.toString("utf8", start, end);
   return escapedText(bytes, start, end);
 }
@@ -26,7 +26,7 @@ function isAscii(bytes: Buffer, start: number, end: number): boolean {
   return seen < 128;
 }
 
-/** Half of a character that stands for a byte from 0x80 to 0xff. */
+/** The lone surrogate for a byte from 0x80 to 0xff is the sum of this and the byte. */
 const escapeBase = 0xdc00;
 
 function escapedText(bytes: Buffer, start: number, end: number): string {
@@ -54,20 +54,20 @@ function escapedText(bytes: Buffer, start: number, end: number): string {
   return Buffer.from(units.buffer, 0, 2 * unitCount).toString("utf16le");
 }
 
-/** The least second byte of sequences whose first byte allows not all; 0x80 of all others. */
+/** Minimum second byte after first bytes that do not allow all. 0x80 after all others. */
 const secondMin: ReadonlyMap<number, number> = new Map([
   [0xe0, 0xa0],
   [0xf0, 0x90],
 ]);
 
-/** The greatest second byte of such sequences; 0xbf of all others. */
+/** Maximum second byte after such first bytes. 0xbf after all others. */
 const secondMax: ReadonlyMap<number, number> = new Map([
   [0xed, 0x9f],
   [0xf4, 0x8f],
 ]);
 
 /**
- * How many bytes the character that begins here has; 0 where none does.
+ * Returns the number of bytes of the character at this position. 0 if none starts here.
  *
  * Source: Unicode 16, table 3-7, "Well-Formed UTF-8 Byte Sequences".
  */

@@ -2,14 +2,14 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import type { FieldReader } from "./field-reader.js";
 
-/** The part that a field of a message is; undefined for one that holds a number or a text. */
+/** Returns the part in a field of a message. Undefined if the field is a number or a text. */
 type PartOf = (field: number) => PartOf | undefined;
 
 /**
- * How many messages a general decoder would make of a message: its parts and theirs, those of maps
- * among them. The reader refuses more fields than it takes.
+ * Returns how many messages a general decoder would create for a message: its parts and theirs,
+ * including those of maps. The reader rejects messages with too many fields.
  *
- * @throws Error for bytes that are no message, and what the reader throws
+ * @throws Error for bytes that are not a message, and what the reader throws
  */
 export function countParts(reader: FieldReader, schema: DescMessage): number {
   return countIn(reader, partsOf(schema, new Map()));
@@ -30,13 +30,13 @@ function countIn(reader: FieldReader, partOf: PartOf): number {
   return count;
 }
 
-/** The parts of a message, made of each message once: a field may come a million times. */
+/** Finds the parts of a type of message, only once: a field may occur a million times. */
 function partsOf(schema: DescMessage, made: Map<DescMessage, PartOf>): PartOf {
   const known = made.get(schema);
   if (known !== undefined) return known;
   const parts: PartOf[] = [];
   const partOf: PartOf = (number) => parts[number];
-  // Before those of its fields: a message may hold itself.
+  // Set before its fields are visited, because a type may contain itself.
   made.set(schema, partOf);
   for (const field of schema.fields) {
     const message = messageOf(field);
@@ -49,7 +49,7 @@ function partsOf(schema: DescMessage, made: Map<DescMessage, PartOf>): PartOf {
   return partOf;
 }
 
-/** The type of the messages that a field holds, also as a list or a map. */
+/** Returns the type of the messages in a field, a list or a map. Undefined if there are none. */
 export function messageOf(field: DescField): DescMessage | undefined {
   if (field.fieldKind === "message") return field.message;
   if (field.fieldKind === "list" && field.listKind === "message") return field.message;

@@ -1,33 +1,33 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { textOfBytes } from "./byte-text.js";
 
-/** A field's number and type as they stand before its value. */
+/** Returns the tag of a field, which precedes its value: its number and wire type. */
 export function fieldTag(field: number, type: WireType): number {
   return field * 8 + type;
 }
 
 /**
- * The most fields that are read of one message where nothing else is said: each may cost a tenth of
- * a microsecond, and make an object. A request of 128 descriptors of 32 entries has 13,440, one of
- * 5,000 headers 15,000, and usage of 2,000 buckets 14,000.
+ * Default maximum number of fields that are read of one message. Each may cost a tenth of a
+ * microsecond, and create an object. A request with 128 descriptors of 32 entries has 13,440, one
+ * with 5,000 headers 15,000, and usage of 2,000 buckets 14,000.
  */
 const fieldsMaxDefault = 16_384;
 
-/** The most bytes of a text where nothing else is said: names are shorter. */
+/** Default maximum length of a text, in bytes. Names are shorter. */
 const textBytesMax = 4_096;
 
-/** Bytes of the longest whole number: 64 bits, of which each has seven. */
+/** Maximum length of a varint, in bytes: 64 bits, seven per byte. */
 const wholeBytesMax = 10;
 
 /**
- * Fields of a message from its bytes, parts of it in place: no reader, no copy and no big integer
- * for each. Whoever reads says which fields it wants; all others are passed over.
+ * Reads the fields of a message from its bytes, and nested messages (parts) in place: without a
+ * reader, a copy or a big integer for each. The caller reads the fields it needs, and skips others.
  *
- * Fields are counted as they are read: a message of more than `fieldsMax`, with those of its parts
- * that were entered, is refused there, before anything is made of the rest.
+ * Fields are counted as they are read. A message with more than `fieldsMax` fields, including those
+ * of entered parts, is rejected at that field, before anything is created from the rest.
  *
- * `next` goes from one field to the next, and each value is read, entered or passed over by `skip`
- * before the next `next`.
+ * `next` moves to the next field. The value of each field must be read, entered or skipped with
+ * `skip` before `next` is called again.
  *
  * Source: protobuf.dev/programming-guides/encoding.
  */
@@ -40,7 +40,7 @@ export class FieldReader {
   #fieldsLeft: number;
   #partsLeft: number;
 
-  /** @param partsMax the most parts that are entered */
+  /** @param partsMax maximum number of parts that are entered */
   constructor(
     bytes: Uint8Array,
     fieldsMax = fieldsMaxDefault,
@@ -52,12 +52,12 @@ export class FieldReader {
     this.#partsLeft = partsMax;
   }
 
-  /** Of the field that `next` has found. */
+  /** The tag of the field that `next` has found. */
   get tag(): number {
     return this.#tag;
   }
 
-  /** Whether there is one more field, in the message or in the part that was entered. */
+  /** Moves to the next field of the message or entered part. Returns false if there is none. */
   next(): boolean {
     if (this.#at >= this.#end) return false;
     this.#fieldsLeft -= 1;
@@ -67,22 +67,22 @@ export class FieldReader {
     return true;
   }
 
-  /** Where the part begins that `pass` went over last. */
+  /** The start of the part that `pass` has skipped last. */
   get partStart(): number {
     return this.#partStart;
   }
 
-  /** Where the next byte is: behind the part, right after `pass`. */
+  /** The position of the next byte: right after `pass`, the end of the part. */
   get at(): number {
     return this.#at;
   }
 
-  /** Passes over the value of the field that `next` has found. */
+  /** Skips the value of the field that `next` has found. */
   skip(): void {
     this.#skip(this.#tag & 7);
   }
 
-  /** Goes into the message that is this field's value. @returns what `leave` is to be given */
+  /** Enters the message that is this field's value. @returns the argument for `leave` */
   enter(): number {
     this.#partsLeft -= 1;
     if (this.#partsLeft < 0) throw new TooManyFieldsError();
@@ -91,13 +91,13 @@ export class FieldReader {
     return outerEnd;
   }
 
-  /** Goes on behind the part that was entered last, read to its end or not. */
+  /** Continues after the part that was entered last, whether it was read to its end or not. */
   leave(outerEnd: number): void {
     this.#at = this.#end;
     this.#end = outerEnd;
   }
 
-  /** Goes over a part without a look into it. */
+  /** Skips a part without reading it. */
   pass(): void {
     const end = this.#endOfPart();
     this.#partStart = this.#at;
@@ -105,9 +105,9 @@ export class FieldReader {
   }
 
   /**
-   * Goes into a part that was passed, of the message that was read to its end just now.
+   * Enters a part that was passed, of the message that was just read to its end.
    *
-   * @returns what `leave` is to be given, to be at the end of that message again
+   * @returns the argument for `leave`, to continue in that message after the part
    */
   revisit(start: number, end: number): number {
     const outerEnd = this.#end;
@@ -116,7 +116,7 @@ export class FieldReader {
     return outerEnd;
   }
 
-  /** A whole number without a sign; digits beyond 2^53 are lost. */
+  /** Reads an unsigned integer. Above 2^53, it is not exact. */
   whole(): number {
     const first = this.#bytes[this.#at];
     if (first === undefined || first > 127 || this.#at >= this.#end) return this.#longWhole();
@@ -138,7 +138,7 @@ export class FieldReader {
     return value;
   }
 
-  /** By bytes alone: what nobody reads needs no arithmetic, which took most of the time. */
+  /** Skips an integer without arithmetic, which took most of the time. */
   #skipWhole(): void {
     const bytes = this.#bytes;
     const end = Math.min(this.#end, this.#at + wholeBytesMax);
@@ -155,9 +155,9 @@ export class FieldReader {
   }
 
   /**
-   * A text; what is not UTF-8 in it is kept, as `textOfBytes` says.
+   * Reads a text. Bytes that are not UTF-8 are kept, as described at `textOfBytes`.
    *
-   * @param bytesMax what is behind that many bytes is left out
+   * @param bytesMax bytes beyond this number are left out
    */
   text(bytesMax = textBytesMax): string {
     this.pass();
@@ -165,20 +165,20 @@ export class FieldReader {
     return textOfBytes(this.#bytes, this.#partStart, end);
   }
 
-  /** The text of a part that was passed. */
+  /** Returns the text of a part that was passed. */
   textAt(start: number, end: number): string {
     return textOfBytes(this.#bytes, start, end);
   }
 
-  /** What is made of a field's bytes where they stand. */
+  /** Returns what `read` creates from a field's bytes in place. */
   readPart<Made>(read: (bytes: Buffer, start: number, end: number) => Made): Made {
     this.pass();
     return read(this.#bytes, this.#partStart, this.#at);
   }
 
   /**
-   * What is made of a field's bytes where they stand; undefined: nothing is, and the field is still
-   * to be read, entered or passed over.
+   * Returns what `read` creates from a field's bytes in place. If it returns undefined, the field
+   * must still be read, entered or skipped.
    */
   tryPart<Made>(read: (bytes: Buffer, start: number, end: number) => Made | undefined) {
     const before = this.#at;
@@ -188,18 +188,18 @@ export class FieldReader {
     return made;
   }
 
-  /** A field's bytes, in place. */
+  /** Reads a field's bytes, in place. */
   part(): Uint8Array {
     this.pass();
     return this.partAt(this.#partStart, this.#at);
   }
 
-  /** The bytes of a part that was passed, each as one character. */
+  /** Returns the bytes of a part that was passed, each as one character. */
   latin1At(start: number, end: number): string {
     return this.#bytes.toString("latin1", start, end);
   }
 
-  /** The bytes of a part that was passed, in place. */
+  /** Returns the bytes of a part that was passed, in place. */
   partAt(start: number, end: number): Uint8Array {
     return this.#bytes.subarray(start, end);
   }
@@ -215,7 +215,7 @@ export class FieldReader {
     else if (type === WireType.Bit64) this.#pass(8);
     else if (type === WireType.LengthDelimited) this.#at = this.#endOfPart();
     else if (type === WireType.Bit32) this.#pass(4);
-    // Groups are of protobuf's first years: no message of Envoy has one.
+    // Groups are from protobuf's first years. No message of Envoy has one.
     else throw malformed();
   }
 
@@ -226,32 +226,32 @@ export class FieldReader {
 }
 
 /**
- * A text or bytes in a field that may come again, of which the last one counts: it alone is made,
- * which costs ten times as much as to pass over it.
+ * A text or bytes in a field that may be repeated. The last one counts, and only that one is
+ * created, because creating it costs ten times as much as skipping it.
  */
 export class LastPart {
   #start = 0;
   #end = 0;
 
-  /** Passes over the field that `next` has found. */
+  /** Skips the field that `next` has found, and remembers its position. */
   pass(reader: FieldReader): void {
     reader.pass();
     this.#start = reader.partStart;
     this.#end = reader.at;
   }
 
-  /** As `FieldReader.text`; empty where there was none. */
+  /** Like `FieldReader.text`. Empty if there was no such field. */
   text(reader: FieldReader, bytesMax = textBytesMax): string {
     const end = Math.min(this.#end, this.#start + bytesMax);
     return end === this.#start ? "" : reader.textAt(this.#start, end);
   }
 
-  /** Each byte as one character: nothing is lost, whatever the bytes are. */
+  /** Returns each byte as one character. Nothing is lost, whatever the bytes are. */
   latin1(reader: FieldReader): string {
     return this.#end === this.#start ? "" : reader.latin1At(this.#start, this.#end);
   }
 
-  /** In place. */
+  /** Returns the bytes, in place. */
   bytes(reader: FieldReader): Uint8Array {
     return this.#end === this.#start ? nothing : reader.partAt(this.#start, this.#end);
   }
@@ -262,7 +262,7 @@ const twoPartTags = {
   second: fieldTag(2, WireType.LengthDelimited),
 } as const;
 
-/** Passes over a message of two parts, fields 1 and 2: an entry of a map, or an `Any`. */
+/** Passes the parts of a message with fields 1 and 2: an entry of a map, or an `Any`. */
 export function passTwoParts(reader: FieldReader, first: LastPart, second: LastPart): void {
   const outerEnd = reader.enter();
   while (reader.next()) {
@@ -276,15 +276,15 @@ export function passTwoParts(reader: FieldReader, first: LastPart, second: LastP
 const nothing: Uint8Array = Buffer.alloc(0);
 
 /**
- * The most parts of a message of that many bytes of which an object each is made: 512, and one for
- * every so many bytes. Those that anybody sends have more than that, and empty ones are a hundred
- * bytes made of two.
+ * Returns the maximum number of parts, each of which becomes an object, for a message of this many
+ * bytes: 512, and one per `bytesPerPart`. Real parts are longer than that, whereas an empty part
+ * turns two bytes into a hundred.
  */
 export function leanPartsMax(byteCount: number, bytesPerPart = 16): number {
   return 512 + byteCount / bytesPerPart;
 }
 
-/** A message has more fields than are read. */
+/** Thrown if a message has more fields than are read. */
 export class TooManyFieldsError extends Error {
   override readonly name = "TooManyFieldsError";
 
@@ -293,7 +293,7 @@ export class TooManyFieldsError extends Error {
   }
 }
 
-/** The same bytes as a Buffer; what transports hand over is one already. */
+/** Returns the same bytes as a Buffer. Bytes from transports already are one. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   if (Buffer.isBuffer(bytes)) return bytes;
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -1,6 +1,6 @@
 /**
- * What a message says, as a plain object: all fields, and no schema. What only prints it loads no
- * library for messages, whose descriptors take 35 ms of CPU.
+ * A message as a plain object: all fields, and no schema. Code that only prints it need not load
+ * the protobuf library, whose descriptors take 35 ms of CPU.
  */
 export type Plain<T> = T extends bigint | boolean | number | string | undefined
   ? T

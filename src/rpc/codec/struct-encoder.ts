@@ -4,8 +4,8 @@ import type { JsonObject, JsonValue } from "../../core/base/json.js";
 const { Varint, Bit64, LengthDelimited } = WireType;
 
 /**
- * A `google.protobuf.Struct`. By hand, as all answers of the decision and control ports: the
- * library would parse the descriptors of Envoy's API at each start.
+ * Encodes a `google.protobuf.Struct`. By hand, like all responses of the decision and control
+ * ports: the library would parse the descriptors of Envoy's API at each start.
  *
  * Source: google/protobuf/struct.proto.
  */

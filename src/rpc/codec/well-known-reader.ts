@@ -7,10 +7,10 @@ const tags = {
   nanos: fieldTag(2, WireType.Varint),
 } as const;
 
-/** A number that has a sign, and was written as one without, is above this. */
+/** Negative numbers, read as unsigned, are at least this. */
 const negativeFrom = 2 ** 63;
 
-/** A field that is a `google.protobuf.Duration`, in milliseconds; -1 for less than no time. */
+/** Reads a `google.protobuf.Duration` field, in milliseconds. -1 if it is negative. */
 export function readDurationMs(reader: FieldReader): number {
   let seconds = 0;
   let nanos = 0;

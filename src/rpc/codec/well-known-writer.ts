@@ -1,10 +1,10 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import type { BackwardWriter } from "./backward-writer.js";
 
-/** Bytes that a UTF-16 unit takes in UTF-8 at most. */
+/** Maximum number of bytes of a UTF-16 unit in UTF-8. */
 const unitBytesMax = 3;
 
-/** Tags and lengths of a header or a field of a struct, with a number's own bytes. */
+/** Maximum bytes of tags and lengths of a header or struct field, including a number. */
 const fieldOverheadMax = 40;
 
 /** Field numbers with their wire types. Source: google.protobuf.Struct, Value and Duration. */
@@ -20,17 +20,17 @@ const tags = {
   nanos: 0x10,
 } as const;
 
-/** Bytes of two texts in a message, with what is around them, at most. */
+/** Returns the maximum size of two texts in a message, with tags and lengths, in bytes. */
 export function encodedTextsMax(one: string, other = ""): number {
   return (one.length + other.length) * unitBytesMax + fieldOverheadMax;
 }
 
-/** Bytes of a field of a struct, at most. */
+/** Returns the maximum size of a field of a struct, in bytes. */
 export function structFieldLengthMax(name: string, value: ScalarValue): number {
   return encodedTextsMax(name, typeof value === "string" ? value : "");
 }
 
-/** Fields of a `google.protobuf.Struct`; the first one comes to stand last. */
+/** Writes fields of a `google.protobuf.Struct`, in reverse order. */
 export function writeStructFields(
   writer: BackwardWriter,
   fields: Iterable<readonly [string, ScalarValue]>,
@@ -42,13 +42,13 @@ export function writeStructFields(
   }
 }
 
-/** A field of a struct whose value is the struct that was written since the writer was at `end`. */
+/** Completes a struct's field whose value is the struct written since the writer was at `end`. */
 export function endStructOfStruct(writer: BackwardWriter, name: string, end: number): void {
   writer.message(tags.structValue, end);
   endStructField(writer, name, end);
 }
 
-/** A `google.protobuf.Duration`. @param wholeMs from 0 */
+/** Writes a `google.protobuf.Duration`. @param wholeMs at least 0 */
 export function writeDuration(writer: BackwardWriter, wholeMs: number): void {
   writer.number(tags.nanos, (wholeMs % 1_000) * 1_000_000);
   writer.number(tags.seconds, Math.floor(wholeMs / 1_000));
@@ -60,7 +60,7 @@ function endStructField(writer: BackwardWriter, name: string, end: number): void
   writer.message(tags.fields, end);
 }
 
-/** The one field of a Value; of a oneof it is written whatever it says. */
+/** Writes the one field of a Value. As part of a oneof, it is written even if it is zero. */
 function writeValue(writer: BackwardWriter, value: ScalarValue): void {
   if (typeof value === "string") {
     writer.text(tags.stringValue, value);

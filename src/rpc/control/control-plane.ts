@@ -28,21 +28,21 @@ import { createQuotaService, type QuotaServiceParts } from "./quota-stream.js";
 import { bareLayer, layerOf } from "./runtime-layers.js";
 import { XdsServer } from "./xds-server.js";
 
-/** What a `ControlPlane` is made of. */
+/** Dependencies and settings of a `ControlPlane`. */
 export interface ControlPlaneParts {
   readonly clock: Clock;
   readonly random: Random;
   /** Default `defaultPushTimes`. */
   readonly times?: PushTimes;
-  /** Who divides quotas; absent: nobody does. */
+  /** Divides quotas. Absent: quotas are not served. */
   readonly quotas?: Omit<QuotaServiceParts, "streams">;
-  /** For whom the certificates of clients may speak. Default none: for whom nobody else speaks. */
+  /** Which nodes client certificates may act as. Default: any that no other client acts as. */
   readonly nodeRules?: readonly NodeRule[];
-  /** The part of all streams and Envoys that one identity may have, 1 to 100. Default 50. */
+  /** The percentage of all streams and Envoys for one identity, 1 to 100. Default 50. */
   readonly identityPercentMax?: number;
   /** See `NodeRegistryParts.nodesBytesMax`. */
   readonly nodesBytesMax?: number;
-  /** Told of every stream that is refused for who its peer is. */
+  /** Called for every stream that is refused because of its peer. */
   readonly onRefused?: (fault: OwnerFault, peer: Peer) => void;
 }
 
@@ -50,19 +50,19 @@ export interface ControlPlaneParts {
 export const defaultIdentityPercentMax = 50;
 
 interface SnapshotFacts {
-  /** By service, where the fleet's gates stand. */
+  /** The states of the fleet's gates, by service. */
   readonly gates?: ReadonlyMap<string, GateState>;
-  /** When it was made, on our monotonic clock; absent: it does not age. */
+  /** When it was created, on our monotonic clock. Absent: it does not age. */
   readonly madeAtMs?: number;
 }
 
-/** The largest message that is taken: a node has 62 KB, and a flush of 20,000 statistics 2.5 MB. */
+/** Maximum message size: a node has 62 KB, and a flush of 20,000 statistics 2.5 MB. */
 export const controlMessageBytesMax = 4_194_304;
 
 /**
- * All that Envoys tell and are told on the control port, without the port: discovery of runtime
- * layers, load reports, statistics. Knows a policy's services and the newest snapshot of shares,
- * and reads neither: they are handed in.
+ * Everything that Envoys send and receive on the control port, without the port itself: discovery
+ * of runtime layers, load reports, statistics. Uses a policy's services and the newest snapshot of
+ * shares, but loads neither: its owner passes them in.
  */
 export class ControlPlane {
   readonly counts = new ControlCounts();
@@ -115,34 +115,34 @@ export class ControlPlane {
     ];
   }
 
-  /** What the port serves. */
+  /** The services of the port. */
   get services(): readonly ServiceHandlers[] {
     return this.#services;
   }
 
-  /** The snapshot that layers are made of; undefined: none, or one that is too old. */
+  /** The snapshot that layers are created from. Undefined: none, or one that is too old. */
   get snapshot(): ShareSnapshot | undefined {
     return this.#snapshot;
   }
 
-  /** Clusters that more than one service of the policy claims, and who. */
+  /** Clusters that more than one service of the policy claims, with these services. */
   get contestedClusters(): ReadonlyMap<string, readonly string[]> {
     return this.#policy.clusters.contested;
   }
 
-  /** Services whose pins of `adaptive_concurrency` exclude each other: none is sent. */
+  /** Services whose pins of `adaptive_concurrency` conflict, so that none is sent. */
   get contestedPins(): readonly string[] {
     return this.#policy.plan.contestedPins;
   }
 
-  /** Services that ask for a pin whose minimum is not fixed: none is sent. */
+  /** Services that request a pin without a fixed minimum, so that none is sent. */
   get unfixedPins(): readonly string[] {
     return unfixedPins(this.#policy.plan);
   }
 
   /**
-   * Services whose limit goes back to Envoys, or comes from them, and of which no Envoy spoke: none
-   * here, and none elsewhere, or the snapshot would have shares of it.
+   * Returns the services whose limit is sent to Envoys, or learned from them, but that no Envoy has
+   * reported: neither here, nor elsewhere, because then the snapshot would have shares of it.
    */
   unseenServices(): readonly string[] {
     const seen = new Set<string>(this.#snapshot?.services.keys());
@@ -155,7 +155,7 @@ export class ControlPlane {
     return this.#policy.reported.filter((name) => !seen.has(name));
   }
 
-  /** Another policy is active. */
+  /** Switches to another active policy. */
   usePolicy(services: readonly ServicePolicy[], proxies: ProxyPolicy = defaultProxies): void {
     this.#policy = readPolicy(services, proxies);
     this.registry.forgetUnclaimed();
@@ -163,8 +163,8 @@ export class ControlPlane {
   }
 
   /**
-   * Another snapshot holds; undefined: none does. After one that did, configured defaults then hold
-   * at once; before the first, Envoys keep what they have for as long as it lives.
+   * Switches to another snapshot; undefined: to none. Configured defaults then apply at once, but
+   * before the first snapshot, Envoys keep their layers until these expire.
    */
   useSnapshot(snapshot: ShareSnapshot | undefined, facts: SnapshotFacts = {}): void {
     this.#snapshot = snapshot;
@@ -173,7 +173,7 @@ export class ControlPlane {
     this.#xds.update();
   }
 
-  /** By waiting room, the percentage of visitors without a ticket that Envoys turn away. */
+  /** Sets the percentage of visitors without a ticket that Envoys reject, by waiting room. */
   useRooms(rejectPercents: ReadonlyMap<string, number>): void {
     const before = this.#roomValues;
     const values = new Map<string, LayerValue>();
@@ -184,13 +184,13 @@ export class ControlPlane {
     this.#xds.update();
   }
 
-  /** What each Envoy did since this was called last; once a second. */
+  /** Returns what each Envoy did since the last call. Called once per second. */
   takeReports(): readonly NodeReport[] {
     const { clusters, teachers } = this.#policy;
     return this.#noteReports(this.registry.takeReports(clusters, (name) => teachers.has(name)));
   }
 
-  /** As `takeReports`, of some Envoys in each turn. */
+  /** Like `takeReports`, with some Envoys per turn. */
   *takeReportsInTurns(): Generator<undefined, readonly NodeReport[]> {
     const { clusters, teachers } = this.#policy;
     const turns = this.registry.takeReportsInTurns(clusters, (name) => teachers.has(name));
@@ -206,12 +206,12 @@ export class ControlPlane {
     return reports;
   }
 
-  /** Requests that breakers of Envoys which tell it here refused since the start, by service. */
+  /** Requests that breakers of Envoys reporting here have refused since the start, by service. */
   get overflowCounts(): ReadonlyMap<string, number> {
     return this.#overflowCounts;
   }
 
-  /** What was taken last. */
+  /** The reports that were taken last. */
   get lastReports(): readonly NodeReport[] {
     return this.#lastReports;
   }
@@ -221,7 +221,7 @@ export class ControlPlane {
     this.#streams.closeAll();
   }
 
-  /** Before the first snapshot nobody knows; without one, what holds while there is a Headgate. */
+  /** Undefined before the first snapshot, if one is needed. Later without one, the bare layer. */
   #layerFor(node: Node, ttlMs: number): NodeLayer | undefined {
     const { plan } = this.#policy;
     const snapshot = this.#snapshot;
@@ -254,7 +254,7 @@ function createOwners({
     rules,
     streamsMax: percentOf(percent, controlStreamsMax),
     namesMax: percentOf(percent, nodesMax),
-    // An Envoy may go by one name in its streams of quotas, and by another one in all others.
+    // An Envoy may use one name in its quota streams, and another one in all others.
     allNamesMax: 2 * nodesMax,
   });
 }
@@ -266,21 +266,21 @@ function percentOf(percent: number, all: number): number {
 const noGates: ReadonlyMap<string, GateState> = new Map();
 
 /**
- * After that long a snapshot may not be what others go by. Until then, and as long as a layer lives
- * from then on, whoever decides counts what it took back from an Envoy as still active; so what
- * is handed out of an older snapshot ends by then, and nobody new is given any of it.
+ * The age at which a snapshot may no longer be the one that others use. Until then, and for the ttl
+ * of a layer from then on, the leader counts what it took back from an Envoy as still active. So
+ * layers of an older snapshot expire by then, and no other Envoy gets one.
  */
 const { snapshotSpreadMs } = defaultLoopTimes;
 
-/** What is looked up of a policy for each Envoy. */
+/** The parts of a policy that are looked up for each Envoy. */
 interface ReadPolicy {
   readonly clusters: ServiceClusters;
   readonly plan: LayerPlan;
-  /** Services that have something to do with Envoys' numbers or layers. */
+  /** Services that use Envoys' reports or layers. */
   readonly reported: readonly string[];
-  /** Services whose law listens to Envoys' statistics. */
+  /** Services whose algorithm uses Envoys' statistics. */
   readonly teachers: ReadonlySet<string>;
-  /** By service, what an Envoy lets in without a layer: at one priority, and at all. */
+  /** What an Envoy admits without a layer, by service: at one priority, and in total. */
   readonly configured: ReadonlyMap<string, { readonly max: number; readonly share: number }>;
 }
 

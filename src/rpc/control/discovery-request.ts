@@ -2,23 +2,23 @@ import { WireType } from "@bufbuild/protobuf/wire";
 import { FieldReader, fieldTag, LastPart } from "../codec/field-reader.js";
 import { type NodeIdentity, readNodeIdentity } from "../nodes/node-identity.js";
 
-/** What is read of a request for resources. Source: envoy.service.discovery.v3.DiscoveryRequest. */
+/** The parts that are read of a request. Source: envoy.service.discovery.v3.DiscoveryRequest. */
 export interface DiscoveryAsk {
-  /** Envoy says it in the first message of a stream. */
+  /** Envoy states it in the first message of a stream. */
   readonly node: NodeIdentity | undefined;
   readonly typeUrl: string;
   readonly versionInfo: string;
   /** The first `resourceNamesMax` of them. */
   readonly resourceNames: readonly string[];
   readonly responseNonce: string;
-  /** Why the answer of that nonce is refused; undefined: it is not. */
+  /** Why the response with that nonce is rejected. Undefined if it is not. */
   readonly refusal: string | undefined;
 }
 
-/** Names that are read of one request; nobody has more than a few layers. */
+/** Maximum number of names read of one request. An Envoy has only a few layers. */
 export const resourceNamesMax = 1_024;
 
-/** Bytes of a text that are read: names of types and layers are shorter, and some are kept. */
+/** Maximum bytes read of a text: names of types and layers are shorter, and some are kept. */
 export const askTextBytesMax = 256;
 
 const { LengthDelimited } = WireType;
@@ -37,10 +37,10 @@ const requestTags = {
 const statusMessageTag = fieldTag(2, LengthDelimited);
 
 /**
- * Reads a request by hand: the node in it has 500 extensions and 61 KB, of which nothing is needed,
- * and four megabytes of empty ones would be gigabytes of messages to the general decoder.
+ * Reads a request by hand. The node in it has 500 extensions and 61 KB, of which nothing is needed,
+ * and the general decoder would turn four megabytes of empty ones into gigabytes of messages.
  *
- * @throws Error for bytes that are no such message
+ * @throws Error for bytes that are not such a message
  */
 export function decodeDiscoveryAsk(bytes: Uint8Array): DiscoveryAsk {
   const reader = new FieldReader(bytes);

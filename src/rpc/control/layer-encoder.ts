@@ -17,13 +17,13 @@ export const runtimeTypeUrl = "type.googleapis.com/envoy.service.runtime.v3.Runt
 
 const resourceTypeUrl = "type.googleapis.com/envoy.service.discovery.v3.Resource";
 
-/** What an answer with layers says. */
+/** The contents of a response with layers. */
 export interface LayerAnswer {
   readonly nonce: string;
-  /** Undefined: ours was not asked for. */
+  /** Undefined: Headgate's layer was not requested. */
   readonly layer: NodeLayer | undefined;
   readonly ttlMs: number;
-  /** Other layers that were asked for: they are answered empty, so that nobody waits for them. */
+  /** Other requested layers. They are sent empty, so that no Envoy waits for them. */
   readonly emptyNames: readonly string[];
 }
 
@@ -49,13 +49,13 @@ const resourceTags = {
 const anyTags = { typeUrl: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDelimited) };
 const runtimeTags = { name: fieldTag(1, LengthDelimited), layer: fieldTag(2, LengthDelimited) };
 
-/** Of all answers: what is written stays as it is when the next one is begun. */
+/** Shared by all responses: a finished one does not change when the next one is started. */
 const writer = new BackwardWriter();
 
 /**
- * An answer with the layer of `runtimeLayerName`, whole, that ends by itself when nobody renews it.
- * By hand: the library makes two messages of each key, and a layer has forty of them for each of a
- * thousand Envoys each second. Held equal to the library by a test of random layers.
+ * Encodes a response with the whole layer of `runtimeLayerName`, which expires if it is not
+ * renewed. By hand: the library creates two messages for each key, and a layer has forty keys, for
+ * each of a thousand Envoys each second. A test of random layers compares it with the library.
  *
  * Source: envoy.service.discovery.v3.DiscoveryResponse and Resource; envoy.service.runtime.v3.
  */
@@ -77,7 +77,7 @@ export function encodeLayers({ nonce, layer, ttlMs, emptyNames }: LayerAnswer): 
   return writer.finish();
 }
 
-/** An answer with nothing of a type. Source: envoy.service.discovery.v3.DiscoveryResponse. */
+/** Encodes an empty response of a type. Source: envoy.service.discovery.v3.DiscoveryResponse. */
 export function encodeEmptyAnswer(typeUrl: string, nonce: string): Uint8Array {
   const { version } = emptyLayer;
   writer.begin(encodedTextsMax(typeUrl, version) + encodedTextsMax(nonce));
@@ -87,7 +87,7 @@ export function encodeEmptyAnswer(typeUrl: string, nonce: string): Uint8Array {
   return writer.finish();
 }
 
-/** Of one layer as a resource, with all that is around it but its name. */
+/** Returns the maximum size of one layer as a resource, without names of other layers. */
 function layerLengthMax({ version, values }: NodeLayer): number {
   const around = encodedTextsMax(resourceTypeUrl, version) + encodedTextsMax(runtimeTypeUrl);
   let length = around + 2 * encodedTextsMax(runtimeLayerName);
@@ -98,7 +98,7 @@ function layerLengthMax({ version, values }: NodeLayer): number {
   return length;
 }
 
-/** An Any with a Runtime. */
+/** Writes an Any with a Runtime. */
 function writeRuntime(name: string, { values }: NodeLayer): void {
   const end = writer.at;
   if (values instanceof LayerValues) writeValues(values);
@@ -108,7 +108,7 @@ function writeRuntime(name: string, { values }: NodeLayer): void {
   endAny(runtimeTypeUrl, end);
 }
 
-/** The keys as they were written once for all layers that have them, with this one's values. */
+/** Writes the keys, which were encoded once for all layers with them, and this one's values. */
 function writeValues(values: LayerValues<LayerValue>): void {
   const { known, list } = values;
   const { bytes, places, areFlags } = known.encoded(() => encodeValues(values));
@@ -122,7 +122,7 @@ function writeValues(values: LayerValues<LayerValue>): void {
   }
 }
 
-/** Fields of a struct, each of which ends with its value. */
+/** Encodes fields of a struct, each of which ends with its value. */
 function encodeValues(values: LayerValues<LayerValue>): EncodedKeys {
   const places: number[] = [];
   const parts: Uint8Array[] = [];
@@ -140,7 +140,7 @@ function encodeValues(values: LayerValues<LayerValue>): EncodedKeys {
   return { bytes: Buffer.concat(parts), places, areFlags };
 }
 
-/** A field with an Any with a Resource with an Any with a Runtime. */
+/** Writes a field with an Any with a Resource with an Any with a Runtime. */
 function writeResource(layer: NodeLayer, ttlMs: number): void {
   const end = writer.at;
   writeDuration(writer, ttlMs);
@@ -154,7 +154,7 @@ function writeResource(layer: NodeLayer, ttlMs: number): void {
   writer.message(answerTags.resource, end);
 }
 
-/** Makes an Any of what was written since the writer was at `end`. */
+/** Completes an Any with what was written since the writer was at `end`. */
 function endAny(typeUrl: string, end: number): void {
   writer.message(anyTags.value, end);
   writer.text(anyTags.typeUrl, typeUrl);

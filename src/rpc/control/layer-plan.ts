@@ -12,53 +12,53 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { RetryBudgetSettings } from "../../policy/upstream/circuit-breakers.js";
 import type { LayerValue, NodeLayer } from "../nodes/layer-ledger.js";
 
-/** What a closed gate spares, as admission itself does. */
+/** The class that a closed gate does not refuse, as in admission itself. */
 const sparedPriority: Priority = "critical";
 
-/** Groups of Envoys whose clusters are kept, for each service. */
+/** Maximum number of groups of Envoys whose clusters are kept, for each service. */
 const plannedGroupsMax = 1_000;
 
-/** Clusters whose keys are kept made; those of others are made each time. */
+/** Maximum number of clusters whose keys are kept. Those of others are created each time. */
 export const plannedClustersMax = 10_000;
 
-/** What layers are made of while one policy is active. */
+/** What layers are created from while one policy is active. */
 export interface LayerPlan {
   readonly services: readonly PlannedService[];
-  /** Services whose pins exclude each other: Envoy has one pin for all of its filters. */
+  /** Services whose pins conflict, because Envoy has one pin for all of its filters. */
   readonly contestedPins: readonly string[];
   /**
-   * What holds while Headgate lives, whatever a snapshot says: what is only for without it is off.
+   * Values that apply while Headgate runs, with any snapshot: fallbacks for its absence are off.
    */
   readonly liveValues: ReadonlyMap<string, LayerValue>;
-  /** The layer that was made last: most Envoys have the same clusters. */
+  /** The last layer that was created: most Envoys have the same clusters. */
   last: Pick<NodeLayer, "values" | "shares"> | undefined;
-  /** Whether a snapshot has anything to say of these services. */
+  /** Whether the layers of these services depend on a snapshot. */
   readonly needsSnapshot: boolean;
-  /** The keys of a cluster's breakers at both of Envoy's priorities. */
+  /** Returns the keys of a cluster's breakers at both of Envoy's priorities. */
   keysOf(cluster: string): ClusterKeys;
 }
 
-/** One service, as its layers need it. */
+/** The parts of one service that layers need. */
 export interface PlannedService {
   readonly name: string;
-  /** Whether its share goes to circuit breakers. */
+  /** Whether its share is applied to circuit breakers. */
   readonly isBroken: boolean;
-  /** Retries that go with a share; undefined: the policy has none, and nothing is said of them. */
+  /** Retries that depend on a share. Undefined: the policy has none, and layers omit them. */
   readonly retries: PlannedRetries | undefined;
   readonly pin: PlannedPin;
   readonly shedKeys: readonly string[];
-  /** The clusters of an Envoy that the policy knows of. */
+  /** Returns the clusters of an Envoy that the policy names. */
   clustersAt(at: ProxyGroup): readonly string[];
 }
 
-/** As the policy bounds them: by a budget, or by a number. */
+/** How the policy bounds retries: by a budget, or by a number. */
 export type PlannedRetries =
   | ({ readonly kind: "budget" } & RetryBudgetSettings)
   | { readonly kind: "fixed"; readonly retriesMax: number };
 
 /**
- * Whether a service's share pins Envoy's own controllers. `unfixed`: it should, but the policy does
- * not say that their minimum is fixed: they would measure it in windows that a pin does not reach.
+ * Whether a service's share pins Envoy's own controllers. `unfixed`: it should, but their minimum
+ * is not fixed in the policy: they would measure it in windows that a pin does not affect.
  */
 type PlannedPin = "none" | "fixed" | "unfixed";
 
@@ -101,7 +101,7 @@ export function planLayers(
   };
 }
 
-/** Services that ask for a pin, and whose minimum is not fixed: none is sent. */
+/** Returns the services that request a pin without a fixed minimum, so that none is sent. */
 export function unfixedPins({ services }: LayerPlan): readonly string[] {
   return services.filter(({ pin }) => pin === "unfixed").map(({ name }) => name);
 }
@@ -146,7 +146,7 @@ function pinOf({ concurrency, adaptiveConcurrency }: ServicePolicy): PlannedPin 
   return adaptiveConcurrency?.minRtt.kind === "fixed" ? "fixed" : "unfixed";
 }
 
-/** A fraction of 0 percent, and a flag that is off, as Envoy's runtime takes each. */
+/** Returns fractions of 0 percent, and flags that are off, in the forms of Envoy's runtime. */
 function liveValuesOf(services: readonly ServicePolicy[]): ReadonlyMap<string, LayerValue> {
   const values = new Map<string, LayerValue>();
   for (const { name, localRateLimit, admissionControl } of services) {

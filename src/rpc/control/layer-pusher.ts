@@ -8,20 +8,20 @@ import { isSameLayer } from "./runtime-layers.js";
 
 /** When layers are sent. */
 export interface PushTimes {
-  /** How long an Envoy keeps a layer that nobody renews. */
+  /** How long an Envoy keeps a layer that is not renewed. */
   readonly ttlMs: number;
-  /** After that long an unchanged layer is sent again, whole: nothing else renews it. */
+  /** After this time, an unchanged layer is sent again, as a whole: nothing else renews it. */
   readonly refreshMs: number;
-  /** The least time between two layers to one Envoy. */
+  /** Minimum time between two layers to one Envoy. */
   readonly gapMs: number;
-  /** A stream whose Envoy has acknowledged nothing for that long is ended. */
+  /** How long an Envoy may acknowledge nothing before its stream is ended. */
   readonly unacknowledgedMsMax: number;
 }
 
-/** Refreshes in the time that a layer lives: two of them may be lost. */
+/** Refreshes within the ttl of a layer: two of them may be lost. */
 const refreshCount = 3;
 
-/** What holds where layers live that long; at most ten of them a second go to an Envoy. */
+/** Returns the times for a ttl of layers. An Envoy gets at most ten layers per second. */
 export function pushTimesFor(layerTtlMs: number): PushTimes {
   return {
     ttlMs: layerTtlMs,
@@ -31,18 +31,18 @@ export function pushTimesFor(layerTtlMs: number): PushTimes {
   };
 }
 
-/** What holds where nobody says otherwise. */
+/** The default times. */
 export const defaultPushTimes: PushTimes = pushTimesFor(defaultLayerTtlMs);
 
-/** Where layers come from. */
+/** The source of layers. */
 export interface LayerSource {
-  /** What an Envoy should have now; undefined: nobody knows yet. */
+  /** Returns the layer that an Envoy should have now. Undefined if it is not known yet. */
   layerFor(node: Node): NodeLayer | undefined;
-  /** What an Envoy that has nothing gets while nobody knows. */
+  /** Returns the layer for an Envoy that has none, while its own one is not known. */
   bareLayer(): NodeLayer;
   /**
-   * Whether the fleet may have decided otherwise meanwhile, and others go by that. Who has its
-   * layer from here keeps it then; nobody else is given one of that snapshot.
+   * Whether the fleet may have decided differently since, and others follow that. An Envoy that has
+   * its layer from here then keeps it, but no other one gets a layer of that snapshot.
    */
   isOld(nowMs: number): boolean;
 }
@@ -50,25 +50,25 @@ export interface LayerSource {
 interface LayerPusherParts {
   readonly stream: ControlStream;
   readonly node: Node;
-  /** Layers that were asked for beside ours. */
+  /** Other layers that were requested. */
   readonly emptyNames: readonly string[];
   readonly clock: Clock;
   readonly counts: ControlCounts;
   readonly times: PushTimes;
   readonly source: LayerSource;
-  /** The Envoy has a layer already, that this or another process sent on an earlier stream. */
+  /** Whether the Envoy has a layer from an earlier stream of this or another process. */
   readonly hasLayer: boolean;
-  /** Names an answer, as no other one was named. */
+  /** Returns a nonce that no other response has. */
   readonly nextNonce: () => string;
 }
 
-/** Keeps one Envoy's layer as it should be, over one stream, until it is stopped. */
+/** Keeps one Envoy's layer up to date, over one stream, until it is stopped. */
 export class LayerPusher {
   readonly #parts: LayerPusherParts;
   #cancel: Cancel = () => {};
-  /** The first answer of a stream is due, whatever the Envoy had before. */
+  /** Whether the first response of the stream is due, whatever the Envoy had before. */
   #isFirst = true;
-  /** Whether it was sent what the fleet has decided, when that was new. */
+  /** Whether it was sent a layer of the fleet that was not old. */
   #isFollowing = false;
   #isStalled = false;
   #isStopped = false;
@@ -77,12 +77,12 @@ export class LayerPusher {
     this.#parts = parts;
   }
 
-  /** The layer may be another one than it was: it is sent as soon as the last one is old enough. */
+  /** Sends the layer if it may have changed, as soon as the last one is old enough. */
   update(): void {
     this.#parts.stream.guard(() => this.#update());
   }
 
-  /** More may be sent. */
+  /** Continues after a stall: more may be sent. */
   resume(): void {
     if (!this.#isStalled) return;
     this.#isStalled = false;
@@ -109,11 +109,11 @@ export class LayerPusher {
   }
 
   /**
-   * Who has nothing waits for an answer. Who has a layer keeps it, until there is a better one or
-   * its time is over: an empty one would set it free just when a replica has died.
+   * An Envoy without a layer waits for a response. An Envoy with a layer keeps it, until there is a
+   * better one or it expires: an empty one would lift its limits just when a replica has died.
    *
-   * An Envoy that comes over while this replica is cut off from the store may have been told less
-   * meanwhile, and others may have been given the rest: an old snapshot is nothing to begin with.
+   * An Envoy that connects while this replica is cut off from the store may have a smaller share by
+   * now, and others may have the rest. So an old snapshot must not be the first one it gets here.
    */
   #wanted(nowMs: number): NodeLayer | undefined {
     const { node, source, hasLayer } = this.#parts;
@@ -141,7 +141,7 @@ export class LayerPusher {
     const names = this.#isFirst ? emptyNames : [];
     this.#isFirst = false;
     const mayGoOn = stream.send(encodeLayers({ nonce, layer, ttlMs, emptyNames: names }));
-    // What is due while the Envoy does not read is made when it does, from what holds then.
+    // What is due while the Envoy does not read is created when it does, from the state then.
     this.#isStalled = !mayGoOn;
     this.#cancel = clock.schedule(times.refreshMs, () => this.#renew());
   }

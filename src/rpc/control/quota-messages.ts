@@ -12,10 +12,10 @@ import {
 } from "../codec/field-reader.js";
 import { readDurationMs } from "../codec/well-known-reader.js";
 
-/** One message of usage. */
+/** One usage message. */
 export interface UsageMessage {
   readonly domain: string;
-  /** Times are whole seconds, as Envoy cuts them off; below 0 where it is no time that can be. */
+  /** Times are whole seconds, because Envoy truncates them. Below 0: an impossible time. */
   readonly usages: readonly BucketReport[];
 }
 
@@ -36,14 +36,14 @@ const usageTags = {
 const entryTag = fieldTag(1, LengthDelimited);
 
 /**
- * Reads a message of usage. Bucket ids stay bytes, each as one character: Envoy puts callers' bytes
- * into them, which may be no text, and an answer must name the bucket exactly as it was named.
+ * Reads a usage message. Bucket ids stay bytes, each as one character: Envoy puts callers' bytes
+ * into them, which may not be text, and a response must name the bucket exactly as Envoy did.
  *
  * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaUsageReports.
  *
- * @param most how many usages are read; those after them are passed over, since a message of a few
- *   megabytes may hold a million empty ones
- * @throws Error for bytes that are no message, and for more usages than so many bytes have
+ * @param most how many usages are read; the rest is skipped, because a message of a few megabytes
+ *   may contain a million empty ones
+ * @throws Error for bytes that are not a message, and for more usages than its size allows
  */
 export function decodeUsage(bytes: Uint8Array, most: number): UsageMessage {
   const reader = new FieldReader(bytes);
@@ -77,7 +77,7 @@ function readUsage(reader: FieldReader): BucketReport {
   return { id: id.latin1(reader), elapsedMs, allowedHits, deniedHits };
 }
 
-/** Field numbers with their wire types. Source: RateLimitQuotaResponse and what is inside. */
+/** Field numbers with their wire types. Source: RateLimitQuotaResponse and its parts. */
 const actionTags = {
   action: 0x0a,
   id: 0x0a,
@@ -93,13 +93,13 @@ const actionTags = {
   wrapped: 0x08,
 } as const;
 
-/** Bytes of an action besides its id, at most. */
+/** Maximum size of an action without its id, in bytes. */
 const actionBytesMax = 96;
 
 /**
  * Writes a message of actions, in order. Source: RateLimitQuotaResponse.
  *
- * @param writer one for all messages spares each the half of its time
+ * @param writer sharing it among all messages saves half of the time
  */
 export function encodeActions(
   actions: readonly QuotaAction[],
@@ -129,14 +129,14 @@ function writeAction(writer: BackwardWriter, { id, reported }: QuotaAction): voi
 }
 
 /**
- * Only what Envoy 1.40 enforces: everything, nothing, or a token bucket. Times are whole seconds,
- * since Envoy drops the rest of them, and a bucket that fills within less than one lets everything
- * pass.
+ * Writes only what Envoy 1.40 enforces: allow all, deny all, or a token bucket. Times are whole
+ * seconds, because Envoy drops fractions, and a bucket that fills within less than one second
+ * allows everything.
  */
 function writeAssignment(writer: BackwardWriter, assignment: QuotaAssignment): void {
   const end = writer.at;
   if (assignment.kind === "blanket") {
-    // Of a oneof, it is written whatever it says.
+    // As part of a oneof, it is written even if it is zero.
     writer.varint(assignment.rule === "allow" ? blanketRules.allow : blanketRules.deny);
     writer.byte(actionTags.blanketRule);
   } else {
@@ -161,20 +161,20 @@ function writeTokenBucket(
   writer.number(actionTags.tokensMax, tokensMax);
 }
 
-/** The seconds of a google.protobuf.Duration, or a google.protobuf.UInt32Value. */
+/** Writes the seconds of a google.protobuf.Duration, or a google.protobuf.UInt32Value. */
 function writeWrapped(writer: BackwardWriter, tag: number, value: number): void {
   const end = writer.at;
   writer.number(actionTags.wrapped, value);
   writer.message(tag, end);
 }
 
-/** The largest number of a field of 32 bits. */
+/** Maximum value of a 32-bit field. */
 const uint32Max = 4_294_967_295;
 
 /**
- * A rate as tokens and whole seconds. Envoy fills all the time, so a million seconds and as many
- * tokens as there are micro-hits say it exactly, as far as they go; larger rates are cut by less
- * than a millionth.
+ * Converts a rate to tokens and whole seconds. Envoy fills continuously, so a million seconds and
+ * as many tokens as there are micro-hits are exact, up to the maximum. Larger rates are reduced by
+ * less than a millionth.
  */
 export function wireRate(rateMicroHz: number): {
   readonly tokensPerFill: number;
@@ -188,28 +188,28 @@ export function wireRate(rateMicroHz: number): {
   return { tokensPerFill, fillSeconds: 1 };
 }
 
-/** What is wrong with a bucket id. */
+/** Why a bucket id is rejected. */
 type BucketIdFault = "id_too_long" | "id_too_many_entries" | "id_unreadable";
 
-/** The longest bucket id, in bytes. */
+/** Maximum length of a bucket id, in bytes. */
 export const bucketIdBytesMax = 4_096;
 
-/** The most entries of one. */
+/** Maximum number of entries of a bucket id. */
 export const bucketIdEntriesMax = 32;
 
-/** A bucket id, as far as it can be told from others. */
+/** A bucket id that can be compared with others, or why it is rejected. */
 type ReadBucketId =
   | {
       readonly kind: "id";
-      /** The same for the same entries in any order, and for no others. */
+      /** Equal for the same entries in any order, and only for these. */
       readonly key: string;
-      /** Its entries as texts; what is no text has a mark in place of it. */
+      /** Its entries as texts. Bytes that are not text are replaced by a mark. */
       readonly entries: () => Readonly<Record<string, string>>;
     }
   | { readonly kind: "fault"; readonly fault: BucketIdFault };
 
 /**
- * Reads a bucket id, of which each character is a byte.
+ * Reads a bucket id in which each character is a byte.
  *
  * Source: envoy.service.rate_limit_quota.v3.BucketId.
  */
@@ -227,7 +227,7 @@ export function readBucketId(id: string): ReadBucketId {
   return { kind: "id", key, entries: () => textEntries(parts) };
 }
 
-/** An entry of which each character is a byte. */
+/** An entry in which each character is a byte. */
 interface EntryTexts {
   readonly key: string;
   readonly value: string;
@@ -236,7 +236,7 @@ interface EntryTexts {
 function readEntries(id: Uint8Array): readonly EntryTexts[] {
   const reader = new FieldReader(id);
   const parts: EntryTexts[] = [];
-  // One more than may be shows that there are more.
+  // One more than the maximum shows that there are too many.
   while (reader.next() && parts.length <= bucketIdEntriesMax) {
     if (reader.tag === entryTag) parts.push(readEntry(reader));
     else reader.skip();
@@ -259,7 +259,7 @@ function textEntries(parts: readonly EntryTexts[]): Readonly<Record<string, stri
 
 const ascii = /^[\0-\x7f]*$/;
 
-/** Nearly all are ASCII, which need not be decoded: that takes a microsecond for each. */
+/** Nearly all are ASCII, and need no decoding, which takes a microsecond for each. */
 function textOf(bytes: string): string {
   return ascii.test(bytes) ? bytes : decoder.decode(Buffer.from(bytes, "latin1"));
 }

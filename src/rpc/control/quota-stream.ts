@@ -17,42 +17,42 @@ import { type TurnJob, TurnQueue } from "./turn-queue.js";
 const quotaServiceName = "envoy.service.rate_limit_quota.v3.RateLimitQuotaService";
 
 /**
- * Reports of buckets that are looked at in a second of one stream. Callers choose what buckets
- * there are, so those of more are left alone, and the stream goes on for all others.
+ * Maximum number of bucket reports that are processed per second and stream. Callers choose which
+ * buckets there are, so further reports are ignored, and the stream continues for all others.
  */
 export const bucketReportsPerSecondMax = 2_000;
 
-/** Usages that are read of one message; those behind them are passed over, and not counted. */
+/** Maximum number of usages read of one message. Further ones are skipped, and not counted. */
 const usagesMax = 2 * bucketReportsPerSecondMax;
 
-/** The most buckets that one message of ours is about. */
+/** Maximum number of buckets in one message to an Envoy. */
 export const actionsPerMessageMax = 100;
 
-/** Reports that are looked at without a look at how long it takes. */
+/** Reports that are processed between two checks of their cost. */
 const reportsPerStep = 20;
 
-/** How long a stream may leave unread what it was sent, in milliseconds. */
+/** How long an Envoy may leave messages unread, in milliseconds. */
 export const unreadMsMax = 30_000;
 
-/** The metadata in which an Envoy says what it is called. */
+/** The metadata in which an Envoy states its name. */
 const quotaNodeHeader = "x-headgate-node";
 
-/** What the service of quotas is made of. */
+/** Dependencies of the quota service. */
 export interface QuotaServiceParts {
   readonly streams: ControlStreams;
   readonly quotas: DividesQuotas;
-  /** A report that is not looked at, by why. */
+  /** Called for each report that is ignored. */
   readonly onIgnored: (cause: IgnoredReport) => void;
 }
 
-/** Why a bucket's report is not looked at. */
+/** Why a bucket's report is ignored. */
 type IgnoredReport =
   | Extract<ReturnType<typeof readBucketId>, { kind: "fault" }>["fault"]
   | "too_many";
 
 /**
- * Assigns quotas to Envoys that enforce them by themselves: usage comes in, assignments go out,
- * whenever there is a reason to and not only after a report.
+ * Assigns quotas to Envoys, which enforce them by themselves. Receives usage, and sends assignments
+ * whenever there is a reason, not only after a report.
  *
  * Source: envoy.service.rate_limit_quota.v3.RateLimitQuotaService; how Envoy behaves was
  * measured on 1.40 (docs/internals/quotas.md).
@@ -75,7 +75,7 @@ export function createQuotaService(parts: QuotaServiceParts): ServiceHandlers {
 interface QuotaStreamTerms {
   readonly call: BidiContext;
   readonly answers: BidiAnswers;
-  /** Of all streams. */
+  /** Shared by all streams. */
   readonly writer: BackwardWriter;
   readonly turns: TurnQueue;
 }
@@ -87,7 +87,7 @@ class QuotaStream implements TurnJob {
   readonly #session: QuotaSession;
   readonly #writer: BackwardWriter;
   readonly #turns: TurnQueue;
-  /** The message in work, and how many of its usages are done. */
+  /** The current message, and how many of its usages are processed. */
   #message = noMessage;
   #doneCount = 0;
   /** Whether the rest of it waits for another turn. */
@@ -140,7 +140,7 @@ class QuotaStream implements TurnJob {
     this.#turns.add(this);
   }
 
-  /** Reports of its message that are still to be looked at. Until then, it reads no other one. */
+  /** Unprocessed reports of its message. While there are any, it reads no other message. */
   get leftCount(): number {
     return Math.max(0, this.#message.usages.length - this.#doneCount);
   }
@@ -160,7 +160,7 @@ class QuotaStream implements TurnJob {
     return units;
   }
 
-  /** Whether the Envoy reads what it is sent. Otherwise, the next message waits for that. */
+  /** Whether the Envoy reads its messages. Otherwise, its own next message waits until it does. */
   #isRead(): boolean {
     this.#isHeldUp = this.#isFull;
     return !this.#isFull;
@@ -173,7 +173,7 @@ class QuotaStream implements TurnJob {
     return undefined;
   }
 
-  /** How many of so many more reports are looked at in this second. */
+  /** Returns how many of these further reports are processed in this second. */
   #countWithinPace(count: number): number {
     const nowMs = this.#parts.streams.parts.clock.monotonicMs();
     if (nowMs - this.#secondMs >= 1_000) {
@@ -186,9 +186,9 @@ class QuotaStream implements TurnJob {
   }
 
   /**
-   * What is not read waits with those who divide: of each bucket the newest, and nothing else.
-   * Until then no report is read either: it would seem to show that its Envoy knows what it was
-   * told.
+   * Sends actions while the Envoy reads them. The session keeps the rest: only the newest action of
+   * each bucket. Until then, no report is read either, because it would suggest that the Envoy
+   * knows its assignments.
    */
   #send(): void {
     while (!this.#isFull) {
@@ -213,7 +213,7 @@ class QuotaStream implements TurnJob {
 
 const noMessage: UsageMessage = { domain: "", usages: [] };
 
-/** What the Envoy calls itself. What it has not filled in says nothing. */
+/** Returns the name that the Envoy states. A placeholder that is not replaced counts as none. */
 function saidNodeOf(call: BidiContext): string | undefined {
   const said = call.metadata(quotaNodeHeader);
   return said === undefined || said.includes("%") ? undefined : nodeName(said);

@@ -12,42 +12,42 @@ import type {
   PlannedService,
 } from "./layer-plan.js";
 
-/** The largest share there is: Envoy holds thresholds in 32 bits. */
+/** Maximum share: Envoy stores thresholds in 32 bits. */
 export const shareMax = 2 ** 32 - 1;
 
-/** The part of a share that may be retries where a policy has a number of them and no budget. */
+/** Maximum part of a share for retries, if a policy has a number of them and no budget. */
 const retryRatioMax = 0.2;
 
-/** What the fleet has decided, as layers need it. */
+/** The decisions of the fleet that layers depend on. */
 interface LayerSnapshot {
   readonly snapshot: ShareSnapshot;
-  /** By service: gates of services that have no limit for Envoys, or the same word once more. */
+  /** By service: gates of services without a limit for Envoys, or those of the snapshot again. */
   readonly gates: ReadonlyMap<string, GateState>;
-  /** When nothing of it may be active any more; undefined: it does not age. */
+  /** When it must no longer be active. Undefined: it does not age. */
   readonly untilMs: number | undefined;
 }
 
-/** Whose layer it is. */
+/** The Envoy that a layer is for. */
 export interface LayerNode {
   readonly id: string;
   readonly identity: ProxyGroup;
   readonly signals: {
-    /** Its share by cluster, where it is known in which clusters it has the service. */
+    /** Returns its share by cluster, if it is known which clusters it has for the service. */
     divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare>;
   };
-  /** Its layer before, if it is known. */
+  /** Its previous layer, if known. */
   readonly ledger?: { readonly sentLayer: NodeLayer | undefined };
 }
 
-/** What an Envoy is told while there is no snapshot: what holds as long as Headgate lives. */
+/** Returns the layer while there is no snapshot: what applies as long as Headgate runs. */
 export function bareLayer({ liveValues }: LayerPlan): NodeLayer {
   return liveValues.size === 0 ? emptyLayer : { ...emptyLayer, values: liveValues };
 }
 
 /**
- * The layer of one Envoy by a snapshot. What the snapshot does not say of this Envoy, or says in
- * numbers that are no shares, is left out, so that its configured defaults hold: Envoy acknowledges
- * wrong values like right ones, and takes 0 to refuse everything.
+ * Returns the layer of one Envoy for a snapshot. Shares that the snapshot lacks for this Envoy, or
+ * that are not valid, are left out, so that its configured defaults apply: Envoy acknowledges wrong
+ * values like right ones, and refuses everything at 0.
  */
 export function layerOf(
   node: LayerNode,
@@ -77,8 +77,8 @@ export function layerOf(
 }
 
 /**
- * A closed gate is answered by Envoy. One that is half open is left to admission, which draws: were
- * Envoy to draw as well, only the square of what may pass would.
+ * Lets Envoy refuse requests at a closed gate. A limiting gate is left to admission, which draws at
+ * random: if Envoy drew as well, only the square of the intended ratio would pass.
  */
 function shed({ shedKeys }: PlannedService, to: LayerBuilder<LayerValue>): void {
   for (const key of shedKeys) to.set(key, 100);
@@ -92,10 +92,10 @@ interface BreakerTerms {
 }
 
 /**
- * The share in all clusters that it may be in: divided where it is known which of them there are.
- * The others have it whole: most names are of clusters that this Envoy has not.
+ * Sets the share in all clusters that the service may have, divided among those that this Envoy is
+ * known to have. The others get the whole share: this Envoy does not have most of them.
  *
- * @returns what it may let in at once
+ * @returns how many concurrent requests it may admit
  */
 function setBreakers({ node, planned, plan, values }: BreakerTerms, share: NodeShare): number {
   const parts = node.signals.divideShare(planned.name, share);
@@ -113,7 +113,7 @@ function setBreakers({ node, planned, plan, values }: BreakerTerms, share: NodeS
   return Math.max(sum, share.default + share.high);
 }
 
-/** At both priorities; without a share of HIGH, nothing is said of it. */
+/** Sets the breakers of both priorities. Without a share for HIGH, its breaker is left out. */
 function setBreakersOf(
   keys: ClusterKeys,
   part: NodeShare,
@@ -129,17 +129,17 @@ function setBreaker(
   { planned, values }: Pick<BreakerTerms, "planned" | "values">,
 ): void {
   values.set(keys.requests, max);
-  // What waits for a connection is as much on its way as what is in work: it gets no more room.
+  // Requests that wait for a connection are in flight like all others: they get no extra room.
   values.set(keys.pendingRequests, max);
   if (planned.retries !== undefined) setRetries(keys, { max, retries: planned.retries }, values);
 }
 
 /**
- * Retries are of the share, too. A budget is a part of what is in work, and so falls with it, but
- * for the number that passes whatever is in work: that is bounded by the same part of the share.
+ * Bounds retries by the share, too. A budget is a part of the requests in flight, and so falls with
+ * them, except for its fixed minimum, which is bounded by the same part of the share.
  *
- * Example: 20 percent and at least 3: of a share of 50 at least 3, of one of 10 at least 2, of one
- * of 4 at least 1. Three without a budget: of a share of 50 or 15 all, of one of 10 two.
+ * Example: 20 percent and at least 3: with a share of 50 at least 3, with 10 at least 2, with 4 at
+ * least 1. Three without a budget: with a share of 50 or 15 all three, with 10 two.
  */
 function setRetries(
   keys: BreakerKeys,
@@ -156,7 +156,7 @@ function setRetries(
   values.set(keys.retriesMin, Math.min(retriesMin, part(percent / 100)));
 }
 
-/** Whether both parts are whole numbers that Envoy takes for what they are. */
+/** Whether both parts are integers within the range of Envoy's thresholds. */
 function isShare({ default: atDefault, high }: NodeShare): boolean {
   return isWhole(atDefault, 1) && isWhole(high, 0);
 }
@@ -165,7 +165,7 @@ function isWhole(value: number, min: number): boolean {
   return Number.isInteger(value) && value >= min && value <= shareMax;
 }
 
-/** Whether two layers tell an Envoy the same. */
+/** Whether two layers have the same values. */
 export function isSameLayer(one: NodeLayer, other: NodeLayer): boolean {
   return areSameValues(one.values, other.values);
 }

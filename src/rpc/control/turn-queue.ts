@@ -2,7 +2,7 @@ import type { Clock } from "../../core/base/clock.js";
 
 /** Work of one stream that is done part by part. */
 export interface TurnJob {
-  /** How much of it is left, in reports; 0 if it is done or nobody needs it any more. */
+  /** How much of it is left, in reports; 0 if it is done or no longer needed. */
   readonly leftCount: number;
   /** Does the next part. @returns its cost in units */
   step(): number;

@@ -21,31 +21,31 @@ interface XdsServerParts {
   readonly streams: ControlStreams;
   readonly times: PushTimes;
   readonly source: LayerSource;
-  /** Begins the names of this process's answers, so that no other process's are taken for ours. */
+  /** The prefix of this process's nonces, which distinguishes them from other processes'. */
   readonly nonceStart: string;
 }
 
-/** Envoys whose layers are looked at in one turn: a few milliseconds with twenty services. */
+/** Envoys whose layers are updated in one turn: a few milliseconds with twenty services. */
 export const updatesPerTurn = 32;
 
-/** Types and layers that are answered empty on one stream; others are not answered. */
+/** Maximum number of types and layers with an empty response per stream. Others get none. */
 export const emptyAnswersMax = 16;
 
-/** The longest words of an Envoy about a layer that it refuses, in characters; more is cut. */
+/** Maximum length of an Envoy's error about a rejected layer, in characters. More is cut. */
 export const refusalWordsMax = 200;
 
 /**
  * Discovery for Envoys, state of the world: the runtime layer `headgate`, over aggregated discovery
- * or over the runtime's own service. Nothing else is known here. Who asks for another type and has
- * nothing of it is answered empty, once, so that no Envoy waits for it at its start; who has
- * something keeps it.
+ * or the runtime's own service, and nothing else. An Envoy that requests another type, and has
+ * nothing of it, gets one empty response, so that it does not wait for the type at its start. An
+ * Envoy that has something keeps it.
  *
  * Source: Envoy, "xDS REST and gRPC protocol"; envoy.service.runtime.v3.
  */
 export class XdsServer {
   readonly #parts: XdsServerParts;
   readonly #pushers = new Set<LayerPusher>();
-  /** Those of them that are to be updated, the longest first. */
+  /** Those to be updated, the one that has waited longest first. */
   readonly #due = new Set<LayerPusher>();
   #cancelRest: Cancel = () => {};
   #nonceCount = 0;
@@ -74,11 +74,11 @@ export class XdsServer {
   }
 
   /**
-   * Layers may be other ones than they were: whoever has another one is sent its own. Of a large
-   * fleet some a turn, so that decisions need not wait for all of them.
+   * Sends each Envoy its layer if that has changed. In a large fleet, some Envoys per turn, so that
+   * decisions need not wait for all of them.
    */
   update(): void {
-    // Who waits already keeps its place: nobody waits for ever, however often this is called.
+    // One that already waits keeps its place: none waits forever, however often this is called.
     for (const pusher of this.#pushers) this.#due.add(pusher);
     this.#updateSome();
   }
@@ -151,7 +151,7 @@ class DiscoveryStream {
     this.#subscribe(node, request);
   }
 
-  /** An answer names what it answers; with an error it is a refusal. */
+  /** Handles an ACK, or a NACK if it has an error. Both name the response that they refer to. */
   #noteAnswer(node: Node, { responseNonce, refusal }: DiscoveryAsk): void {
     const { counts, clock } = this.#terms.streams.parts;
     if (refusal === undefined) {
@@ -197,7 +197,7 @@ class DiscoveryStream {
     );
   }
 
-  /** Only where the Envoy has nothing of the type: an empty set takes away what there is. */
+  /** Only if the Envoy has nothing of the type: an empty set would remove what it has. */
   #answerEmpty({ typeUrl, versionInfo }: DiscoveryAsk): void {
     if (versionInfo !== "" || !this.#isNew(typeUrl)) return;
     this.#stream.send(encodeEmptyAnswer(typeUrl, this.#terms.nextNonce()));

@@ -8,8 +8,8 @@ const bodyPartTags: ReadonlySet<number> = new Set([
 ]);
 
 /**
- * How many bytes of a message are not of a body, where the body stands first, as Envoy writes it:
- * those are looked at when it is decoded. All of them for other messages.
+ * Returns how many bytes of a message are not part of its body if the body comes first, as Envoy
+ * writes it: decoding reads these bytes. For other messages, returns the whole length.
  */
 export function bytesBesidesBody(bytes: Uint8Array): number {
   if (!bodyPartTags.has(bytes[0] ?? 0)) return bytes.length;

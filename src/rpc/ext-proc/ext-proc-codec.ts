@@ -3,7 +3,7 @@ import { decodeExchange, type WantedParts, type WantedPaths } from "./ext-proc-d
 import { ExchangeReplyEncoder } from "./ext-proc-encoder.js";
 import { WantedNames } from "./ext-proc-names.js";
 
-/** What is wanted of messages; the rest is only seen to be well-formed. */
+/** The wanted parts of messages. The rest is only checked to be well-formed. */
 export interface WantedExchange {
   /** Names of headers and trailers of requests, in lower case as Envoy sends them. */
   readonly requestHeaderNames: ReadonlySet<string>;
@@ -19,23 +19,23 @@ export interface WantedExchange {
 const attributesKey = "envoy.filters.http.ext_proc";
 
 /**
- * The messages of Envoy's ExternalProcessor, to and from what an exchange is made of. For what
- * Envoy sends every day neither way makes a message object.
+ * Converts the messages of Envoy's ExternalProcessor to and from those of an exchange. Neither
+ * direction creates objects of the protobuf library.
  */
 export class ExtProcCodec {
   readonly #wanted: WantedExchange;
   readonly #encoder = new ExchangeReplyEncoder();
   #compiled: CompiledNames;
 
-  /** @param wanted its sets may be exchanged for others at any time, and are never edited */
+  /** @param wanted its sets may be replaced by others at any time, and are never modified */
   constructor(wanted: WantedExchange) {
     this.#wanted = wanted;
     this.#compiled = new CompiledNames(wanted);
   }
 
   /**
-   * What Envoy's bytes say. Never throws for bytes: those that are no ProcessingRequest give
-   * `malformed`. They may be reused once it returns.
+   * Decodes a message. Never throws: bytes that are not a ProcessingRequest result in `malformed`.
+   * After it returns, only the `body` of the result still refers to the bytes.
    */
   decode(bytes: Uint8Array): ExchangeMessage {
     if (!this.#compiled.isOf(this.#wanted)) this.#compiled = new CompiledNames(this.#wanted);
@@ -46,13 +46,13 @@ export class ExtProcCodec {
     }
   }
 
-  /** The bytes of a reply; nobody writes to them any more. */
+  /** Returns the bytes of a reply. They are not written again. */
   encode(reply: ExchangeReply): Uint8Array {
     return this.#encoder.encode(reply);
   }
 }
 
-/** The names of one moment, made ready for bytes. */
+/** The wanted names at one point in time, compiled for a search in bytes. */
 class CompiledNames implements WantedParts {
   readonly #source: WantedExchange;
   readonly requestHeaders: WantedNames;
@@ -84,7 +84,7 @@ class CompiledNames implements WantedParts {
   }
 }
 
-/** Paths by their first names. */
+/** Groups paths by their first name. */
 function wantedPaths(paths: readonly string[], before = ""): WantedPaths {
   const byName = new Map<string, string[]>();
   for (const path of paths) {

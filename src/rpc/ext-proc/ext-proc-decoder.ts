@@ -9,25 +9,25 @@ import type {
 import { asBuffer, FieldReader, fieldTag } from "../codec/field-reader.js";
 import type { WantedNames } from "./ext-proc-names.js";
 
-/** What a decision wants to see of an exchange. */
+/** The parts of an exchange that decisions need. */
 export interface WantedParts {
-  /** Of request headers and trailers. */
+  /** Names of request headers and trailers. */
   readonly requestHeaders: WantedNames;
-  /** Of response headers and trailers. */
+  /** Names of response headers and trailers. */
   readonly responseHeaders: WantedNames;
   readonly attributes: WantedNames;
-  /** The one entry of attributes that is Envoy's own. */
+  /** The key of the entry that contains Envoy's own attributes. */
   readonly attributesKey: WantedNames;
   /** Namespaces of dynamic metadata. */
   readonly metadataKeys: WantedNames;
-  /** What is wanted of each. */
+  /** The wanted paths of each namespace. */
   readonly metadata: ReadonlyMap<string, WantedPaths>;
 }
 
-/** Names to look for in a Struct, and what is wanted inside of what they name. */
+/** Names to read in a Struct, and the paths to read inside their values. */
 export interface WantedPaths {
   readonly names: WantedNames;
-  /** By name: the path where its value is wanted, and what is wanted in it. */
+  /** By name: its path if its own value is wanted, and the wanted paths inside its value. */
   readonly inner: ReadonlyMap<
     string,
     { readonly path: string | undefined; readonly paths: WantedPaths | undefined }
@@ -35,16 +35,16 @@ export interface WantedPaths {
 }
 
 /**
- * A ProcessingRequest from its bytes to what a decision needs: it is what every request through
- * ext_proc costs, and the general decoder makes objects of all that nobody reads. What nobody reads
- * is passed over as it is: callers' bytes are in it, and none of them makes a message malformed.
+ * Decodes the parts of a ProcessingRequest that decisions need. Every request through ext_proc has
+ * this cost, and the general decoder creates objects for everything, read or not. Unread parts are
+ * skipped unchecked: they contain callers' bytes, which must not make a message malformed.
  *
- * Of two parts in one message the last one counts. Otherwise held equal to the general decoder by
- * property tests.
+ * If a message has two parts, the last one counts. Apart from that, property tests compare the
+ * result with the general decoder.
  *
  * Source: envoy/service/ext_proc/v3/external_processor.proto.
  *
- * @throws Error for bytes that are no message
+ * @throws Error for bytes that are not a message
  */
 export function decodeExchange(bytes: Uint8Array, wanted: WantedParts): ExchangeMessage {
   return new ExchangeDecoder(bytes, wanted).read();
@@ -103,7 +103,7 @@ const mapTags = { key: fieldTag(1, LengthDelimited), value: fieldTag(2, LengthDe
 /** Source: envoy.config.core.v3.Metadata. */
 const filterMetadataTag = fieldTag(1, LengthDelimited);
 
-/** The most bytes of a text in dynamic metadata that are read. */
+/** Maximum number of bytes that are read of a text in dynamic metadata. */
 const metadataTextBytesMax = 16_384;
 
 /** Source: google.protobuf.Struct. */
@@ -119,7 +119,7 @@ const valueTags = {
   list: fieldTag(6, LengthDelimited),
 } as const;
 
-/** The mode of a number in ProcessingMode.BodySendMode; "unknown" for those of a later Envoy. */
+/** Returns the mode of a ProcessingMode.BodySendMode number. "unknown" for a later Envoy's. */
 export function bodyModeOf(modeNumber: number): BodyMode {
   return bodyModesByNumber[modeNumber] ?? "unknown";
 }
@@ -136,7 +136,7 @@ const bodyModesByNumber: readonly BodyMode[] = [
 /** Bodies have no headers, and most messages no attributes. */
 const nothing: ReadonlyMap<string, never> = new Map<string, never>();
 
-/** One message, as it is read. */
+/** Decodes one message. */
 class ExchangeDecoder {
   readonly #bytes: Buffer;
   readonly #reader: FieldReader;
@@ -243,7 +243,7 @@ class ExchangeDecoder {
   #header(names: WantedNames): void {
     const reader = this.#reader;
     const outerEnd = reader.enter();
-    // Where the texts are: most of them are never made. A field that comes again counts.
+    // Offsets, because most texts are never created. Of a repeated field, the last one counts.
     let name: string | undefined;
     let valueStart = 0;
     let valueEnd = 0;
@@ -276,7 +276,7 @@ class ExchangeDecoder {
     const outerEnd = reader.enter();
     const entryEnd = this.#mapValue(this.#wanted.attributesKey);
     if (entryEnd !== undefined) {
-      // The same key again: the last one counts, whole.
+      // If the key is repeated, the last entry replaces the others.
       this.#attributes = undefined;
       while (reader.next()) {
         if (reader.tag === structFieldsTag) this.#attribute();
@@ -319,7 +319,7 @@ class ExchangeDecoder {
     const entryEnd = this.#mapValue(this.#wanted.metadataKeys);
     if (entryEnd !== undefined) {
       const namespace = this.#mapName;
-      // The same namespace again: the last one counts, whole.
+      // If the namespace is repeated, the last entry replaces the others.
       const wanted = this.#wanted.metadata.get(namespace);
       const values = new Map<string, ScalarValue>();
       if (wanted !== undefined) this.#wantedStruct(wanted, values);
@@ -330,7 +330,7 @@ class ExchangeDecoder {
     reader.leave(outerEnd);
   }
 
-  /** The fields of a Struct, and of those inside it, as deep as somebody wants them. */
+  /** Reads the wanted fields of a Struct, and of the Structs inside it. */
   #wantedStruct(wanted: WantedPaths, values: Map<string, ScalarValue>): void {
     const reader = this.#reader;
     while (reader.next()) {
@@ -369,13 +369,13 @@ class ExchangeDecoder {
   #mapName = "";
 
   /**
-   * Reads a map's entry, and goes into its value where its key is wanted.
+   * Reads a map's entry, and enters its value if its key is wanted.
    *
-   * @returns what `leave` is to be given; undefined where it is not wanted
+   * @returns the argument for `leave`; undefined if the key is not wanted
    */
   #mapValue(names: WantedNames): number | undefined {
     const reader = this.#reader;
-    // What is not there is empty.
+    // A missing key or value is empty.
     let keyStart = reader.at;
     let keyEnd = keyStart;
     let valueStart = keyStart;
@@ -397,7 +397,7 @@ class ExchangeDecoder {
     return reader.revisit(valueStart, valueEnd);
   }
 
-  /** Undefined for null, lists and what else is not plain. */
+  /** Reads a scalar. Returns undefined for null, lists and structs. */
   #plainValue(): ScalarValue | undefined {
     const reader = this.#reader;
     let value: ScalarValue | undefined;
@@ -432,7 +432,7 @@ function isOtherValue(tag: number): boolean {
   return tag === valueTags.null || tag === valueTags.struct || tag === valueTags.list;
 }
 
-/** A header that comes again: as one, in the way of Envoy. */
+/** Adds a header. Joins the values of a repeated one, as Envoy does. */
 function joinHeader(headers: Map<string, string>, name: string, value: string): void {
   const before = headers.get(name);
   const separator = name === "cookie" ? "; " : ",";

@@ -16,19 +16,19 @@ import {
 } from "../codec/well-known-writer.js";
 
 /**
- * ProcessingResponse by hand. Most answers only say that the exchange goes on and are the same
- * bytes always; the others are written from their end to their beginning, so that the length of
- * what is inside is known where it is written. Held equal to protobuf-es by property tests.
+ * Encodes ProcessingResponse by hand. Most replies only continue the exchange and always have the
+ * same bytes. The others are written from their end to their beginning, so that the length of a
+ * nested message is known when it is written. Property tests compare the result with protobuf-es.
  *
- * Texts are written in UTF-8, and header values as `raw_value`, as Envoy sends them: only one of it
- * and `value` may be set.
+ * Texts are written in UTF-8, and header values as `raw_value`, as Envoy sends them: only one of
+ * `raw_value` and `value` may be set.
  *
  * Source: protobuf.dev/programming-guides/encoding; external_processor.proto for the fields.
  */
 export class ExchangeReplyEncoder {
   readonly #writer = new BackwardWriter();
 
-  /** The bytes of a reply; nobody writes to them any more. */
+  /** Returns the bytes of a reply. They are not written again. */
   encode(reply: ExchangeReply): Uint8Array {
     if (reply.kind === "continue") return this.#continue(reply);
     const writer = this.#writer;
@@ -61,10 +61,10 @@ export class ExchangeReplyEncoder {
   }
 }
 
-/** Tags, lengths and numbers around all fields. */
+/** Maximum size of the tags, lengths and numbers around all fields, in bytes. */
 const baseLengthMax = 80;
 
-/** A duration's two numbers. */
+/** Maximum size of a duration's two numbers, in bytes. */
 const waitLengthMax = 32;
 
 /** Field numbers with their wire types. Source: the .proto files. */
@@ -104,15 +104,15 @@ const tags = {
 /** Source: HeaderValueOption.HeaderAppendAction. */
 const overwriteIfExistsOrAdd = 2;
 
-/** A BoolValue. Envoy 1.40 appends what processors set by `append` alone, which is deprecated. */
+/** A BoolValue. Envoy 1.40 lets processors append only by `append`, which is deprecated. */
 const isTrue = Uint8Array.of(tags.append, 2, 0x08, 1);
 
 /** Source: ProcessingMode.HeaderSendMode. */
 const headerSendModes = { send: 1, skip: 2 } as const;
 
 /**
- * Answers that say CONTINUE, which is the default of all their fields. A body's is meant for modes
- * in which Envoy keeps the body itself (see `BodyMode`).
+ * Replies with the status CONTINUE, which is the default of all their fields. Those to bodies are
+ * for modes in which Envoy keeps the body itself (see `BodyMode`).
  */
 const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
   requestHeaders: Uint8Array.of(tags.requestHeaders, 0),
@@ -124,8 +124,8 @@ const plainReplies: Readonly<Record<ExchangePart, Uint8Array>> = {
 };
 
 /**
- * With trailers in any case: it is their mode that keeps the stream open until the response is
- * complete. Other modes become the default: headers as Envoy has them, no bodies.
+ * Both request trailers, because their mode keeps the stream open until the response is complete.
+ * The other modes become the default: headers as Envoy has them, no bodies.
  */
 const sendsResponseHeaders = modeOverride(headerSendModes.send);
 const skipsResponseHeaders = modeOverride(headerSendModes.skip);
@@ -154,7 +154,7 @@ function writePart(writer: BackwardWriter, reply: ContinueReply): void {
   writer.message(tags[part], end);
 }
 
-/** The fields of a HeaderMutation. */
+/** Writes the fields of a HeaderMutation. */
 function writeMutation(
   writer: BackwardWriter,
   setHeaders: readonly HeaderField[],
@@ -169,7 +169,7 @@ function writeMutation(
   }
 }
 
-/** A HeaderValueOption. */
+/** Writes a HeaderValueOption. */
 function writeHeader(writer: BackwardWriter, { name, value, isAppended }: HeaderField): void {
   const end = writer.at;
   if (isAppended === true) writer.bytes(isTrue);
@@ -181,7 +181,7 @@ function writeHeader(writer: BackwardWriter, { name, value, isAppended }: Header
   writer.message(tags.setHeaders, end);
 }
 
-/** A Struct with one field, the namespace, whose value is a Struct with the fields. */
+/** Writes a Struct with one field, the namespace, whose value is a Struct with the fields. */
 function writeMetadata(writer: BackwardWriter, { namespace, fields }: ReplyMetadata): void {
   const end = writer.at;
   writeStructFields(writer, fields);
@@ -190,8 +190,8 @@ function writeMetadata(writer: BackwardWriter, { namespace, fields }: ReplyMetad
 }
 
 /**
- * An ImmediateResponse. Its fields stand in the order of their numbers, as every encoder writes
- * them.
+ * Writes an ImmediateResponse. Its fields are in the order of their numbers, as every encoder
+ * writes them.
  */
 function writeRefusal(writer: BackwardWriter, refusal: Refusal): void {
   const { status, grpcStatus, headers, body, details, metadata } = refusal;
@@ -215,7 +215,7 @@ function writeRefusal(writer: BackwardWriter, refusal: Refusal): void {
   writer.message(tags.immediateResponse, end);
 }
 
-/** A Duration in whole milliseconds, rounded up: Envoy ignores what is below one. */
+/** Writes a Duration in whole milliseconds, rounded up: Envoy ignores less than one. */
 function writeTimeout(writer: BackwardWriter, timeoutMs: number): void {
   const end = writer.at;
   writeDuration(writer, Math.ceil(timeoutMs));

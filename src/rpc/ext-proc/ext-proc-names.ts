@@ -1,6 +1,6 @@
 /**
- * Names to look for in bytes, compiled once: no text is made of the names that nobody wants, which
- * are most of those that a request has.
+ * Names to search for in bytes, compiled once. No text is created of unwanted names, which are most
+ * of those in a request.
  */
 export class WantedNames {
   readonly #byLength: readonly (readonly WantedName[] | undefined)[];
@@ -17,7 +17,7 @@ export class WantedNames {
     this.#byLength = byLength;
   }
 
-  /** The name that stands between `start` and `end`; undefined when it is not wanted. */
+  /** Returns the name between `start` and `end`. Undefined if it is not wanted. */
   find(bytes: Buffer, start: number, end: number): string | undefined {
     const candidates = this.#byLength[end - start];
     if (candidates === undefined) return undefined;
@@ -33,7 +33,7 @@ interface WantedName {
   readonly bytes: Buffer;
 }
 
-/** From the end, where names of one length differ sooner (`x-envoy-...`). */
+/** Compares from the end, where names of equal length differ sooner (`x-envoy-...`). */
 function isAt(wanted: Buffer, bytes: Buffer, start: number): boolean {
   for (let i = wanted.length - 1; i >= 0; i -= 1) {
     if (wanted[i] !== bytes[start + i]) return false;

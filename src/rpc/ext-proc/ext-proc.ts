@@ -44,38 +44,38 @@ const externalProcessorName = "envoy.service.ext_proc.v3.ExternalProcessor";
 /** Stream metadata that names the service, as the route's `grpc_initial_metadata` sets it. */
 const serviceNameField = "x-headgate-service";
 
-/** The role of streams that show responses. */
+/** The role of streams that only observe responses. */
 const usageRole = "usage";
 
 /**
- * The largest message, in bytes: the largest body that Envoy is set up to buffer for us, and what
- * goes with it.
+ * Maximum size of a message, in bytes: the largest body that Envoy is configured to buffer for
+ * Headgate, and the rest of the message.
  */
 const processBytesMax = 8_650_752;
 
-/** Bytes to messages and back: an `ExtProcCodec`. */
+/** Decodes messages and encodes replies: an `ExtProcCodec`. */
 interface ExchangeCodec {
-  /** Never throws: what is no message is `malformed`. */
+  /** Never throws. Bytes that are not a message result in `malformed`. */
   decode(bytes: Uint8Array): ExchangeMessage;
   encode(reply: ExchangeReply): Uint8Array;
 }
 
-/** What the service is made of. */
+/** Dependencies and settings of the service. */
 export interface ExternalProcessorParts {
   readonly admission: AdmissionDecider;
   readonly codec: ExchangeCodec;
   readonly counts: ExchangeCounts;
-  /** The most bytes of a message besides a body. Default `messageBytesMax`. */
+  /** Maximum size of a message without its body, in bytes. Default `messageBytesMax`. */
   readonly requestBytesMax?: number;
-  /** Who is shown responses; absent: nobody. */
+  /** Reads observed responses. Absent: they are not read. */
   readonly usage?: UsageObserving;
 }
 
 /**
- * Envoy's ExternalProcessor: one stream an HTTP request, which asks for it, and one more for a
- * response whose usage is read, which is only shown. A stream that breaks the protocol ends with a
- * status that says what to change, and a request larger than is read is refused: a caller can send
- * one, and Envoy could let it pass after an error. Envoy's resets are no failures.
+ * Creates Envoy's ExternalProcessor. Each HTTP request has a stream that asks for admission, and a
+ * second one that only observes its response if usage is read from it. A stream that breaks the
+ * protocol ends with a status that says what to change. A request that is too large is refused:
+ * callers can send one, and Envoy could let it pass after an error. Envoy's resets are no failures.
  */
 export function createExternalProcessorService(parts: ExternalProcessorParts): ServiceHandlers {
   const open = (call: BidiContext, answers: BidiAnswers): BidiReader =>
@@ -86,7 +86,7 @@ export function createExternalProcessorService(parts: ExternalProcessorParts): S
   return { name: externalProcessorName, methods: [method] };
 }
 
-/** One exchange: carries events to the protocol's state machine and does what follows from them. */
+/** One exchange. Passes events to the protocol's state machine and applies the effects. */
 class Exchange implements BidiReader, AdmissionCall {
   readonly #parts: ExternalProcessorParts;
   readonly #serviceName: string | undefined;
@@ -94,7 +94,7 @@ class Exchange implements BidiReader, AdmissionCall {
   readonly #answers: BidiAnswers;
   #state: ExchangeState = newExchange;
   #ticket: AdmissionTicket | undefined;
-  /** The caller reads more slowly than it asks: its next message waits. */
+  /** Whether the caller reads more slowly than it sends. Its next message then waits. */
   #isStalled = false;
 
   constructor(parts: ExternalProcessorParts, call: BidiContext, answers: BidiAnswers) {
@@ -114,7 +114,7 @@ class Exchange implements BidiReader, AdmissionCall {
     const message = codec.decode(bytes);
     if (message.kind === "part") counts.countPart(message.part);
     this.#step({ kind: "message", message, awaitsBody: this.#awaitsBody(message) });
-    // At once, not with the verdict: a caller that leaves the queue says so by what comes next.
+    // Now, not after the verdict: what comes next may report that the caller has left the queue.
     if (!this.#isStalled) this.#answers.next();
   }
 
@@ -190,7 +190,7 @@ class Exchange implements BidiReader, AdmissionCall {
     return { serviceName: this.#serviceName, peer: this.#peer, headers, attributes, isObserved };
   }
 
-  /** A bug in who decides. */
+  /** Fails the stream because of a bug in the decider. */
   #failFor(thrown: unknown): void {
     this.#state = { kind: "over" };
     this.#parts.counts.closed();
@@ -211,8 +211,8 @@ class Exchange implements BidiReader, AdmissionCall {
 }
 
 /**
- * Answers a request that is larger than is read, where an error would let it pass. The type of the
- * request is unknown, so the body is words, which Envoy makes gRPC's message where it is gRPC.
+ * Returns the refusal of a request that is too large. After an error, Envoy could let it pass. The
+ * type of the request is unknown, so the body is text, which Envoy uses as the message for gRPC.
  */
 function refusalInWords(status: number, reason: string, details: string): Refusal {
   return {
@@ -241,7 +241,7 @@ const largeBodyRefusal = refusalInWords(
   "headgate_body_too_large",
 );
 
-/** What Envoy is told of a fault; it logs this, and a person reads it. */
+/** The status that Envoy receives for each fault. Envoy logs the message, for people to read. */
 const faultRows: Readonly<
   Record<ExchangeFault, { readonly grpcStatus: number; readonly message: string }>
 > = {
@@ -271,7 +271,7 @@ const faultRows: Readonly<
   },
 };
 
-/** Statuses have three digits, gRPC's at most two. Source: RFC 9110 section 15. */
+/** HTTP statuses have three digits, gRPC's at most two. Source: RFC 9110 section 15. */
 const wholeStatus = /^[0-9]{1,3}$/;
 
 function responseOf({ headers, metadata }: PartMessage): ResponseFacts {

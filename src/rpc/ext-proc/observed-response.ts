@@ -7,14 +7,14 @@ import type { BidiAnswers, BidiContext, BidiReader } from "../../wire/grpc/servi
 import { GrpcFailure } from "../grpc/status.js";
 import { ExtProcCodec } from "./ext-proc-codec.js";
 
-/** What streams that show responses are given to. */
+/** Dependencies of streams that observe responses. */
 export interface UsageObserving {
   readonly observers: UsageObservers;
   readonly codec: ExtProcCodec;
   readonly counts: ExchangeCounts;
 }
 
-/** Reads what observers want of messages. */
+/** Creates a codec that reads what observers need of messages. */
 export function createUsageCodec({
   responseHeaderNames,
   fieldNames,
@@ -27,7 +27,7 @@ export function createUsageCodec({
   });
 }
 
-/** Opens a stream that shows a response. Where nobody looks at it, it ends at once, and well. */
+/** Opens a stream that observes a response. Without observers, it ends at once, without error. */
 export function observeUsage(
   observing: UsageObserving | undefined,
   call: BidiContext,
@@ -39,13 +39,13 @@ export function observeUsage(
 }
 
 /**
- * One response as Envoy shows it, which waits for no answer and gets none. Each message is done
- * with when `onMessage` returns, and its bytes are not kept: Envoy holds the response back from its
- * caller where a processor does not read.
+ * One observed response. Envoy waits for no reply and gets none. Each message is processed when
+ * `onMessage` returns, and its bytes are not kept: Envoy holds the response back from its caller
+ * while a processor does not read.
  *
- * A stream without a call, and one whose response is complete, ends at once: Envoy lets the
- * response go on without it. Without an end of the response the caller or the upstream has gone;
- * Envoy tells that only by the end of the stream, `deferred_close_timeout` later.
+ * A stream without a call, and one whose response is complete, ends at once: Envoy continues the
+ * response without it. If the response has no end, the caller or the upstream has gone. Envoy
+ * reports that only by the end of the stream, `deferred_close_timeout` later.
  */
 class ObservedResponse implements BidiReader {
   readonly #observing: UsageObserving;

@@ -3,19 +3,19 @@ import type { Verdict } from "../../core/limits/verdict.js";
 import type { DecisionTrace } from "../../decide/rate-limit/counters.js";
 import type { PreparedQuery } from "../../decide/rate-limit/prepared-query.js";
 
-/** Follows decisions through a trace that their callers began. */
+/** Adds decisions to the traces that their callers have started. */
 export interface DecisionTracer {
   /**
-   * Begins a span for a call; undefined where the call's trace is not recorded.
+   * Starts a span for a call. Undefined if the call's trace is not recorded.
    *
-   * @param metadata the call's fields by their lower-case names
+   * @param metadata returns the call's fields by their lower-case names
    */
   begin(metadata: (name: string) => string | undefined): DecisionSpan | undefined;
 }
 
-/** A decision's part of a trace; ended once. It holds the policy's words and no caller's. */
+/** A decision's part of a trace. It ends once, and contains text of the policy, not of callers. */
 export interface DecisionSpan {
-  /** Undefined where the span is not sent to anybody. */
+  /** Undefined if the span is not sent to anyone. */
   readonly trace: DecisionTrace | undefined;
   decided(prepared: PreparedQuery, verdict: Verdict): void;
   failed(code: ErrorCode): void;

@@ -10,16 +10,16 @@ import {
 import { FieldReader, fieldTag } from "../codec/field-reader.js";
 import { GrpcFailure } from "./status.js";
 
-/** Names that are answered: the whole server, and what envoyproxy/ratelimit's probes ask for. */
+/** The known names: the whole server, and the name in envoyproxy/ratelimit's probes. */
 const healthServiceNames: readonly string[] = ["", "ratelimit"];
 
-/** The largest request, in bytes: a service's name, of which two are known. */
+/** Maximum size of a request, in bytes: a service's name, of which two are known. */
 export const healthRequestBytesMax = 4_096;
 
-/** The most Watch streams open at once; one more is answered RESOURCE_EXHAUSTED. */
+/** Maximum number of open Watch streams. Further ones fail with RESOURCE_EXHAUSTED. */
 export const healthWatchersMax = 256;
 
-/** Whether this process takes calls. One owner sets it; watchers are told of changes. */
+/** Whether this process accepts calls. One owner sets it; watchers are notified of changes. */
 export class Health {
   #isServing = false;
   readonly #listeners = new Set<() => void>();
@@ -28,17 +28,17 @@ export class Health {
     return this.#isServing;
   }
 
-  /** Calls may come. */
+  /** Starts to report that calls are accepted. */
   serve(): void {
     this.#set(true);
   }
 
-  /** Load balancers should look elsewhere from now on. */
+  /** Reports from now on that load balancers should use another process. */
   stopServing(): void {
     this.#set(false);
   }
 
-  /** Calls back after every change until the answer is called. */
+  /** Calls back after every change, until the returned function is called. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -51,7 +51,7 @@ export class Health {
   }
 }
 
-/** The standard health service. Source: grpc/health/v1/health.proto. */
+/** Creates the standard health service. Source: grpc/health/v1/health.proto. */
 export function createHealthService(health: Health): ServiceHandlers {
   let watcherCount = 0;
 
@@ -99,7 +99,7 @@ function list(health: Health): Uint8Array {
   return writer.finish();
 }
 
-/** The status now and after every change, never the same twice in a row. */
+/** Yields the status now and after every change, never the same twice in a row. */
 async function* statuses(
   name: string,
   health: Health,

@@ -34,7 +34,7 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   STORE_PROTOCOL: { grpc: grpcStatuses.internal, http: httpStatuses.badGateway },
   STORE_FULL: { grpc: grpcStatuses.resourceExhausted, http: httpStatuses.serviceUnavailable },
   STORE_CLOSED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
-  // Of polls in the background: no call is answered by them.
+  // From polls in the background: no call is answered with them.
   SIGNAL_TIMEOUT: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   SIGNAL_UNAVAILABLE: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   SIGNAL_REFUSED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
@@ -42,11 +42,11 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   SIGNAL_TOO_LARGE: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   SIGNAL_EMPTY: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   SIGNAL_UNCONFIGURED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
-  // As every other failure mode that errs: who asks cannot tell why nobody decided.
+  // As in the failure mode `error`: callers cannot tell why there is no decision.
   OVERLOADED: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   MEMORY_FULL: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
   POLICY_MISSING: { grpc: grpcStatuses.unavailable, http: httpStatuses.serviceUnavailable },
-  // Over gRPC the answer of RateLimitService is OVER_LIMIT: an error could let the request pass.
+  // Over gRPC, RateLimitService answers OVER_LIMIT: an error could let the request pass.
   REQUEST_TOO_LARGE: { grpc: grpcStatuses.resourceExhausted, http: httpStatuses.contentTooLarge },
   REQUEST_INVALID: { grpc: grpcStatuses.invalidArgument, http: httpStatuses.badRequest },
   DEADLINE_PASSED: { grpc: grpcStatuses.deadlineExceeded, http: httpStatuses.gatewayTimeout },
@@ -55,15 +55,15 @@ export const statusRows: Readonly<Record<ErrorCode, StatusRow>> = {
   INTERNAL: { grpc: grpcStatuses.internal, http: httpStatuses.internalServerError },
 };
 
-/** What a call is answered with when it failed: a `CallFailure` with the code it came from. */
+/** The response to a failed call: a `CallFailure`, with the code of its error. */
 interface MappedFailure extends CallFailure {
   readonly code: ErrorCode;
   readonly httpStatus: number;
 }
 
 /**
- * Any thrown value as what its caller may see. A bug's own words stay inside: its caller learns
- * that it was one, and no more.
+ * Converts any thrown value to what its caller may see. The message of a bug is not disclosed: its
+ * caller learns only that it was one.
  */
 export function toFailure(thrown: unknown): MappedFailure {
   const { code, message } = toServiceError(thrown);
@@ -71,7 +71,7 @@ export function toFailure(thrown: unknown): MappedFailure {
   return { code, grpcStatus: row.grpc, httpStatus: row.http, message };
 }
 
-/** A failure that is no environment error: a name nobody serves, one watcher too many. */
+/** A failure that is not an environment error: an unknown name, or one watcher too many. */
 export class GrpcFailure extends Error implements CallFailure {
   override readonly name = "GrpcFailure";
   readonly grpcStatus: number;
@@ -82,7 +82,7 @@ export class GrpcFailure extends Error implements CallFailure {
   }
 }
 
-/** Any thrown value as a gRPC failure, and whether a bug threw it. */
+/** Converts any thrown value to a gRPC failure, and reports whether it is a bug. */
 export function toCallFailure(thrown: unknown): CallFailure & { readonly isBug: boolean } {
   if (thrown instanceof GrpcFailure) {
     return { grpcStatus: thrown.grpcStatus, message: thrown.message, isBug: false };

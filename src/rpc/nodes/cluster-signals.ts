@@ -46,7 +46,7 @@ type ClusterSample = Exclude<MetricSample, { readonly kind: "gradient" }>;
  */
 export class ClusterSignals {
   readonly #latency = new LatencyWindow();
-  /** Series that have come, and the last timestamp of each: a `Map` takes ten times the memory. */
+  /** The known series, and the last timestamp of each: a `Map` takes ten times the memory. */
   readonly #series: string[] = [];
   readonly #stampsMs: number[] = [];
   readonly #counts = emptyCounts();
@@ -65,7 +65,7 @@ export class ClusterSignals {
     return Math.max(this.#metricsAtMs, this.#loadAtMs);
   }
 
-  /** What `take` has returned last. */
+  /** The last result of `take`. */
   get summary(): ClusterSummary {
     return this.#summary;
   }
@@ -94,7 +94,7 @@ export class ClusterSignals {
     return true;
   }
 
-  /** By name: V8 makes an object of a number that is written to a field that it does not know. */
+  /** Names each field: V8 allocates an object for a number that is written to a computed one. */
   #count(counter: ClusterCounter, delta: number): void {
     const counts = this.#counts;
     if (counter === "completed") counts.completed += delta;
@@ -127,8 +127,8 @@ export class ClusterSignals {
   }
 
   /**
-   * Returns what was reported since the last call. The object holds until the next call: what is
-   * made anew each second for each cluster ends among V8's old objects.
+   * Returns what was reported since the last call. The object is valid until the next call:
+   * objects created each second for each cluster end up in V8's old generation.
    *
    * @param highThreshold the active threshold of the breaker at HIGH; undefined if unknown
    */
@@ -250,7 +250,7 @@ function emptyLoad(): Record<"successCount" | "errorCount" | "dropCount" | "cove
 
 type OpenSummary = { -readonly [field in keyof ClusterSummary]: ClusterSummary[field] };
 
-/** Numbers with fractions among them. */
+/** Initial values. Fields that may be fractional start with a fraction. */
 function emptySummary(): OpenSummary {
   return {
     atMs: 0.5,

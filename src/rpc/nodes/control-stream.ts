@@ -100,7 +100,7 @@ export class ControlCounts {
   }
 }
 
-/** What all streams of the control port share. */
+/** Dependencies that all streams of the control port share. */
 interface ControlStreamsParts {
   readonly registry: NodeRegistry;
   readonly owners: StreamOwners;

@@ -65,7 +65,7 @@ export class LatencyWindow {
     this.#medianCount += count;
   }
 
-  /** Returns what was reported since the last call. The object holds until the next call. */
+  /** Returns what was reported since the last call. The object is valid until the next call. */
   take(): NodeLatency {
     const taken = this.#taken;
     taken.count = this.#count;

@@ -138,7 +138,7 @@ export class LayerLedger {
    * ever sent.
    *
    * It is at most so late that the acknowledged layer lasts for half a ttl from then on, even if no
-   * renewal arrives: whoever is told of it takes the configured default to apply after that.
+   * renewal arrives: readers assume that the configured default applies after that.
    */
   heldAtMs(nowMs: number): number {
     if (this.#last === undefined) return nowMs;

@@ -1,8 +1,8 @@
 import type { LayerValue } from "./layer-ledger.js";
 
 /**
- * The keys of a layer in their order: one object for all layers in a row that have the same ones,
- * so that what is found out of them is found once.
+ * The keys of a layer in their order. Successive layers with the same keys share one object, so
+ * that what is derived from the keys is derived once.
  */
 class LayerKeys {
   readonly names: readonly string[];
@@ -13,28 +13,28 @@ class LayerKeys {
     this.names = names;
   }
 
-  /** By key, which one it is. */
+  /** The position of each key. */
   get places(): ReadonlyMap<string, number> {
     this.#places ??= new Map(this.names.map((name, place) => [name, place]));
     return this.#places;
   }
 
-  /** What is written of the keys in each of their layers, made once. */
+  /** Returns the encoding of the keys, which all their layers share. Created once. */
   encoded(encode: () => EncodedKeys): EncodedKeys {
     this.#encoded ??= encode();
     return this.#encoded;
   }
 }
 
-/** A message with the values of one layer, to be written over by those of others. */
+/** A message with the values of one layer, which those of other layers overwrite. */
 export interface EncodedKeys {
   readonly bytes: Uint8Array;
-  /** Where each value stands: eight bytes of a number, or one of a boolean. */
+  /** The position of each value: eight bytes of a number, or one of a boolean. */
   readonly places: readonly number[];
   readonly areFlags: readonly boolean[];
 }
 
-/** Values by key. A `Map` takes four times the memory, and is made anew for each Envoy. */
+/** Values by key. A `Map` takes four times the memory, and is created for each Envoy. */
 export class LayerValues<Value extends LayerValue> implements ReadonlyMap<string, Value> {
   /** The keys, all different. */
   readonly known: LayerKeys;
@@ -81,7 +81,7 @@ export class LayerValues<Value extends LayerValue> implements ReadonlyMap<string
   }
 }
 
-/** Values of a layer while they are found. */
+/** Collects the values of a layer. */
 export class LayerBuilder<Value extends LayerValue> {
   readonly #list: Value[] = [];
   readonly #likely: LayerKeys | undefined;
@@ -116,7 +116,7 @@ export class LayerBuilder<Value extends LayerValue> {
   }
 }
 
-/** Whether two layers say the same. */
+/** Whether two layers have the same values. */
 export function areSameValues(
   one: ReadonlyMap<string, LayerValue>,
   other: ReadonlyMap<string, LayerValue>,

@@ -10,9 +10,9 @@ import { readDurationMs } from "../codec/well-known-reader.js";
 import type { ClusterLoad } from "./cluster-signals.js";
 import { type NodeIdentity, readNodeIdentity } from "./node-identity.js";
 
-/** A load report, as far as it is about us. */
+/** The relevant parts of a load report. */
 export interface LoadMessage {
-  /** Envoy says it in every report. */
+  /** Envoy states it in every report. */
   readonly node: NodeIdentity | undefined;
   readonly loads: readonly ClusterLoad[];
 }
@@ -37,14 +37,14 @@ const localityTags = {
   failed: fieldTag(4, Varint),
 } as const;
 
-/** Fields of one report. A cluster has 14 and 8 for each locality: of 2,000 there are 28,000. */
+/** Maximum fields of a report. A cluster has 14 and 8 for each locality: 2,000 have 28,000. */
 const loadFieldsMax = 32_768;
 
 /**
- * Reads a load report by hand: the node in it has 500 extensions and 61 KB, and the general decoder
- * makes a message of each extension, each second.
+ * Reads a load report by hand. The node in it has 500 extensions and 61 KB, and the general decoder
+ * would create a message for each extension, each second.
  *
- * @throws Error for bytes that are no such message
+ * @throws Error for bytes that are not such a message
  */
 export function decodeLoads(bytes: Uint8Array): LoadMessage {
   const reader = new FieldReader(bytes, loadFieldsMax);
@@ -62,7 +62,7 @@ export function decodeLoads(bytes: Uint8Array): LoadMessage {
   return { node, loads };
 }
 
-/** What a cluster's localities add up to. */
+/** The sums over a cluster's localities. */
 type Totals = { -readonly [Name in "inFlight" | "successCount" | "errorCount"]: number };
 
 function readLoad(reader: FieldReader): ClusterLoad {
@@ -80,7 +80,7 @@ function readLoad(reader: FieldReader): ClusterLoad {
   }
   reader.leave(outerEnd);
   const { inFlight, successCount, errorCount } = totals;
-  // One by one: a spread takes five times as long, of what there are thousands of in a message.
+  // Spelled out: a spread takes five times as long, and a message has thousands of these.
   const name = cluster.text(reader);
   return { cluster: name, inFlight, successCount, errorCount, dropCount, coveredMs };
 }

@@ -14,27 +14,27 @@ export type ClusterCounter =
   | "dropped"
   | "connectionsOverflowed";
 
-/** A number of a cluster, or of a gradient controller, as one flush of an Envoy has it. */
+/** A value of a cluster, or of a gradient controller, from one flush of an Envoy. */
 export type MetricSample =
-  /** What was counted since the flush before. */
+  /** The increase since the previous flush. */
   | (ClusterStamp & {
       readonly kind: "count";
       readonly counter: ClusterCounter;
-      /** Two counters of Envoy may be one of ours: they are told apart by this. */
+      /** Distinguishes counters of Envoy that are combined into one of Headgate's. */
       readonly series: string;
       readonly delta: number;
     })
   | (ClusterStamp & { readonly kind: "inFlight"; readonly value: number })
-  /** What the breaker at HIGH would still let in, as of the last request there. */
+  /** The remaining capacity of the breaker at HIGH, as of the last request there. */
   | (ClusterStamp & { readonly kind: "highRemaining"; readonly value: number })
-  /** Latencies since the flush before. */
+  /** Latencies since the previous flush. */
   | (ClusterStamp & {
       readonly kind: "latency";
       readonly count: number;
       readonly sumMs: number;
       readonly buckets: readonly LatencyBucket[];
     })
-  /** What the same latencies say by quantile. */
+  /** The same latencies, as quantiles. */
   | (ClusterStamp & {
       readonly kind: "quantiles";
       readonly count: number;
@@ -44,7 +44,7 @@ export type MetricSample =
     })
   | {
       readonly kind: "gradient";
-      /** The statistics prefix of the listener whose filter it is. */
+      /** The statistics prefix of the listener with the filter. */
       readonly prefix: string;
       readonly fact: keyof GradientFacts;
       readonly value: number;
@@ -52,7 +52,7 @@ export type MetricSample =
 
 interface ClusterStamp {
   readonly cluster: string;
-  /** When it was true, by the wall clock of the Envoy, in milliseconds; 0: not said. */
+  /** The time of the value on the Envoy's wall clock, in milliseconds; 0: not stated. */
   readonly stampMs: number;
 }
 
@@ -62,11 +62,11 @@ export interface LatencyBucket {
   readonly count: number;
 }
 
-/** A message of the metrics service, as far as it is about us. */
+/** The relevant parts of a message of the metrics service. */
 export interface MetricsMessage {
   /** In the first message of a stream. */
   readonly node: NodeIdentity | undefined;
-  /** They hold until the decoder reads its next message. */
+  /** Valid until the decoder reads its next message. */
   readonly samples: readonly MetricSample[];
 }
 
@@ -76,31 +76,31 @@ const nodeTag = fieldTag(1, WireType.LengthDelimited);
 const familyTag = fieldTag(2, WireType.LengthDelimited);
 
 /**
- * Fields that are read of one message. A family that nobody wants has two, and some 85 bytes with
- * its name: as many fill a message. A cluster of a service has 150, a hundred of them its
- * latencies: there may be 600. Where an Envoy has more, `batch_size` of its sink divides them.
+ * Maximum number of fields that are read of one message. An unwanted family has two, and about 85
+ * bytes with its name: as many fill a message. A cluster of a service has 150, a hundred of
+ * them latencies, so 600 clusters fit. If an Envoy has more, `batch_size` of its sink divides them.
  */
 const metricsFieldsMax = 98_304;
 
-/** Of these, families, metrics and their parts; a cluster's latencies have 32. */
+/** Maximum number of families, metrics and their parts. A cluster's latencies have 32. */
 const metricsPartsMax = 49_152;
 
-/** Metrics of families by wanted names, each made to an object: those of 1,000 services. */
+/** Maximum number of metrics in wanted families, an object each: those of 1,000 services. */
 const metricsMax = 16_384;
 
-/** A number with its field is the least that a part of a metric holds, and a head of two bytes. */
+/** Bytes per part of a metric: at least a number with its field, and a head of two bytes. */
 const metricPartBytes = 10;
 
-/** Buckets of one histogram; Envoy has 19 by default. */
+/** Maximum number of buckets of one histogram. Envoy has 19 by default. */
 export const bucketsMax = 256;
 
-/** Whether numbers of a cluster are wanted; the node is known where the message has said it. */
+/** Whether values of a cluster are wanted. `said` is the node, if the message has stated it. */
 type IsWantedCluster = (cluster: string, said: NodeIdentity | undefined) => boolean;
 
-/** Owners whose texts are kept once, for all names and Envoys. Above, they are kept anew. */
+/** Maximum number of owner texts that all names and Envoys share. Then the cache is cleared. */
 const keptOwnersMax = 10_000;
 
-/** Reads messages of any number of streams. */
+/** Decodes messages of any number of streams. */
 export class MetricsDecoder {
   readonly #names = new NameTable(
     rows.map(({ after }) => after),
@@ -111,12 +111,12 @@ export class MetricsDecoder {
   readonly #samples = new SampleList();
 
   /**
-   * Reads a message. Families whose names say nothing to us are passed over unread: an Envoy
-   * without a filter of statistics sends tens of thousands.
+   * Decodes a message. Families with irrelevant names are skipped unread: an Envoy without a filter
+   * of statistics sends tens of thousands.
    *
-   * @param isWanted spares the reading of others where the family's name says whose it is; what
-   *   others have in work is read all the same: it tells that there is such a cluster
-   * @throws an error for bytes that are no such message
+   * @param isWanted families of other clusters are not read if their name contains the cluster,
+   *   except requests in flight, which show that there is such a cluster
+   * @throws an error for bytes that are not such a message
    */
   decode(bytes: Uint8Array, isWanted: IsWantedCluster = () => true): MetricsMessage {
     const partsMax = Math.min(metricsPartsMax, leanPartsMax(bytes.length, metricPartBytes));
@@ -143,7 +143,7 @@ export class MetricsDecoder {
     return { node: reading.node, samples: samples.finish() };
   }
 
-  /** A family that begins with its name, and is not wanted, or is written as nearly all are. */
+  /** Takes a family that starts with its name, if it is unwanted or has the usual form. */
   #takePlain(to: Reading, start: number, end: number): true | undefined {
     const { view } = to;
     if (end - start < 10 || view.getUint8(start) !== familyTags.name) return undefined;
@@ -153,7 +153,7 @@ export class MetricsDecoder {
     if (nameBytes > 127 || nameBytes < 8 || nameEnd > end) return undefined;
     if (!this.#names.isWantedEnd(view, nameEnd)) return true;
     const found = this.#names.find(view, nameStart, nameEnd);
-    // What comes behind a name that is nobody's, or another name, is not looked at either.
+    // The rest of a family with an irrelevant name is not read, even if it has another name.
     if (found === undefined) return true;
     if (found.owner === "") return undefined;
     if (!found.row.isAlwaysRead && !isOwnerWanted(found.owner, to)) return true;
@@ -174,7 +174,7 @@ export class MetricsDecoder {
     return meaning;
   }
 
-  /** Its name comes first, as every encoder writes it; what comes before a name is nobody's. */
+  /** Reads a family. Every encoder writes its name first. Anything before it is ignored. */
   #readFamily(reader: FieldReader, to: Reading): void {
     let found: NameMeaning | undefined;
     while (reader.next()) {
@@ -191,7 +191,7 @@ export class MetricsDecoder {
   }
 }
 
-/** What was read so far of a message. */
+/** The state of the reading of one message. */
 interface Reading {
   readonly isWanted: IsWantedCluster;
   readonly view: DataView;
@@ -199,8 +199,8 @@ interface Reading {
   metricsLeft: number;
   node: NodeIdentity | undefined;
   /**
-   * Who was asked for last, and before: families of a cluster come in a row, those of its requests
-   * from inside or outside among them.
+   * The last two owners that were checked: families of a cluster follow each other, mixed with
+   * those of its internal or external requests.
    */
   owner: string | undefined;
   isOwnerWanted: boolean;
@@ -229,8 +229,8 @@ type Open<Fields> = { -readonly [field in keyof Fields]: Fields[field] };
 type SampleOf<Kind> = Open<Extract<MetricSample, { readonly kind: Kind }>>;
 
 /**
- * The samples of one message. Objects of the kinds that every Envoy sends are filled in again for
- * the next message: a thousand Envoys send a hundred thousand of them each second.
+ * The samples of one message. Objects of the kinds that every Envoy sends are reused for the next
+ * message: a thousand Envoys send a hundred thousand of them each second.
  */
 class SampleList {
   readonly count = new Spares<SampleOf<"count">>(() => {
@@ -267,7 +267,7 @@ class SampleList {
   }
 }
 
-/** Numbers with fractions among them. */
+/** Initial values. Fields that may be fractional start with a fraction. */
 const blankStamp = { cluster: "", stampMs: 0.5 } as const;
 
 class Spares<Made> {
@@ -291,7 +291,7 @@ class Spares<Made> {
   }
 }
 
-/** @param known what was read before: of more nodes the first one counts */
+/** @param known the node that was read before: of several nodes, the first one counts */
 function readIdentifier(
   reader: FieldReader,
   known: NodeIdentity | undefined,
@@ -306,21 +306,21 @@ function readIdentifier(
   return node;
 }
 
-/** What the name of a family says. */
+/** The meaning of the name of a family. */
 interface NameMeaning {
   readonly row: StatRow;
-  /** Whose it is; empty where a label says it. */
+  /** The cluster or listener. Empty if a label names it. */
   readonly owner: string;
 }
 
-/** What is read of a statistic. */
+/** How a statistic is read. */
 interface StatRow {
-  /** What stands before the name of a cluster or listener, and after it. */
+  /** The texts before and after the name of a cluster or listener. */
   readonly before: string;
   readonly after: string;
-  /** The label that has that name where Envoy takes it out of the statistic's. */
+  /** The label with that name, if Envoy extracts it from the statistic's name. */
   readonly label: string;
-  /** Of clusters that nobody asks for, too. */
+  /** Whether it is also read for unwanted clusters. */
   readonly isAlwaysRead: boolean;
   readonly read: (metric: RawMetric, owner: string, to: SampleList) => void;
 }
@@ -353,8 +353,8 @@ const rowsByEnd: ReadonlyMap<string, StatRow> = new Map(
 );
 
 /**
- * Whose statistic it is: `cluster.<name>.upstream_rq_time`, or by a label where Envoy takes tags
- * out of names. Istio ends its names with a `;`.
+ * Finds the owner of a statistic: in `cluster.<name>.upstream_rq_time`. If Envoy extracts tags from
+ * names, a label names the owner instead. Istio ends its names with a `;`.
  */
 function meaningOf(name: string): NameMeaning | undefined {
   const row = rowsByEnd.get(name.slice(name.lastIndexOf(".") + 1));
@@ -407,7 +407,7 @@ function counterRow(stat: string, counter: ClusterCounter): StatRow {
   });
 }
 
-/** A row for those of its series that bear a label; the others are not read. */
+/** Restricts a row to those of its series that have a label. The others are not read. */
 function onlyWith(
   wanted: { readonly name: string; readonly value: string },
   row: StatRow,
@@ -430,7 +430,7 @@ function gradientRow(stat: string, fact: keyof GradientFacts): StatRow {
     isAlwaysRead: true,
     read: ({ gauge }, prefix, to) => {
       if (!isAmount(gauge)) return;
-      // Envoy's gauges are whole numbers: the gradient comes times a thousand.
+      // Envoy's gauges are integers: it sends the gradient times a thousand.
       const value = fact === "gradient" ? gauge / 1_000 : gauge;
       to.add({ kind: "gradient", prefix, fact, value });
     },
@@ -474,7 +474,7 @@ function stampOf({ timestampMs }: RawMetric): number {
   return isAmount(timestampMs) ? timestampMs : 0;
 }
 
-/** Whether it is a number from 0 that arithmetic can be done with. */
+/** Whether it is a number of at least 0, and small enough for arithmetic. */
 function isAmount(value: number | undefined): value is number {
   return value !== undefined && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
 }

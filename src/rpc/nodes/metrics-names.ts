@@ -15,7 +15,7 @@ const endBytes = 8;
 
 interface KeptName<Meaning> {
   readonly byteCount: number;
-  /** Its bytes, four at a time; the last four once more where they are no multiple of it. */
+  /** Its bytes as words of four. The last word overlaps if the length is not a multiple. */
   readonly words: Int32Array;
   readonly meaning: Meaning | undefined;
   /** The name that came after it last. Undefined if unknown, and once it is no longer kept. */
@@ -23,7 +23,7 @@ interface KeptName<Meaning> {
   isDropped: boolean;
 }
 
-/** Slots for hashes of endings: four times as many as there are, so that most hold one or none. */
+/** Slots for hashes of endings: four times as many as endings, so that most hold one or none. */
 const endSlotCount = 64;
 
 /**
@@ -106,7 +106,7 @@ export class NameTable<Meaning> {
   }
 }
 
-/** Else names that are no longer kept would hold each other, one after the other. */
+/** Unlinks a name, because dropped names would otherwise keep each other in memory. */
 function drop(name: KeptName<unknown>): void {
   name.next = undefined;
   name.isDropped = true;
@@ -127,7 +127,7 @@ function endHash(bytes: DataView, end: number): number {
   return Math.imul(first, 0x9e3779b1) ^ bytes.getInt32(end - wordBytes, true);
 }
 
-/** Views of words read as fast as single bytes, and a name has ten of them. */
+/** Bytes of a word. It is read as fast as a single byte, and a name has only ten of them. */
 const wordBytes = 4;
 
 function wordsOf(bytes: DataView, start: number, end: number): Int32Array {

@@ -55,10 +55,10 @@ export interface NodeRegistryParts extends LayerLedgerParts {
   readonly nodesBytesMax?: number;
 }
 
-/** Reports that are taken in one turn: about a millisecond. */
+/** Reports that are taken in one turn of the event loop: about a millisecond. */
 export const reportsPerTurn = 500;
 
-/** Clusters whose runtime keys are kept; those of others are made each time. */
+/** Maximum number of clusters whose runtime keys are kept. Then the cache is cleared. */
 const highKeysMax = 10_000;
 
 /** Maximum number of names of clusters without a service that are kept for display. */
@@ -73,7 +73,7 @@ export class NodeRegistry {
   readonly #nodes = new Map<string, Node>();
   readonly #room: NodeRoom;
   readonly #unclaimed = new Set<string>();
-  /** By cluster, the runtime key of its breaker at HIGH. */
+  /** The runtime key of each cluster's breaker at HIGH. */
   readonly #highKeys = new Map<string, string>();
   #forgottenIgnoredCount = 0;
 
@@ -198,7 +198,7 @@ export class NodeRegistry {
    * Returns what each Envoy did since the last call, by service. Called once per second. A report
    * with an unchanged `atMs` repeats what is in flight and counts nothing. An Envoy that gets
    * layers from here but reports to another replica is included with values that are
-   * `forgottenAfterMs` old. A report holds until the call after the next one.
+   * `forgottenAfterMs` old. A report is valid until the call after the next one.
    *
    * @param teaches whether the latencies of a service are used
    */
@@ -213,7 +213,7 @@ export class NodeRegistry {
     }
   }
 
-  /** As `takeReports`, of some Envoys in each turn, so that nothing waits for all of them. */
+  /** Like `takeReports`, with some Envoys per turn, so that other work does not wait for all. */
   *takeReportsInTurns(
     clusters: ServiceClusters,
     teaches: (service: string) => boolean,

@@ -32,7 +32,7 @@ export const namePartsMax = 8;
  *     {node}.edge.shop.example               {node}
  *
  * NAME is a URI or a DNS name. `{x}` and `*` stand for one part of it: without `/` in a URI,
- * without `.` in a DNS name. In NODE and CLUSTER `{x}` is what that was, and `*` any text.
+ * without `.` in a DNS name. In NODE and CLUSTER, `{x}` is that part, and `*` any text.
  */
 export function parseNodeRules(text: string): ParsedNodeRules {
   const lines = text.split(/[,\n]/).map((line) => line.trim());

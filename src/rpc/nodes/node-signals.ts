@@ -58,16 +58,16 @@ export class NodeSignals {
   readonly #clusterShares = new ClusterShares();
   /** By service, its clusters as of the last call of `take`. */
   #services = new Map<string, FollowedService>();
-  /** Of all services, those of this second and of the one before, which are still being read. */
+  /** Reports of all services: of this second, and of the previous one, which are still in use. */
   #reports: readonly [OpenReport[], OpenReport[]] = [[], []];
-  /** What the services were found by; undefined: a cluster has come since. */
+  /** How the services were last found. Undefined if a cluster was added since then. */
   #foundBy: { readonly clusters: ServiceClusters; readonly at: ProxyGroup } | undefined;
-  /** The cluster that was asked for last: samples of one come in a row. */
+  /** The cluster that was looked up last: samples of one cluster follow each other. */
   #lastName: string | undefined;
   #last: ClusterSignals | undefined;
   #metricsAtMs = Number.NEGATIVE_INFINITY;
   #lastFlushMs = 0;
-  /** Which of them are filled in. */
+  /** Which of the two lists of reports is filled in. */
   #isOdd = false;
   #ignoredCount = 0;
   readonly #room: NodeRoom;
@@ -93,7 +93,7 @@ export class NodeSignals {
     yield* this.#clusters;
   }
 
-  /** Whether it belongs to a service, as far as that is known here. */
+  /** Whether the cluster is tracked here, because it belongs to a service. */
   follows(cluster: string): boolean {
     if (this.#lastName === cluster) return true;
     const known = this.#clusters.get(cluster);
@@ -152,7 +152,7 @@ export class NodeSignals {
 
   /**
    * Returns what was reported since the last call, by service. Data of other clusters is dropped.
-   * What the node itself is, and what it holds, is left to be filled in. The reports hold until the
+   * The caller fills in the node, and the limits that it holds. The reports are valid until the
    * call after the next one.
    */
   take(
@@ -181,7 +181,7 @@ export class NodeSignals {
     return this.#services.has(service);
   }
 
-  /** Finds the service of each cluster, and forgets the clusters of none. */
+  /** Finds the service of each cluster, and forgets clusters without a service. */
   #find(clusters: ServiceClusters, at: ProxyGroup): void {
     const before = this.#services;
     this.#services = new Map();
@@ -221,7 +221,7 @@ export class NodeSignals {
 
   /**
    * Divides a share of a service among the clusters of this Envoy. Empty if it has reported none,
-   * for example because it reports to another replica. The result holds until the next call.
+   * for example because it reports to another replica. Valid until the next call.
    */
   divideShare(service: string, share: NodeShare): ReadonlyMap<string, NodeShare> {
     const followed = this.#services.get(service);
@@ -296,13 +296,13 @@ function bytesOf(name: string): number {
   return followedBytes + 2 * name.length;
 }
 
-/** A service that an Envoy has clusters for. It lasts, so that a second leaves nothing behind. */
+/** A service that an Envoy has clusters for. Reused each second, to leave no garbage. */
 interface FollowedService {
   readonly service: string;
   readonly clusters: FollowedCluster[];
-  /** Those of the clusters, in their order. */
+  /** The demands of the clusters, in their order. */
   readonly demands: ClusterDemand[];
-  /** A share that its only cluster has alone. */
+  /** The undivided share of its only cluster. */
   readonly undivided: Map<string, NodeShare>;
   /** 0: unknown. */
   lastRps: number;

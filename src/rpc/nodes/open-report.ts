@@ -3,14 +3,14 @@ import type { NodeLatency, NodeReport } from "../../core/feedback/feedback.js";
 type Open<Fields> = { -readonly [field in keyof Fields]: Fields[field] };
 
 /**
- * A report that is filled in again and again: a new one each second for each Envoy and service
- * would be old to V8's collector when it ends, and stop the process for a round over all of them.
+ * A report that is reused. A new one each second for each Envoy and service would be in V8's old
+ * generation when it ends, and garbage collection of all of them would stop the process.
  */
 export type OpenReport = Open<Omit<NodeReport, "latency">> & {
   readonly latency: Open<NodeLatency>;
 };
 
-/** One with all its fields, numbers with fractions among them. */
+/** Returns a report with all fields. Those that may be fractional start with a fraction. */
 export function blankReport(service: string): OpenReport {
   return {
     nodeId: "",
@@ -30,7 +30,7 @@ export function blankReport(service: string): OpenReport {
   };
 }
 
-/** Copies it: the object of a report is kept. */
+/** Copies a latency into a report, whose object is reused. */
 export function setLatency({ latency }: OpenReport, from: NodeLatency): void {
   latency.count = from.count;
   latency.sumMs = from.sumMs;

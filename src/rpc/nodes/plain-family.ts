@@ -11,23 +11,23 @@ export const familyTags = {
   metric: fieldTag(4, LengthDelimited),
 } as const;
 
-/** A number with its field, and a quantile with its field. */
+/** Tags and sizes of a number with its field, and of a quantile with its field. */
 const numberTag = fieldTag(1, Bit64);
 const secondTag = fieldTag(2, Bit64);
 const numberBytes = 9;
 const quantileBytes = 2 + 2 * numberBytes;
 
-/** Milliseconds since 1970 with their field: seven bits a byte. */
+/** Size of milliseconds since 1970 with their field: seven bits per byte. */
 const stampBytes = 7;
 
-/** Quantiles that are kept; of a cluster's ten, nobody asks for the others. */
+/** Number of quantiles that are kept. The others of a cluster's ten are not used. */
 const quantilesMax = 2;
 
 /**
- * Reads a family as Envoy writes nearly all: its name, perhaps its type, and one metric without
- * labels that is a number or quantiles, with a time. A thousand Envoys send a hundred thousand of
- * them each second, so it reads them where they lie, and makes no object. Held equal to
- * `readStatistic` by a test of random families.
+ * Reads a family in the form of nearly all that Envoy writes: a name, possibly a type, and one
+ * metric without labels that is a number or quantiles, with a time. A thousand Envoys send a
+ * hundred thousand of them each second, so it reads them in place and creates no objects. A test of
+ * random families compares it with `readStatistic`.
  */
 export class PlainFamily {
   readonly #quantiles = Array.from({ length: quantilesMax }, () => ({ at: 0, value: 0 }));
@@ -40,15 +40,15 @@ export class PlainFamily {
     histogram: undefined,
     timestampMs: 0,
   };
-  /** Whose bytes were read last, as they are, and what they say: a flush has one time. */
+  /** The last timestamp, as bytes and as a value: all families of a flush have the same one. */
   #stampLow = 0;
   #stampHigh = 0;
   #stampMs = 0;
 
   /**
-   * What lies behind a family's name, up to its end.
+   * Reads the rest of a family, after its name.
    *
-   * @returns the metric, until the next call; undefined: it is written in another way
+   * @returns the metric, valid until the next call; undefined: the family has another form
    */
   read(bytes: DataView, nameEnd: number, end: number): RawMetric | undefined {
     let at = nameEnd;
@@ -57,7 +57,7 @@ export class PlainFamily {
     }
     if (end - at < 4 || bytes.getUint8(at) !== familyTags.metric) return undefined;
     const start = startOfPart(bytes, at + 1, end);
-    // The metric, and then its value, begin with what they are.
+    // The metric and then its value start with their tags.
     if (start === 0 || end - start < 2) return undefined;
     const valueStart = startOfPart(bytes, start + 1, 0);
     const valueEnd = valueStart === 0 ? 0 : valueStart + partBytes(bytes, start + 1);
@@ -93,7 +93,7 @@ export class PlainFamily {
     const low = bytes.getInt32(start + 1, true);
     const high = bytes.getUint16(start + 5, true);
     if (low !== this.#stampLow || high !== this.#stampHigh) {
-      // Five bytes that say that another one follows, and one that does not.
+      // Of the six bytes of this varint, all but the last have the continuation bit.
       if ((low & 0x80808080) !== (0x80808080 | 0) || (high & 0x8080) !== 0x80) return false;
       this.#stampLow = low;
       this.#stampHigh = high;
@@ -104,7 +104,7 @@ export class PlainFamily {
     return true;
   }
 
-  /** A count, a sum and quantiles, in this order. */
+  /** Reads a count, a sum and quantiles, in this order. */
   #readSummary(bytes: DataView, start: number, end: number): boolean {
     const summary = this.#summary;
     if (end - start < 2 || bytes.getUint8(start) !== totalTags.count) return false;
@@ -139,7 +139,7 @@ export class PlainFamily {
       summary.quantiles[keptCount] = kept;
       keptCount += 1;
     }
-    // Not shortened before: V8 would then make another array of it each time.
+    // Not shortened before, because V8 would then create another array each time.
     if (summary.quantiles.length > keptCount) summary.quantiles.length = keptCount;
     return true;
   }
@@ -156,16 +156,16 @@ type OpenMetric = { -readonly [field in keyof RawMetric]: RawMetric[field] };
 /** The field of a quantile and its length. */
 const plainQuantileHead = totalTags.part * 256 + 2 * numberBytes;
 
-/** Of four bytes that each have seven. */
+/** Combines the seven low bits of each of four bytes. */
 function sevenBits(bytes: number): number {
   const low = (bytes & 127) | ((bytes >> 1) & 0x3f80);
   return low | ((bytes >> 2) & 0x1fc000) | ((bytes >> 3) & 0xfe00000);
 }
 
 /**
- * Where a part begins whose length stands here, in a byte or two; 0 where it is written otherwise.
+ * Returns the start of a part whose length is here, in one or two bytes. 0 if it has another form.
  *
- * @param end where it is to end; 0: anywhere
+ * @param end the required end of the part; 0: any
  */
 function startOfPart(bytes: DataView, at: number, end: number): number {
   if (at + 1 >= bytes.byteLength) return 0;

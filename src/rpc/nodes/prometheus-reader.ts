@@ -1,14 +1,14 @@
 import { WireType } from "@bufbuild/protobuf/wire";
 import { type FieldReader, fieldTag, LastPart, passTwoParts } from "../codec/field-reader.js";
 
-/** One metric of a family, as far as statistics of Envoy use them; absent: the message has none. */
+/** The fields of a metric that Envoy's statistics use. Undefined: not in the message. */
 export interface RawMetric {
   readonly labels: readonly RawLabel[];
   readonly gauge: number | undefined;
   readonly counter: number | undefined;
   readonly summary: RawSummary | undefined;
   readonly histogram: RawHistogram | undefined;
-  /** Milliseconds since 1970; 0: not said. */
+  /** Milliseconds since 1970; 0: not stated. */
   readonly timestampMs: number;
 }
 
@@ -23,7 +23,7 @@ interface RawSummary {
   readonly quantiles: readonly { readonly at: number; readonly value: number }[];
 }
 
-/** Counts by bucket, each with all lower ones included. */
+/** Counts by bucket, each including all lower ones. */
 interface RawHistogram {
   readonly count: number;
   readonly sum: number;
@@ -55,22 +55,22 @@ const quantileTags = { at: fieldTag(1, Bit64), value: fieldTag(2, Bit64) } as co
 const bucketTags = { count: fieldTag(1, Varint), upTo: fieldTag(2, Bit64) } as const;
 
 /**
- * A metric of a family, read by hand where the reader stands: an Envoy has 30 buckets and quantiles
- * a cluster, and the general decoder makes a message of each, which was most of what an Envoy a
- * second costs. Held equal to it by a test of random families.
+ * Reads a metric of a family by hand, at the reader's position. An Envoy has 30 buckets and
+ * quantiles per cluster, and the general decoder creates a message for each, which was most of the
+ * cost of an Envoy per second. A test of random families compares the two.
  *
  * Source: io.prometheus.client.Metric.
  *
- * @throws Error for bytes that are no such message
+ * @throws Error for bytes that are not such a message
  */
 export function readMetric(reader: FieldReader): RawMetric {
   return reader.tryPart(readPlain) ?? readAny(reader);
 }
 
-/** The least and the median: a cluster has ten quantiles, and nobody asks for the others. */
+/** The minimum and the median. The others of a cluster's ten quantiles are not used. */
 export const statisticQuantiles = { min: 0, median: 0.5 } as const;
 
-/** As `readMetric`, of quantiles those of `statisticQuantiles` and what is written unusually. */
+/** Like `readMetric`, but only quantiles of `statisticQuantiles` and those in unusual form. */
 export function readStatistic(reader: FieldReader): RawMetric {
   return reader.tryPart(readPlain) ?? readAny(reader, passUnwantedQuantile);
 }
@@ -83,7 +83,7 @@ function passUnwantedQuantile(bytes: Buffer, start: number, end: number): true |
 
 type PassQuantile = typeof passUnwantedQuantile;
 
-/** A number and a time, as nearly all metrics are; undefined for any other metric. */
+/** Reads a number and a time, as nearly all metrics are. Undefined for any other metric. */
 function readPlain(bytes: Buffer, start: number, end: number): RawMetric | undefined {
   const tag = bytes[start];
   const valueEnd = start + 2 + valueBytes;
@@ -103,7 +103,7 @@ function readPlain(bytes: Buffer, start: number, end: number): RawMetric | undef
 /** Bytes of a number with its field. */
 const valueBytes = 9;
 
-/** Undefined: there is more, or something else. */
+/** Reads the time at the end of a metric. Undefined if there are other or further fields. */
 function plainTimeOf(bytes: Buffer, start: number, end: number): number | undefined {
   if (bytes[start] !== metricTags.timestamp || end - start > 8) return undefined;
   let timeMs = 0;
@@ -151,7 +151,7 @@ function readLabel(reader: FieldReader): RawLabel {
   return { name: name.text(reader), value: value.text(reader) };
 }
 
-/** A gauge's or a counter's. */
+/** Reads the value of a gauge or a counter. */
 function readValue(reader: FieldReader): number {
   let value = 0;
   const outerEnd = reader.enter();
@@ -189,7 +189,7 @@ function readPlainQuantile(bytes: Buffer, start: number, end: number) {
   return { at: bytes.readDoubleLE(start + 1), value: bytes.readDoubleLE(start + 1 + valueBytes) };
 }
 
-/** Both of its numbers, in their order. */
+/** Whether it consists of both of its numbers, in their order. */
 function isPlainQuantile(bytes: Buffer, start: number, end: number): boolean {
   const middle = start + valueBytes;
   return (

@@ -7,7 +7,7 @@ import {
   encodeDiscoveryRequest,
 } from "./ads-messages.js";
 
-/** Why a stream ended, or was never there: a closed set, for logs and labels. */
+/** Why a stream ended, or could not be opened: a closed set, for logs and labels. */
 export type AdsEndReason =
   /** The files of the certificate, its key or the authority cannot be used. */
   | "credentials"
@@ -19,11 +19,11 @@ export type AdsEndReason =
   | "ended"
   /** The server refused the call: unauthenticated, no permission, no such service. */
   | "refused"
-  /** A message larger than we take. */
+  /** A message that is too large. */
   | "too_large"
-  /** A message that is no discovery response. */
+  /** A message that is not a discovery response. */
   | "unreadable"
-  /** The connection broke, or nothing answered on it any more. */
+  /** The connection broke, or the server no longer responded on it. */
   | "lost"
   /** Any other gRPC error. */
   | "failed";
@@ -31,16 +31,16 @@ export type AdsEndReason =
 /** How a stream ended. */
 export interface AdsEnd {
   readonly reason: AdsEndReason;
-  /** For a person: from the library or the server; holds no credential. */
+  /** A text for people, from the library or the server. It contains no credential. */
   readonly detail: string;
 }
 
-/** What a stream tells; nothing after `onEnd`, and nothing after it was closed. */
+/** Receives the events of a stream. None comes after `onEnd`, or after the stream was closed. */
 export interface AdsStreamListener {
-  /** There is a connection. */
+  /** The connection is established. */
   readonly onConnected: () => void;
   readonly onMessage: (bytes: Uint8Array) => void;
-  /** Told once. */
+  /** Called once. */
   readonly onEnd: (end: AdsEnd) => void;
 }
 
@@ -51,74 +51,74 @@ export interface AdsStream {
   close(): void;
 }
 
-/** Opens a stream; what it throws is no connection, for want of usable credentials. */
+/** Opens a stream. Throws if the credentials are not usable. */
 type OpenAdsStream = (listener: AdsStreamListener) => AdsStream;
 
-/** What became of a set of resources. */
+/** The decision on a set of resources. */
 export type SetVerdict =
-  /** It is active. `isRepeated`: it was active, or refused, before it came again. */
+  /** It is active. `isRepeated`: it was already active, or refused, when it came again. */
   | { readonly kind: "accepted"; readonly isRepeated: boolean }
   | { readonly kind: "refused"; readonly reason: string; readonly isRepeated: boolean };
 
-/** A change that somebody may want to log. */
+/** A change of state, for logs. */
 export type AdsEvent =
   | { readonly kind: "connected" }
-  /** Told once an outage, not once a try. */
+  /** Sent once per outage, not per attempt. */
   | { readonly kind: "disconnected"; readonly end: AdsEnd }
-  /** A further try of the same outage failed. */
+  /** A further attempt of the same outage failed. */
   | { readonly kind: "retry"; readonly end: AdsEnd; readonly waitMs: number };
 
-/** What an `AdsClient` is made of. */
+/** Dependencies and settings of an `AdsClient`. */
 export interface AdsClientParts {
   readonly open: OpenAdsStream;
   readonly node: DiscoveryNode;
-  /** The one type that is asked for. */
+  /** The only type that is requested. */
   readonly typeUrl: string;
-  /** Between streams, once the server was reached. */
+  /** Waits between streams, if the last one had a connection. */
   readonly backoff: Backoff;
-  /** In place of the backoff's first wait, while no connection can be made, in milliseconds. */
+  /** Replaces the backoff's first wait while no connection can be made, in milliseconds. */
   readonly connectRetryMs: number;
   readonly clock: Clock;
   readonly random: Random;
-  /** Decides on a set; never rejects, and is not called again before it has answered. */
+  /** Decides on a set. Never rejects, and is not called again before it has resolved. */
   readonly decide: (set: DiscoveredSet) => Promise<SetVerdict>;
   readonly onEvent: (event: AdsEvent) => void;
 }
 
-/** Counts since the start, and how it stands: read when scraped. */
+/** Counts since the start, and the current state. Read when metrics are scraped. */
 export interface AdsStatus {
   readonly isConnected: boolean;
   readonly ackCount: number;
   readonly nackCount: number;
-  /** Responses of a type that nobody asked for, and those that a newer one overtook. */
+  /** Responses of a type that was not requested, and those that a newer one has replaced. */
   readonly ignoredCount: number;
-  /** Streams that ended, and tries that failed, by reason. */
+  /** Ended streams and failed attempts, by reason. */
   readonly endCounts: ReadonlyMap<AdsEndReason, number>;
-  /** Why there is no stream; absent while there is one, and before the first try ended. */
+  /** Why there is no stream. Absent while there is one, and until the first attempt has ended. */
   readonly lastEnd?: AdsEnd;
 }
 
-/** How long a connection may take to be there, its TLS included. */
+/** How long a connection attempt may take, including TLS. */
 export const adsConnectMsMax = 20_000;
 
 /**
- * The least time between two answers to the same content. Servers there are that send a set again
- * as soon as it is refused; without this they and we would do nothing else.
+ * Minimum time between two responses to the same content. Some servers send a set again as soon as
+ * it is refused. Without this minimum, both sides would do nothing else.
  */
 export const repeatedAnswerMs = 1_000;
 
-/** A stream, and what was said on it. */
+/** A stream, and the state of the exchange on it. */
 interface Conversation {
   stream: AdsStream | undefined;
   isConnected: boolean;
-  /** Version of the active set that came over this stream. */
+  /** The version of the active set that came over this stream. */
   acceptedVersion: string;
   answerCount: number;
 }
 
 /**
  * A client of aggregated discovery, state of the world: subscribes to all resources of one type,
- * answers each set with ACK or NACK, and comes back after every end, until it is closed.
+ * answers each set with ACK or NACK, and reconnects after every end, until it is closed.
  *
  * Source: Envoy, "xDS REST and gRPC protocol".
  */
@@ -132,7 +132,7 @@ export class AdsClient {
   #ignoredCount = 0;
   readonly #endCounts = new Map<AdsEndReason, number>();
   #lastEnd: AdsEnd | undefined;
-  /** The newest set that waits for the one in work; an older one that waited is forgotten. */
+  /** The newest set, which waits while another one is decided. It replaces older ones. */
   #waiting: { readonly set: DiscoveredSet; readonly from: Conversation } | undefined;
   #isDeciding = false;
   #wakePause: () => void = () => {};
@@ -153,12 +153,12 @@ export class AdsClient {
     };
   }
 
-  /** Begins; call it once. */
+  /** Starts the client. Must be called once. */
   start(): void {
     this.#connect();
   }
 
-  /** Ends the stream and everything that was planned. */
+  /** Ends the stream, and cancels everything that is scheduled. */
   close(): void {
     this.#isClosed = true;
     this.#cancelTimer();
@@ -195,8 +195,8 @@ export class AdsClient {
       this.#end(conversation, { reason: "credentials", detail });
       return;
     }
-    // Without the version of the last stream, so that the server sends the whole set again: one
-    // that was restarted may give an old version to new content, and would keep that to itself.
+    // Without the version of the last stream, so that the server sends the whole set again. A
+    // restarted server may give an old version to new content, and would then not send it.
     this.#send(conversation, { version: "", nonce: "" });
   }
 
@@ -233,7 +233,7 @@ export class AdsClient {
       this.#end(conversation, { reason: "unreadable", detail: "not a discovery response" });
       return;
     }
-    // Only a server that speaks the protocol makes us forget how often it failed.
+    // Only a server that speaks the protocol resets the number of failures.
     this.#failureCount = 0;
     if (set.typeUrl !== this.#parts.typeUrl) {
       this.#ignoredCount += 1;
@@ -245,7 +245,7 @@ export class AdsClient {
     if (!this.#isDeciding) void this.#decideAll();
   }
 
-  /** Decides on the newest set until none waits: one at a time, whatever streams come and go. */
+  /** Decides on the newest set until none waits: one at a time, even if streams change. */
   async #decideAll(): Promise<void> {
     this.#isDeciding = true;
     for (let next = this.#takeWaiting(); next !== undefined; next = this.#takeWaiting()) {
@@ -263,7 +263,7 @@ export class AdsClient {
     return waiting;
   }
 
-  /** Waits `repeatedAnswerMs`, or until there is something newer, or nobody left to answer. */
+  /** Waits `repeatedAnswerMs`, or until there is a newer set, or the stream has ended. */
   #pause(): Promise<void> {
     return new Promise((resolve) => {
       const cancel = this.#parts.clock.schedule(repeatedAnswerMs, () => this.#wakePause());

@@ -12,9 +12,9 @@ import {
 } from "../codec/field-reader.js";
 import { type DiscoveredResource, resourcesMax } from "./rate-limit-config.js";
 
-/** Who asks, in every request. */
+/** The node in every request. */
 export interface DiscoveryNode {
-  /** The server chooses the resources by it. */
+  /** The server selects the resources by it. */
   readonly id: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly version: string;
@@ -25,26 +25,26 @@ export interface DiscoveredSet {
   readonly typeUrl: string;
   /** The server's own name for this set. */
   readonly version: string;
-  /** Names this response in the answer to it. */
+  /** Identifies this response in the answer to it. */
   readonly nonce: string;
   readonly resources: readonly DiscoveredResource[];
 }
 
-/** What a request says beside who asks and for what. */
+/** The contents of a request besides its node and type. */
 interface DiscoveryAnswer {
-  /** The active set that came over this stream; empty when none did. */
+  /** The version of the active set that came over this stream. Empty if none did. */
   readonly version: string;
-  /** Of the response that is answered; empty in the first request of a stream. */
+  /** The nonce of the answered response. Empty in the first request of a stream. */
   readonly nonce: string;
-  /** Why the set is refused; absent when it is not. */
+  /** Why the set is refused. Absent if it is not. */
   readonly refusal?: string;
 }
 
-/** The longest reason for a refusal that is sent, in characters. */
+/** Maximum length of the reason for a refusal, in characters. */
 export const refusalCharsMax = 4_096;
 
 /**
- * A subscription to all resources of a type, or the answer to a set of them.
+ * Encodes a subscription to all resources of a type, or the answer to a set of them.
  *
  * Source: envoy.service.discovery.v3.DiscoveryRequest.
  */
@@ -73,7 +73,7 @@ export function encodeDiscoveryRequest(
 
 function refusalStatus(text: string): { readonly code: number; readonly message: string } {
   const isLong = text.length > refusalCharsMax;
-  // Half of a character that a cut leaves behind is no text, and protobuf refuses it.
+  // A cut may leave half of a character, which is not text, and which protobuf rejects.
   const cut = text.slice(0, refusalCharsMax - 3).replace(/[\ud800-\udbff]$/, "");
   return { code: grpcStatuses.invalidArgument, message: isLong ? `${cut}...` : text };
 }
@@ -88,12 +88,12 @@ const responseTags = {
   nonce: fieldTag(5, LengthDelimited),
 } as const;
 
-/** A resource has three fields, and of more than `resourcesMax` the set is refused. */
+/** A resource has three fields, and a set with more than `resourcesMax` is refused. */
 const responseFieldsMax = 4 * resourcesMax;
 
 /**
- * Reads a response; its resources stay bytes, in place. Undefined for bytes that are none, and for
- * more fields than a set has of as many resources as may be.
+ * Reads a response. Its resources stay bytes, in place. Undefined for bytes that are not a
+ * response, and for more fields than a set with the maximum number of resources has.
  */
 export function decodeDiscoveryResponse(bytes: Uint8Array): DiscoveredSet | undefined {
   try {

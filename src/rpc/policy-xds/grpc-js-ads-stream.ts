@@ -11,7 +11,7 @@ import {
 import { asBuffer } from "../codec/field-reader.js";
 import type { AdsEnd, AdsEndReason, AdsStream, AdsStreamListener } from "./ads-client.js";
 
-/** Where a server of aggregated discovery is, and how it is spoken to. */
+/** The address of a server of aggregated discovery, and how to connect to it. */
 export interface AdsTarget {
   /** `host:port`, or any name that gRPC resolves. */
   readonly address: string;
@@ -19,27 +19,27 @@ export interface AdsTarget {
   readonly tls?: AdsTls;
   /** Sent with the call; names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** The largest message that is taken, in bytes. */
+  /** Maximum size of a received message, in bytes. */
   readonly messageBytesMax: number;
   /** Silence after which the connection is tested, in milliseconds. Default `keepaliveMs`. */
   readonly keepaliveMs?: number;
-  /** How long the server has to answer that, in milliseconds. Default 20 s. */
+  /** How long the server may take to respond to the test, in milliseconds. Default 20 s. */
   readonly keepaliveAnswerMs?: number;
 }
 
-/** TLS towards the server; each part as PEM. */
+/** TLS to the server. Each part is PEM. */
 export interface AdsTls {
-  /** Whom to trust, and nobody else; absent for the authorities that Node knows. */
+  /** The only trusted authority. Absent: the authorities that Node knows. */
   readonly authority?: string;
-  /** What we show; absent to show nothing. */
+  /** The client's certificate. Absent: none. */
   readonly identity?: { readonly certificate: string; readonly key: string };
-  /** The name that the server's certificate must hold; absent for the host of the address. */
+  /** The name that the server's certificate must contain. Absent: the host of the address. */
   readonly serverName?: string;
 }
 
 /**
- * Silence after which we ask whether the server is still there: servers written in Go take a ping
- * within five minutes of the last one for an attack. Source: grpc-go, EnforcementPolicy.MinTime.
+ * Silence after which the server is pinged: servers written in Go treat a ping within five minutes
+ * of the last one as an attack. Source: grpc-go, EnforcementPolicy.MinTime.
  */
 const keepaliveMs = 330_000;
 
@@ -48,10 +48,10 @@ const keepaliveAnswerMs = 20_000;
 const adsPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 
 /**
- * Opens a stream on @grpc/grpc-js. It makes one attempt to connect: when to try again is the
- * caller's business.
+ * Opens a stream with @grpc/grpc-js. It makes one attempt to connect: the caller decides when to
+ * try again.
  *
- * @throws whatever Node says of credentials that it cannot use
+ * @throws Node's error for credentials that it cannot use
  */
 export function openGrpcJsAdsStream(target: AdsTarget, listener: AdsStreamListener): AdsStream {
   const client = new Client(target.address, channelCredentials(target), channelOptions(target));
@@ -76,7 +76,7 @@ class GrpcJsAdsStream implements AdsStream {
   }) {
     this.#client = client;
     this.#call = call;
-    // The library waits without an end; closing the client ends the wait.
+    // The library waits indefinitely. Closing the client ends the wait.
     client.waitForReady(Number.POSITIVE_INFINITY, (error) => {
       if (error !== undefined || this.#isOver) return;
       this.#isConnected = true;
@@ -85,7 +85,7 @@ class GrpcJsAdsStream implements AdsStream {
     call.on("data", (bytes: Buffer) => {
       if (!this.#isOver) listener.onMessage(bytes);
     });
-    // The status says the same, and comes also without an error.
+    // The status contains the same, and comes even without an error.
     call.on("error", () => {});
     call.on("status", (end: StatusObject) => {
       if (this.#isOver) return;
@@ -138,7 +138,7 @@ function channelCredentials({ tls }: AdsTarget): ChannelCredentials {
 
 function channelOptions({ tls, messageBytesMax, ...target }: AdsTarget): ChannelOptions {
   return {
-    // A connection of its own: one that is shared would be in a wait of somebody else's.
+    // A separate connection: a shared one could be in the backoff of another client.
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_receive_message_length": messageBytesMax,
     "grpc.keepalive_time_ms": target.keepaliveMs ?? keepaliveMs,

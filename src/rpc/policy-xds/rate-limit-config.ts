@@ -13,40 +13,40 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { countParts } from "../codec/count-parts.js";
 import { FieldReader, TooManyFieldsError } from "../codec/field-reader.js";
 
-/** The type of the resources that hold limits. */
+/** The type of the resources that contain limits. */
 export const rateLimitConfigTypeUrl =
   "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig";
 
-/** One resource as it came: plain data, so it may cross threads. */
+/** One resource as received: plain data, so that it can be passed to other threads. */
 export interface DiscoveredResource {
   readonly typeUrl: string;
   readonly value: Uint8Array;
 }
 
-/** Resources as texts of a policy, or why they are none. */
+/** Resources as texts of a policy, or why they cannot be read. */
 export type RateLimitConfigTexts =
   | { readonly kind: "texts"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "unreadable"; readonly message: string };
 
-/** The most resources of one set. */
+/** Maximum number of resources of one set. */
 export const resourcesMax = 10_000;
 
 /**
- * The most messages that a set of resources may hold: a policy has at most `rulesMax` descriptors,
- * each with a limit of its own, and a set with more is refused before anything is made of it.
+ * Maximum number of messages in a set of resources. A policy has at most `rulesMax` descriptors,
+ * each with its own limit, and a set with more is refused before anything is created from it.
  */
 export const partsMax = 2 * rulesMax + resourcesMax;
 
-/** Fields of a descriptor with all that it may say, and of its limit. */
+/** Number of fields of a descriptor in which all are set, and of its limit. */
 const fieldsPerPart = 8;
 
-/** The longest name of a resource that is shown, in characters. */
+/** Maximum displayed length of the name of a resource, in characters. */
 const nameCharsMax = 200;
 
 /**
- * Turns a set of `RateLimitConfig` resources into texts of envoyproxy/ratelimit's YAML, in the
- * order of their names: so the rules and the located problems of policy files hold for them too.
- * What is at its default in the message is left out, except where 0 and UNKNOWN mean something.
+ * Converts a set of `RateLimitConfig` resources to texts of envoyproxy/ratelimit's YAML, in the
+ * order of their names. So the rules and the located problems of policy files apply to them too.
+ * Fields with default values are left out, except where 0 and UNKNOWN mean something.
  *
  * Source: api/ratelimit/config/ratelimit/v3/rls_conf.proto of envoyproxy/ratelimit.
  */
@@ -60,7 +60,7 @@ export function readRateLimitConfigs(
   let partCount = 0;
   for (const [i, { typeUrl, value }] of resources.entries()) {
     if (typeUrl !== rateLimitConfigTypeUrl) {
-      // Leaving it out would drop a domain's limits without a word.
+      // Leaving it out would silently drop a domain's limits.
       const message = `resource ${i + 1} is a ${shownName(typeUrl)}, not a RateLimitConfig`;
       return unreadable(message);
     }
@@ -92,7 +92,7 @@ function tryDecode(value: Uint8Array, partsLeft: number): Decoded | "too many" |
     };
   } catch (thrown) {
     if (thrown instanceof TooManyFieldsError) return "too many";
-    // Cut off, nested too deeply, or text that is no UTF-8.
+    // Cut off, nested too deeply, or text that is not UTF-8.
     return undefined;
   }
 }
@@ -119,7 +119,7 @@ function shownName(name: string): string {
   return visibleText(name.slice(0, nameCharsMax));
 }
 
-/** A text under construction; the parser refuses what is too long, so no more is written then. */
+/** A text under construction. The parser refuses one that is too long, so writing stops then. */
 interface Writing {
   readonly lines: string[];
   /** Characters that may still be written; below zero the text is too long. */
@@ -152,7 +152,7 @@ function writeDescriptors(
     const { key, value, rateLimit, metadata } = descriptor;
     const inner = `${indent}  `;
     write(writing, `${indent}- key: ${quote(key)}`);
-    // The message cannot tell an empty value from none; in the YAML both are the key alone.
+    // The message does not distinguish an empty value from none. In YAML, both are a key alone.
     if (value !== "") write(writing, `${inner}value: ${quote(value)}`);
     if (rateLimit !== undefined) write(writing, `${inner}rate_limit: ${limitText(rateLimit)}`);
     for (const name of switchNames(descriptor)) write(writing, `${inner}${name}: true`);
@@ -179,7 +179,7 @@ function limitText(policy: RateLimitPolicy): string {
   const { unit, requestsPerUnit, unlimited, name, replaces } = policy;
   const parts: string[] = [];
   if (name !== "") parts.push(`name: ${quote(name)}`);
-  // envoyproxy/ratelimit refuses a unit beside `unlimited`, and takes no notice of a number.
+  // envoyproxy/ratelimit refuses a unit next to `unlimited`, and ignores a number.
   if (unlimited) parts.push("unlimited: true");
   if (!unlimited || unit !== RateLimitUnit.UNKNOWN) {
     // An unknown number stays a number, for the problem's text.
@@ -203,7 +203,7 @@ function jsonText(value: JsonValue): string {
 }
 
 function numberText(value: number): string {
-  // JSON has no word for these.
+  // JSON cannot represent these.
   if (!Number.isFinite(value)) return quote(String(value));
   const isLarge = Number.isInteger(value) && !Number.isSafeInteger(value);
   return isLarge ? value.toExponential() : JSON.stringify(value);
@@ -213,7 +213,7 @@ function quote(value: string | boolean | null): string {
   return escapeRest(JSON.stringify(value));
 }
 
-/** JSON is YAML, but for characters that JSON leaves as they are and YAML does not allow. */
+/** JSON is YAML, except for characters that JSON does not escape and YAML does not allow. */
 function escapeRest(json: string): string {
   return json.replaceAll(/[\u007f-\u009f\ufeff\ufffe\uffff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

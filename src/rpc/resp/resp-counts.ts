@@ -1,4 +1,4 @@
-/** Commands of RESP; `other` are those that are not answered. */
+/** Commands of RESP. `other` are those that are not supported. */
 export type RespCommand =
   | "throttle"
   | "ping"
@@ -11,7 +11,7 @@ export type RespCommand =
   | "quit"
   | "other";
 
-/** What came of a command: a decision, for `throttle`, or a reply. */
+/** The result of a command: a decision, for `throttle`, or a reply. */
 export type RespResult = "allowed" | "limited" | "ok" | "error";
 
 /** Commands of RESP that were answered, by result. Read when metrics are scraped. */

@@ -15,24 +15,24 @@ import {
 import type { RespCommand, RespCounts } from "./resp-counts.js";
 import { parseThrottle, type ThrottleCommand } from "./throttle-command.js";
 
-/** What sessions of RESP share. */
+/** Dependencies and settings that sessions of RESP share. */
 export interface RespSessionParts {
   readonly decider: Pick<Decider, "decideCharge">;
-  /** Whether nobody is limited, whatever the numbers say. */
+  /** Whether no key is limited, whatever the numbers are. */
   readonly isShadow: boolean;
-  /** A cryptographic hash in hexadecimal, for keys that are long or no text. */
+  /** A cryptographic hash in hexadecimal, for keys that are long or not text. */
   readonly digest: (text: string) => string;
-  /** Whether a password is the right one. Undefined: none is asked for. */
+  /** Whether a password is correct. Undefined: none is required. */
   readonly isPassword: ((password: Buffer) => boolean) | undefined;
   readonly counts: RespCounts;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
   readonly onBug: (thrown: unknown) => void;
 }
 
 /**
- * Begins the session of a connection: `CL.THROTTLE`, and what clients send when they connect.
- * Errors say what there is, and hold nothing that was sent.
+ * Starts the session of a connection: `CL.THROTTLE`, and what clients send when they connect.
+ * Errors state what is supported, and contain nothing that was sent.
  */
 export function createRespSession(parts: RespSessionParts): AnswersCommands {
   const session = new RespSession(parts);
@@ -42,7 +42,7 @@ export function createRespSession(parts: RespSessionParts): AnswersCommands {
 /** How a command is answered: the whole command in, a reply out. */
 type Answers = (command: readonly Buffer[]) => RespReply | Promise<RespReply>;
 
-/** The longest name of a command, in bytes. */
+/** Maximum length of the name of a command, in bytes. */
 const nameBytesMax = 32;
 
 class RespSession {
@@ -72,7 +72,7 @@ class RespSession {
     const name = commandNames.get(wordOf(command[0])) ?? "other";
     const isOpen = this.#isAuthenticated || beforeAuthentication.has(name);
     const answer = isOpen ? this.#answers[name](command) : reply(unauthenticated);
-    // A throttle counts for itself, by what came of it.
+    // An asynchronous throttle counts itself, by its result.
     if (!(answer instanceof Promise)) {
       this.#parts.counts.count(name, answer.text.startsWith("-") ? "error" : "ok");
     }
@@ -174,7 +174,7 @@ const commandNames: ReadonlyMap<string, RespCommand> = new Map([
 
 const beforeAuthentication: ReadonlySet<RespCommand> = new Set(["auth", "hello", "quit"]);
 
-/** What clients say of themselves; nothing is kept of it. */
+/** What clients state about themselves. It is accepted, but not kept. */
 const clientWords: ReadonlySet<string> = new Set(["setinfo", "setname"]);
 
 const unknownCommand = errorReply(
@@ -194,7 +194,7 @@ function reply(text: string): RespReply {
   return { text };
 }
 
-/** A word of the protocol in lower case; empty for what is too long to be one. */
+/** Returns a word of the protocol in lower case. Empty if it is too long to be one. */
 function wordOf(bytes: Buffer | undefined): string {
   return bytes === undefined || bytes.length > nameBytesMax ? "" : latin1(bytes).toLowerCase();
 }

@@ -7,17 +7,17 @@ import {
   throttlePeriodSecondsMax,
 } from "../../core/limits/throttle.js";
 
-/** What a `CL.THROTTLE` asks. */
+/** The contents of a `CL.THROTTLE` command. */
 export interface ThrottleCommand {
   readonly key: LimitKey;
   readonly numbers: ThrottleNumbers;
 }
 
 /**
- * Reads the arguments of `CL.THROTTLE key max_burst count period [quantity]`. Answers an error for
- * the client, which holds none of its values, where they are none.
+ * Reads the arguments of `CL.THROTTLE key max_burst count period [quantity]`. If they are invalid,
+ * returns an error for the client, which contains none of its values.
  *
- * @param digest a cryptographic hash in hexadecimal, for keys that are long or no text
+ * @param digest a cryptographic hash in hexadecimal, for keys that are long or not text
  */
 export function parseThrottle(
   parts: readonly Buffer[],
@@ -58,17 +58,17 @@ const wrongCount =
   "ERR wrong number of arguments: CL.THROTTLE key max_burst count period [quantity]";
 const tooSlow = "ERR max_burst + 1 at count per period must drain within ten years";
 
-/** Every number of a command has at most so many digits. */
+/** Maximum number of digits of each number in a command. */
 const digitsMax = 10;
 
-/** An integer as Redis writes them: without sign, and without zeros in front. */
+/** Reads an integer in the form of Redis: without a sign, and without leading zeros. */
 function parseInteger(bytes: Buffer): number | undefined {
   if (bytes.length > digitsMax) return undefined;
   const text = bytes.toString("latin1");
   return /^(?:0|[1-9]\d*)$/.test(text) ? Number(text) : undefined;
 }
 
-/** Keys are bytes: a short text stands for itself, and anything else for its digest. */
+/** Keys are bytes: a short text is used as it is, and anything else is replaced by its digest. */
 function keyPart(bytes: Buffer, digest: (text: string) => string): KeyPart {
   const isText = bytes.length <= keyValueLengthMax && isUtf8(bytes);
   return isText ? { value: bytes.toString() } : { digest: digest(bytes.toString("latin1")) };

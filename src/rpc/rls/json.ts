@@ -34,22 +34,22 @@ import {
 import type { Extras, ResponseExtras } from "./rls-extras.js";
 import { requestTooLarge, type SentRequest, sentRequestOf, toQuery } from "./rls-request.js";
 
-/** What decides a single query: a `Decider`. */
+/** Decides a single query: a `Decider`. */
 export interface Decides {
-  /** A query matched against the active policy, to be kept for calls that ask the same or not. */
+  /** Matches a query against the active policy, for reuse by identical calls if `isKept`. */
   prepare(query: RateLimitQuery, isKept: boolean): PreparedQuery;
-  /** Whether a call should say what it asks in whole; asked once each. Absent: never. */
+  /** Whether a call must pass its complete query. Called once per call. Absent: never. */
   wantsQuery?(prepared: PreparedQuery): boolean;
-  /** Decides one call and tells it so. */
+  /** Decides one call and passes it the result. */
   ask(prepared: PreparedQuery, call: DecisionCall): void;
-  /** How a call is answered that is not read for want of memory; undefined: it is read. */
+  /** Returns how to answer a call unread because memory is exhausted. Undefined: read it. */
   shed?(): ShedMode | undefined;
 }
 
 interface JsonParts {
   readonly decider: Decides;
   readonly counters: DecisionCounters;
-  /** What responses carry beside their statuses. */
+  /** Creates the parts of responses besides their statuses. */
   readonly extras: ResponseExtras;
 }
 
@@ -94,7 +94,7 @@ function addExtras(response: RateLimitResponse, extras: Extras): void {
   response.responseHeadersToAdd = headers.map(toHeaderValue);
   response.requestHeadersToAdd = requestHeaders.map(toHeaderValue);
   if (body !== undefined) response.rawBody = Buffer.from(body, "utf8");
-  // The library takes nothing that is frozen.
+  // The library does not accept frozen objects.
   const copy: MessageJson = JSON.parse(JSON.stringify(metadata));
   if (Object.keys(metadata).length > 0) response.dynamicMetadata = copy;
 }
@@ -103,7 +103,7 @@ function toHeaderValue({ name, value }: Header): HeaderValue {
   return create(HeaderValueSchema, { key: name, value });
 }
 
-/** The answer to a request that is not read. @throws ServiceError MEMORY_FULL */
+/** Returns the response to a request that is not read. @throws ServiceError MEMORY_FULL */
 function unreadAnswer(mode: ShedMode): JsonAnswer {
   if (mode === "error") throw new ServiceError("MEMORY_FULL");
   const isDenied = mode === "deny";
@@ -111,7 +111,7 @@ function unreadAnswer(mode: ShedMode): JsonAnswer {
   return { isDenied, body: `${answer}\n` };
 }
 
-/** What a request asks, as it is decided and as it was sent. */
+/** A request, as a query and as it was sent. */
 interface JsonRequest {
   readonly query: RateLimitQuery;
   readonly asked: SentRequest;
@@ -150,7 +150,7 @@ function parse(body: string): RateLimitRequest {
     message = fromJson(RateLimitRequestSchema, value);
   } catch (thrown) {
     if (isServiceError(thrown)) throw thrown;
-    // The decoder's words quote the body, so they are dropped.
+    // The decoder's message quotes the body, so it is dropped.
     const words = `The body is not a RateLimitRequest in proto3 JSON, like ${exampleBody}.`;
     throw new ServiceError("REQUEST_INVALID", words);
   }
@@ -162,7 +162,7 @@ function parse(body: string): RateLimitRequest {
   return message;
 }
 
-/** Lists are counted before a message is made of each of their elements. */
+/** Checks the length of lists before a message is created for each of their elements. */
 function assertFew(value: JsonValue): void {
   const descriptors = listIn(value, "descriptors");
   if (descriptors.length > descriptorCountMax) throw requestTooLarge();
@@ -177,7 +177,7 @@ function listIn(value: JsonValue, name: string): readonly JsonValue[] {
   return Array.isArray(list) ? list : [];
 }
 
-/** A verdict as a message. */
+/** Converts a verdict to a message. */
 export function toResponse(verdict: Verdict): RateLimitResponse {
   return create(RateLimitResponseSchema, {
     overallCode: code(verdict.isDenied),
@@ -209,7 +209,7 @@ function toStatus(status: DescriptorVerdict): RateLimitResponse_DescriptorStatus
   }
   if (limitRemaining !== undefined) message.limitRemaining = limitRemaining;
   if (durationUntilResetUs !== undefined) {
-    // Envoy cuts to whole seconds in its headers, which would send callers back too early.
+    // Envoy truncates to whole seconds in its headers, so callers would return too early.
     const seconds = BigInt(headerSeconds(durationUntilResetUs));
     message.durationUntilReset = { $typeName: "google.protobuf.Duration", seconds, nanos: 0 };
   }

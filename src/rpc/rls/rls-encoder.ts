@@ -7,30 +7,30 @@ import {
 } from "../../core/limits/verdict.js";
 
 /**
- * RateLimitResponse by hand: of all answers only these numbers change, and a general encoder costs
- * more than the whole decision (5 us against 0.3 us a response with one status). Held equal to
- * protobuf-es by property tests.
+ * Encodes RateLimitResponse by hand. Responses differ in a few numbers only, and a general encoder
+ * costs more than the whole decision (5 us instead of 0.3 us for a response with one status).
+ * Property tests compare the result with protobuf-es.
  *
  * Source: protobuf.dev/programming-guides/encoding; rls.proto and duration.proto for the fields.
  */
 export class RateLimitResponseEncoder {
   readonly #limits = new WeakMap<CurrentLimit, Uint8Array>();
-  /** The limit at each place of the answer before, and its bytes: mostly the same again. */
+  /** The limit at each position of the last response, and its bytes: the next is mostly equal. */
   readonly #placed: PlacedLimit[] = [];
-  /** Answers lie side by side in here; nothing in it is written twice. */
+  /** Contains responses side by side. No byte is written twice. */
   #slab = Buffer.alloc(0);
   #length = 0;
   #last: LastAnswer | undefined;
 
   /**
-   * The bytes of a verdict; nobody writes to them any more.
+   * Returns the response to a verdict. Its bytes are not written again.
    *
-   * @param tail more fields, as bytes; whoever gives the same ones again gives the same object
+   * @param tail more fields, as bytes; callers pass the same object for the same fields
    */
   encode(verdict: Verdict, tail?: Uint8Array): Uint8Array {
     const { statuses } = verdict;
     if (statuses.length !== 1) return this.#encode(verdict, tail);
-    // Who is refused is told the same for a second: a hot key's answer is made once.
+    // Denials stay the same for a second, so the response for a hot key is encoded once.
     const [status] = statuses;
     const last = this.#last;
     if (status !== undefined && last?.tail === tail && last?.isFor(status, verdict.isDenied)) {
@@ -67,7 +67,7 @@ export class RateLimitResponseEncoder {
     return this.#slab.subarray(start, this.#length);
   }
 
-  /** @param limit the field of the status's limit as bytes, none where it has none */
+  /** @param limit the encoded field of the status's limit; empty if it has no limit */
   #status(status: DescriptorVerdict, limit: Uint8Array): void {
     const { limitRemaining = 0, durationUntilResetUs } = status;
     const seconds = secondsOf(durationUntilResetUs);
@@ -87,7 +87,7 @@ export class RateLimitResponseEncoder {
       slab[at + 1] = code;
       at += 2;
     }
-    // A call of `set` would cost more than these few bytes do.
+    // A call of `set` would cost more than copying these few bytes.
     for (let i = 0; i < limit.length; i += 1) slab[at + i] = limit[i] ?? 0;
     at += limit.length;
     if (limitRemaining !== 0) {
@@ -106,7 +106,7 @@ export class RateLimitResponseEncoder {
     this.#length = at;
   }
 
-  /** The bytes of the limit at a place of the answer; none where there is no limit. */
+  /** Returns the bytes of the limit at a position of the response. Empty if there is no limit. */
   #limitAt(place: number, limit: CurrentLimit | undefined): Uint8Array {
     if (limit === undefined) return noBytes;
     const before = this.#placed[place];
@@ -116,7 +116,7 @@ export class RateLimitResponseEncoder {
     return bytes;
   }
 
-  /** A limit's part is the same in every answer: it is made once. */
+  /** Encodes a limit only once, because its bytes are the same in every response. */
   #limitBytes(limit: CurrentLimit): Uint8Array {
     const known = this.#limits.get(limit);
     if (known !== undefined) return known;
@@ -126,27 +126,27 @@ export class RateLimitResponseEncoder {
   }
 }
 
-/** A limit, and its part of an answer. */
+/** A limit, and its bytes in responses. */
 interface PlacedLimit {
   readonly limit: CurrentLimit;
   readonly bytes: Uint8Array;
 }
 
-/** Places of an answer whose limit is kept at hand: as few as nearly all answers have. */
+/** Number of positions whose limit is kept. Almost all responses have at most as many. */
 const placedMax = 8;
 
 const noBytes = new Uint8Array(0);
 
-/** What operations on whole numbers of 32 bits hold. */
+/** Maximum value of operations on signed 32-bit integers. */
 const smallMax = 2 ** 31 - 1;
 
-/** Bytes that are allocated at a time. */
+/** Bytes per allocation. */
 const slabBytes = 16_384;
 
 /** Tags, lengths and numbers of a status, each number of at most eight bytes (below 2^53). */
 const statusLengthMaxWithoutLimit = 48;
 
-/** The answer to a refused request with one descriptor, for as long as it stays the same. */
+/** The response to a denied request with one descriptor, reused as long as it stays the same. */
 class LastAnswer {
   readonly #status: DescriptorVerdict;
   readonly #isDenied: boolean;
@@ -223,7 +223,7 @@ function varintLength(value: number): number {
   return length;
 }
 
-/** Writes a whole number, 0 to 2^53. @returns where it ends */
+/** Writes a whole number, 0 to 2^53. @returns the end of what it wrote */
 function putVarint(bytes: Uint8Array, from: number, value: number): number {
   let at = from;
   let large = value;
@@ -232,7 +232,7 @@ function putVarint(bytes: Uint8Array, from: number, value: number): number {
     bytes[at] = (large - rest * 128) | 128;
     large = rest;
   }
-  // Whole numbers of 32 bits: `%` and `/` of others cost ten times as much.
+  // 32-bit integers: `%` and `/` of other numbers cost ten times as much.
   let small = large | 0;
   for (; small > 127; at += 1) {
     bytes[at] = (small & 127) | 128;
@@ -242,7 +242,7 @@ function putVarint(bytes: Uint8Array, from: number, value: number): number {
   return at + 1;
 }
 
-/** The whole field, with its tag and length. */
+/** Encodes the whole field, with its tag and length. */
 function encodeCurrentLimit(limit: CurrentLimit): Uint8Array {
   const { name, hits, unit, unitMultiplier } = limit;
   const bytes: number[] = [];

@@ -20,35 +20,35 @@ import { ReportedRules, refusingRule } from "../../decide/rate-limit/refusing-ru
 import { encodeStruct } from "../codec/struct-encoder.js";
 import { carriedLimitText, type SentRequest } from "./rls-request.js";
 
-/** What the process adds to every response. */
+/** Process-wide settings of `ResponseExtras`. */
 export interface ResponseExtrasOptions {
-  /** Headers of the tightest limit, where its rule says nothing of them; undefined for none. */
+  /** Headers of the tightest limit, if its rule does not set `headers`. Undefined: none. */
   readonly headerNames: LimitHeaderNames | undefined;
-  /** Headers of the tightest limit on the request that goes to the upstream; absent: none. */
+  /** Headers of the tightest limit on the request to the upstream. Absent: none. */
   readonly requestHeaderNames?: LimitHeaderNames | undefined;
-  /** Whether refusals carry `retry-after`, unless the rule wants no headers. */
+  /** Whether denials carry `retry-after`, unless the rule disables headers. */
   readonly tellsWait: boolean;
-  /** Whether responses repeat what was asked, and the rules' `metadata`, for later filters. */
+  /** Whether responses repeat the request and the rules' `metadata`, for later filters. */
   readonly hasDynamicMetadata: boolean;
 }
 
 interface RespondedCall {
   readonly prepared: PreparedQuery;
   readonly verdict: Verdict;
-  /** As it was asked; needed for dynamic metadata. */
+  /** The request as it was sent. Needed for dynamic metadata. */
   readonly asked: SentRequest | undefined;
 }
 
-/** What one response carries beside its statuses. */
+/** The parts of one response besides its statuses. */
 export interface Extras {
   readonly headers: readonly Header[];
-  /** Of the request that goes to the upstream. */
+  /** Headers of the request to the upstream. */
   readonly requestHeaders: readonly Header[];
   readonly body?: string | undefined;
   readonly metadata: JsonObject;
 }
 
-/** What responses carry beside their statuses. Most carry nothing, and that costs nothing. */
+/** Creates the parts of responses besides their statuses. Most have none, which costs nothing. */
 export class ResponseExtras {
   readonly #options: ResponseExtrasOptions;
   readonly #reportedRules = new ReportedRules();
@@ -58,12 +58,12 @@ export class ResponseExtras {
     this.#options = options;
   }
 
-  /** Whether what a call asked is needed to answer it. */
+  /** Whether the request is needed to create its response. */
   get needsAsked(): boolean {
     return this.#options.hasDynamicMetadata;
   }
 
-  /** Whether the answer to such a call may carry anything; the others are not worth a look. */
+  /** Whether the response may have extras other than those of `naming`, so that `of` is needed. */
   mayAdd({ isStyled }: PreparedQuery, { isDenied, marks }: Verdict): boolean {
     if (marks !== undefined) return true;
     const { headerNames, requestHeaderNames, hasDynamicMetadata, tellsWait } = this.#options;
@@ -71,7 +71,7 @@ export class ResponseExtras {
     return isStyled || isNamed || hasDynamicMetadata || (tellsWait && isDenied);
   }
 
-  /** What one response carries. */
+  /** Returns the extras of one response. */
   of(call: RespondedCall): Extras {
     const { headers, requestHeaders, body } = this.#limitResponse(call);
     const { marks } = call.verdict;
@@ -83,7 +83,7 @@ export class ResponseExtras {
     };
     return {
       headers: [...headers, ...namingHeaders(reportedRule)],
-      // Envoy does not choose the route again: a fallback's header is for whoever reads it later.
+      // Envoy does not select the route again: a fallback's header is for its later readers.
       requestHeaders: [...requestHeaders, ...(marks === undefined ? [] : markFields(marks))],
       body,
       metadata,
@@ -91,8 +91,8 @@ export class ResponseExtras {
   }
 
   /**
-   * What names the rule of a refusal, as bytes that are made once a rule: all that the response to
-   * a call has beside its statuses where `mayAdd` says that there is nothing else.
+   * Returns the fields that name the rule of a denial, as bytes that are encoded once per rule. If
+   * `mayAdd` is false, the response has no other extras.
    */
   naming(prepared: PreparedQuery, verdict: Verdict): Uint8Array | undefined {
     const reportedRule = this.#reportedRule({ prepared, verdict });
@@ -109,8 +109,8 @@ export class ResponseExtras {
   }
 
   /**
-   * The same as bytes, to be put behind a response's own: a message is the merge of its
-   * parts. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
+   * Returns the extras as bytes to append to those of the response: concatenated messages are
+   * merged. Source: protobuf.dev/programming-guides/encoding, "Last One Wins".
    */
   encode(call: RespondedCall): Uint8Array {
     return encodeExtras(this.of(call));
@@ -170,7 +170,7 @@ function writeHeader(writer: BinaryWriter, { name, value }: Header): void {
 }
 
 /**
- * What was asked, and what the rules that let it pass want to say.
+ * Returns the request, and the `metadata` of the rules that allowed it.
  *
  * Source: envoyproxy/ratelimit, RESPONSE_DYNAMIC_METADATA.
  */
@@ -189,7 +189,7 @@ function dynamicMetadata(call: RespondedCall, asked: SentRequest): JsonObject {
   };
 }
 
-/** Of the rules whose limits were not over: the first one's word counts, maps are merged. */
+/** Merges the `metadata` of rules whose limits are not over. Of two scalars, the first counts. */
 function passedMetadata({ prepared, verdict }: RespondedCall): JsonObject {
   let merged: JsonObject = {};
   prepared.descriptors.forEach((descriptor, i) => {

@@ -11,28 +11,28 @@ import {
 } from "../../decide/rate-limit/query-shapes.js";
 import type { RequestIdentity } from "./rls-scanner.js";
 
-/** What `RequestCache` needs of a decider. */
+/** The part of a decider that `RequestCache` uses. */
 export interface RehydratesQueries {
-  /** Whether what was prepared is still the active policy. */
+  /** Reports whether the policy that a query was prepared under is still active. */
   isCurrent(prepared: PreparedQuery): boolean;
   /**
-   * A query of this shape with the short keys of these digests, which are good until it returns.
-   * Undefined where the store knows buckets by their whole keys.
+   * Rebuilds a query from its shape and the digests of its short keys, which are valid until it
+   * returns. Undefined if the store identifies buckets by complete keys.
    */
   readonly rehydrate?:
     | ((shape: QueryShape, keys: readonly Readonly<Digest>[]) => PreparedQuery)
     | undefined;
 }
 
-/** Bounds of `RequestCache`; smaller ones for tests. */
+/** Bounds of `RequestCache`. Tests use smaller ones. */
 export interface RequestCacheBounds {
-  /** The most requests that are known by a shape and short keys, in 38 to 43 bytes a key. */
+  /** Maximum number of requests stored as shape and short keys, in 38 to 43 bytes per key. */
   readonly shapedMax?: number;
-  /** The most bytes of queries that are kept, with what they meet. Default 64 MiB. */
+  /** Maximum size of complete queries with their key records, in bytes. Default 64 MiB. */
   readonly keptBytesMax?: number;
   /**
-   * Places for the last requests, each with its query as it is: those that are repeated within a
-   * turn meet in one query, and are asked once. A power of two.
+   * Slots for the most recent requests, each with its query. Identical calls of one event loop turn
+   * get the same query, so the store is asked once. A power of two.
    */
   readonly recentMax?: number;
 }
@@ -44,34 +44,34 @@ const shapedRequestsMax = 1_200_000;
 const keptRequestsBytesMax = 67_108_864;
 
 /**
- * See `RequestCacheBounds`. Of more some live through two rounds of the collector, and are moved
- * to where only a round over everything frees them: with 1,024 that was 0.2 MB a round, of 12.
+ * See `RequestCacheBounds`. With more, some queries survive two minor garbage collections, after
+ * which only a full one frees them: with 1,024, that was 0.2 of 12 MB per minor collection.
  */
 const recentRequestsMax = 256;
 
-/** Words of an entry: its shape with `usedBit`, and the digest of its key. */
+/** Indexes of an entry's words: its shape with `usedBit`, and the digest of its key. */
 const fields = { shape: 0, key: 1 } as const;
 
-/** Whether an entry was used since looked at. Shapes are fewer. */
+/** Set if an entry was used since the last eviction scan. Indexes of shapes are smaller. */
 const usedBit = 1 << 30;
 
-/** Places that are passed in search of an entry to give up; then the last one seen goes. */
+/** Maximum number of entries scanned for eviction. After that, the last one seen is evicted. */
 const looksMax = 64;
 
-/** A query that is kept, and the digest of its request. */
+/** A cached query, and the digest of its request. */
 interface Kept {
   readonly digest: Readonly<Digest>;
   readonly prepared: PreparedQuery;
 }
 
 /**
- * Requests by a digest of their bytes without their hits, so that what many calls ask is matched
- * once. The digest is made under a secret of this process (`KeyedHash` says how seldom two
- * meet), so neither the bytes nor a text of them is kept.
+ * Caches the queries of requests, so that identical requests are matched only once. A request is
+ * identified by a digest of its bytes without its hits. The digest uses a secret of this process
+ * (`KeyedHash` says how rarely two collide), so neither the bytes nor their text are kept.
  *
- * Where the store knows buckets by short keys, all that is kept of a request is the number of its
- * shape and those keys, in arrays that the collector does not look into; its query is made anew for
- * the call. A million requests that were kept whole would take 760 MB.
+ * If the store identifies buckets by short keys, a request is stored as the index of its shape and
+ * these keys, in arrays that the garbage collector does not scan. Its query is rebuilt for each
+ * call. A million complete queries would take 760 MB.
  */
 export class RequestCache {
   readonly #decider: RehydratesQueries;
@@ -83,10 +83,10 @@ export class RequestCache {
   readonly #recent: (PreparedQuery | undefined)[];
   readonly #recentDigests: Int32Array;
   readonly #scratch: Digest = noDigest();
-  /** The keys of the request in hand. */
+  /** The keys of the current request. */
   readonly #keys: readonly Digest[] = Array.from({ length: shapedAsksMax }, noDigest);
   #shapes = new QueryShapes();
-  /** Any query of the policy that all that is known was matched against. */
+  /** A query of the policy that all cached requests were matched against. */
   #sample: PreparedQuery | undefined;
 
   constructor(decider: RehydratesQueries, random: Random, bounds: RequestCacheBounds = {}) {
@@ -103,17 +103,17 @@ export class RequestCache {
     this.#recentDigests = new Int32Array(4 * recentMax);
   }
 
-  /** Requests known by shape and keys: one entry a key. */
+  /** Requests stored as shape and keys: one entry per key. */
   get shapedCount(): number {
     return this.#shaped.size;
   }
 
-  /** The digest of a request's identity; good until the next one. */
+  /** Returns the digest of a request's identity. Valid until the next call. */
   digestOf({ bytes, end, isCut }: RequestIdentity): Readonly<Digest> {
     return (isCut ? this.#cutHash : this.#hash).ofBytes(bytes, 0, end);
   }
 
-  /** The query of a request that is known; everything is forgotten when the policy has changed. */
+  /** Returns the cached query of a request. Clears the cache if the policy has changed. */
   find(digest: Readonly<Digest>): PreparedQuery | undefined {
     if (this.#sample === undefined) return undefined;
     if (!this.#decider.isCurrent(this.#sample)) {
@@ -128,17 +128,17 @@ export class RequestCache {
   }
 
   /**
-   * Whether the query of a request that is not known is to be kept, as `GenerationalMap.wantsMore`
-   * says. Where queries are rehydrated, that shows when there is one.
+   * Reports whether the query of an unknown request should be kept, as `GenerationalMap.wantsMore`
+   * does. If queries are rehydrated, `add` decides, once there is a query.
    */
   wantsKept(): boolean {
     return this.#decider.rehydrate === undefined && this.#kept.wantsMore();
   }
 
   /**
-   * Remembers a request.
+   * Adds a request.
    *
-   * @param isKept what `wantsKept` said of it
+   * @param isKept the result of `wantsKept` for it
    */
   add(digest: Readonly<Digest>, prepared: PreparedQuery, isKept: boolean): void {
     if (!prepared.isKeepable) return;
@@ -173,7 +173,7 @@ export class RequestCache {
 
   #findKept(digest: Readonly<Digest>): PreparedQuery | undefined {
     const kept = this.#kept.get(digest.a);
-    // Two may share a word; then the later one has pushed out the other.
+    // Two digests may share the first word. Then the later one has replaced the other.
     return kept !== undefined && isSame(kept.digest, digest) ? kept.prepared : undefined;
   }
 
@@ -188,7 +188,7 @@ export class RequestCache {
     this.#readKey(place, 0);
     for (let i = 1; i < length; i += 1) {
       const further = table.find(this.#digestOfFurther(digest, i));
-      // It was given up on its own.
+      // It was evicted separately.
       if (further === undefined) return undefined;
       this.#readKey(further, i);
     }
@@ -228,7 +228,7 @@ export class RequestCache {
     return this.#shaped.add(digest);
   }
 
-  /** Forgets one that was not used for a whole round, if one is near: a clock with one hand. */
+  /** Evicts an entry not used for a whole round, if one is near (the clock algorithm, one hand). */
   #giveUpOne(): void {
     const table = this.#shaped;
     let last: TableSlot | undefined;
@@ -243,7 +243,7 @@ export class RequestCache {
     if (last !== undefined) table.deleteFound(last);
   }
 
-  /** Where the key of a further limit of a request lies: under a digest that no request has. */
+  /** Returns the digest for the key of a further limit of a request. No request has this digest. */
   #digestOfFurther({ a, b, c, d }: Readonly<Digest>, index: number): Readonly<Digest> {
     const further = this.#scratch;
     further.a = a;

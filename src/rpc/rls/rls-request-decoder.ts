@@ -18,12 +18,12 @@ import {
 } from "./rls-request.js";
 
 /**
- * A RateLimitRequest by hand: the general decoder makes objects of everything before anybody can
- * count it, takes no text that is not UTF-8, and costs more than the decision (5 us against half a
- * microsecond). Held equal to it by property tests.
+ * Decodes a RateLimitRequest by hand. The general decoder creates objects for everything before it
+ * can be counted, rejects text that is not UTF-8, and costs more than the decision (5 us instead of
+ * half a microsecond). Property tests compare the two.
  *
- * @throws ServiceError REQUEST_INVALID for bytes that are no message; REQUEST_TOO_LARGE for more
- *   than `descriptorCountMax` descriptors, before any of the others is looked at
+ * @throws ServiceError REQUEST_INVALID for bytes that are not a message; REQUEST_TOO_LARGE for more
+ *   than `descriptorCountMax` descriptors, before any of the others is read
  */
 export function decodeRequest(bytes: Uint8Array): SentRequest {
   try {
@@ -107,7 +107,7 @@ function readEntry(reader: FieldReader): DescriptorEntry {
   };
 }
 
-/** @param before what an earlier field has said, to which this one adds, as messages do */
+/** @param before the value of an earlier field, which this one is merged into, as in protobuf */
 function readLimit(reader: FieldReader, before: SentLimit | undefined): SentLimit {
   let { requestsPerUnit, unit, unitMultiplier } = before ?? noLimit;
   const outerEnd = reader.enter();
@@ -135,7 +135,7 @@ function readWrapped(reader: FieldReader, before = 0): number {
 
 const uint32Max = 4_294_967_295;
 
-/** What needs more than 32 bits is the largest number of them. */
+/** Reads a number, capped at the largest one of 32 bits. */
 function readUint32(reader: FieldReader): number {
   return Math.min(reader.whole(), uint32Max);
 }

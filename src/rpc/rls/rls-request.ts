@@ -18,13 +18,13 @@ export interface SentRequest {
   readonly domain: string;
   /** At most `descriptorCountMax`. */
   readonly descriptors: readonly SentDescriptor[];
-  /** 0 where it is not set. */
+  /** 0 if it is not set. */
   readonly hitsAddend: number;
 }
 
 /** Source: envoy.extensions.common.ratelimit.v3.RateLimitDescriptor. */
 export interface SentDescriptor {
-  /** At most one more than `entryCountMax`: then it is longer than the path of any rule. */
+  /** At most `entryCountMax` and one more, which makes it longer than the path of any rule. */
   readonly entries: readonly DescriptorEntry[];
   readonly ownHits: number | undefined;
   readonly isRefund: boolean;
@@ -39,9 +39,9 @@ export interface SentLimit {
 }
 
 /**
- * A request as a query. What a caller of Envoy may choose is never an error: values of any length
- * and of any bytes are values, and hits of any number are as many as can be counted. Errors name
- * fields, never values.
+ * Converts a request to a query. Nothing that a caller of Envoy can choose is an error: values may
+ * have any length and any bytes, and hits are capped at the maximum that can be counted. Errors
+ * name fields, never values.
  *
  * @throws ServiceError REQUEST_INVALID for what no Envoy sends: no domain, no descriptors, an entry
  *   without a key, a limit without a unit; REQUEST_TOO_LARGE
@@ -49,7 +49,7 @@ export interface SentLimit {
 export function toQuery({ domain, descriptors, hitsAddend }: SentRequest): RateLimitQuery {
   if (domain === "") throw invalid("domain is empty.");
   if (descriptors.length === 0) throw invalid("descriptors is empty.");
-  // Source: the field's comment in rls.proto: 0 is what an unset field looks like, and means 1.
+  // Source: the field's comment in rls.proto: an unset field also reads as 0, and means 1.
   const requestHits = hitsAddend === 0 ? 1 : hitsAddend;
   return {
     domain,
@@ -58,7 +58,7 @@ export function toQuery({ domain, descriptors, hitsAddend }: SentRequest): RateL
         assertKeys(entries, index);
         const hits = Math.min(ownHits, costHitsMax);
         if (limit === undefined) return { entries, hits, isRefund };
-        // Cut off, the entries of one caller could be those of another.
+        // If entries were cut off, two callers could have the same ones.
         if (entries.length > entryCountMax) throw requestTooLarge();
         return { entries, hits, isRefund, override: toOverride(limit, index) };
       },
@@ -73,7 +73,7 @@ function assertKeys(entries: readonly DescriptorEntry[], index: number): void {
 }
 
 /**
- * The units that a request may carry, by their numbers.
+ * The units of limits that requests carry, by their enum numbers.
  *
  * Source: envoy.type.v3.RateLimitUnit, which has no WEEK.
  */
@@ -93,14 +93,14 @@ function toOverride(limit: SentLimit, index: number): LimitOverride {
     const units = "SECOND, MINUTE, HOUR, DAY, MONTH, YEAR";
     throw invalid(`descriptors[${index}].limit.unit is not one of ${units}.`);
   }
-  // 0 is what a multiplier that was never set decodes to in some clients.
+  // In some clients, a multiplier that was never set decodes to 0.
   const multiplier = limit.unitMultiplier ?? 0;
   const longest = Math.floor(drainTimeUsMax / 1_000_000 / periodSeconds(unit, 1));
   const unitMultiplier = Math.min(Math.max(1, multiplier), longest);
   return { hits: limit.requestsPerUnit, unit, unitMultiplier };
 }
 
-/** A limit that a request carries, in words. Example: `requests_per_unit:5 unit:DAY`. */
+/** Formats a limit that a request carries. Example: `requests_per_unit:5 unit:DAY`. */
 export function carriedLimitText({ requestsPerUnit, unit, unitMultiplier }: SentLimit): string {
   const name = overrideUnits[unit]?.toUpperCase() ?? "UNKNOWN";
   const text = `requests_per_unit:${requestsPerUnit} unit:${name}`;
@@ -108,7 +108,7 @@ export function carriedLimitText({ requestsPerUnit, unit, unitMultiplier }: Sent
 }
 
 /**
- * What a message of the library asks.
+ * Converts a message that the library has decoded.
  *
  * @throws ServiceError REQUEST_TOO_LARGE
  */
@@ -135,7 +135,7 @@ function sentLimitOf(limit: CarriedLimit): SentLimit {
 
 type CarriedLimit = NonNullable<RateLimitRequest["descriptors"][number]["limit"]>;
 
-/** More is asked than is decided. */
+/** Returns the error for a request that asks more than is decided. */
 export function requestTooLarge(): ServiceError {
   return new ServiceError("REQUEST_TOO_LARGE");
 }

@@ -1,12 +1,11 @@
 import { asBuffer } from "../codec/field-reader.js";
 
 /**
- * The parts of a RateLimitRequest that change from call to call, apart from those that do not: what
- * is asked stays the same for thousands of calls, only the hits differ. So a request is known by
- * its bytes without its hits, and decoded once.
+ * A RateLimitRequest, split into its hits and everything else. Thousands of calls may differ only
+ * in their hits, so a request is identified by its bytes without its hits, and decoded only once.
  */
 export interface ScannedRequest {
-  /** The request without its hits: equal for two requests only if they ask the same. */
+  /** The request without its hits. Equal for two requests only if they ask the same. */
   readonly identity: RequestIdentity;
   /** `hits_addend` of the request; 0 when it is not set. */
   readonly hitsAddend: number;
@@ -14,24 +13,24 @@ export interface ScannedRequest {
   readonly ownHits: ReadonlyMap<number, number> | undefined;
 }
 
-/** Bytes that say what is asked, up to `end`; good for as long as the request's own are. */
+/** The bytes that identify a request, up to `end`. Valid as long as the request's own bytes. */
 export interface RequestIdentity {
   readonly bytes: Uint8Array;
   readonly end: number;
   /**
-   * Whether hits were taken out from between. Then the bytes end with the places where they stood
-   * and their number, two bytes each, and may read like those of a request without hits: the two
-   * must be kept apart.
+   * Whether hits were removed before the end. The bytes then end with the positions of these hits
+   * and their number, two bytes each. They may equal the bytes of a request without hits, so the
+   * two kinds must be kept apart.
    */
   readonly isCut: boolean;
 }
 
-/** Longer requests are decoded each time: few are, and remembering them would cost memory. */
+/** Longer requests are decoded for each call: they are rare, and caching them takes memory. */
 export const scannedBytesMax = 1_024;
 
 /**
- * Scans a request's bytes. Undefined for what it does not know (long ones, unknown or malformed
- * fields, hits beyond 2^53): those take the long way through the decoder, which says what is wrong.
+ * Scans a request's bytes. Returns undefined for a request that only the decoder reads, which also
+ * reports what is wrong: a long one, unknown or malformed fields, hits beyond 2^53.
  *
  * Source: protobuf.dev/programming-guides/encoding; fields of RateLimitRequest and
  * RateLimitDescriptor.
@@ -63,13 +62,13 @@ const tags = {
   wrappedValue: 0x08,
 } as const;
 
-/** A walk through one request. */
+/** The scan of one request. */
 class Scan {
   readonly #bytes: Buffer;
   at = 0;
-  /** Something is not as expected: nothing of the scan may be used. */
+  /** Whether something was unexpected, so that the scan must not be used. */
   isLost = false;
-  /** What is left out, without the hits at the end: where it starts and ends, in turn. */
+  /** The bytes left out, except hits at the end: the start and end of each, alternating. */
   #cuts: number[] | undefined;
   #keptTo: number;
   #hitsAddend = 0;
@@ -96,9 +95,9 @@ class Scan {
 
   requestHits(start: number): void {
     this.#hitsAddend = this.#varint();
-    // The decoder keeps 32 bits of what is longer; that is its business.
+    // The decoder caps larger values at 32 bits, so this request is left to it.
     if (this.#hitsAddend > 0xffffffff) this.isLost = true;
-    // Where encoders put it, at the end, it leaves no mark: the request is the same without it.
+    // At the end, where encoders write it, it needs no cut: the rest is the request without it.
     if (this.at === this.#bytes.length) this.#keptTo = start;
     else this.#cut(start);
   }
@@ -142,7 +141,8 @@ class Scan {
   }
 
   /**
-   * A UInt64Value: empty for 0, or one field; set twice means the last one, so it is not scanned.
+   * Reads a UInt64Value: empty for 0, or one field. If it is set twice, the last one counts, so the
+   * request is not scanned.
    */
   #descriptorHits(start: number): void {
     const length = this.#varint();
@@ -158,13 +158,13 @@ class Scan {
     this.#cut(start);
   }
 
-  /** Leaves out what stands between `start` and here. */
+  /** Leaves out the bytes from `start` to the current position. */
   #cut(start: number): void {
     this.#cuts ??= [];
     this.#cuts.push(start, this.at);
   }
 
-  /** A number below 2^53; anything longer is lost. */
+  /** Reads a number below 2^53. Sets `isLost` for anything longer. */
   #varint(): number {
     let value = 0;
     let factor = 1;

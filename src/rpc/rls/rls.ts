@@ -27,24 +27,24 @@ import {
 import { decodeRequest } from "./rls-request-decoder.js";
 import { type ScannedRequest, scanRateLimitRequest } from "./rls-scanner.js";
 
-/** What decides calls that ask the same again and again: a `Decider`. */
+/** Decides calls, and reuses the queries of identical ones: a `Decider`. */
 export type DecidesPrepared = Decides & RehydratesQueries;
 
-/** What the service is made of. */
+/** Dependencies and settings of the service. */
 export interface RateLimitServiceParts {
   readonly decider: DecidesPrepared;
   readonly clock: Clock;
-  /** Makes the secret under which requests have digests. */
+  /** Creates the secret for the digests of requests. */
   readonly random: Random;
-  /** How many requests are remembered, where that is not the default. */
+  /** Bounds of the request cache. Absent: the defaults. */
   readonly requestCache?: RequestCacheBounds;
-  /** Counts what is refused before anybody decides. */
+  /** Counts requests that fail before they are decided. */
   readonly counters: DecisionCounters;
-  /** What responses carry beside their statuses. */
+  /** Creates the parts of responses besides their statuses. */
   readonly extras: ResponseExtras;
-  /** Whether nobody is refused, whatever is asked. */
+  /** Whether no request is denied, whatever it asks. */
   readonly isShadow: boolean;
-  /** Follows decisions; undefined where nobody does. */
+  /** Traces decisions. Undefined if tracing is off. */
   readonly tracer?: DecisionTracer | undefined;
 }
 
@@ -52,11 +52,11 @@ export interface RateLimitServiceParts {
 const rateLimitServiceName = "envoy.service.ratelimit.v3.RateLimitService";
 
 /**
- * Envoy's RateLimitService: bytes in, a decision, bytes out.
+ * Creates Envoy's RateLimitService: bytes in, a decision, bytes out.
  *
- * Calls reject with `ServiceError` REQUEST_INVALID for what breaks the contract, and with what the
- * decider throws. What asks more than is counted (REQUEST_TOO_LARGE) is answered OVER_LIMIT: Envoy
- * lets pass what is answered with an error, where it is told to.
+ * Calls fail with `ServiceError` REQUEST_INVALID if they break the contract, and with the errors of
+ * the decider. A request that is too large (REQUEST_TOO_LARGE) is answered OVER_LIMIT, or OK in
+ * shadow mode: Envoy may be configured to let requests pass after an error.
  */
 export function createRateLimitService(parts: RateLimitServiceParts): ServiceHandlers {
   const { decider, clock, counters, extras, tracer } = parts;
@@ -109,13 +109,13 @@ type OwnParts = Pick<
   "prepared" | "hits" | "query" | "deadlineMs" | "asked" | "answer" | "span"
 >;
 
-/** What turns verdicts into bytes, the same for all calls. */
+/** Encodes verdicts. Shared by all calls. */
 interface Encoders {
   readonly encoder: RateLimitResponseEncoder;
   readonly extras: ResponseExtras;
 }
 
-/** A call on its way to its answer in bytes. */
+/** One call, until its response is sent. */
 class RateLimitCall implements DecisionCall {
   readonly prepared: PreparedQuery;
   readonly hits: Hits;
@@ -167,17 +167,17 @@ class RateLimitCall implements DecisionCall {
   }
 }
 
-/** A call as the decider takes it. */
+/** A call in the form that the decider expects. */
 interface ReadRequest {
   readonly prepared: PreparedQuery;
   readonly hits: Hits;
-  /** Undefined where nobody wants to know. */
+  /** Undefined unless an observer needs it. */
   readonly query: RateLimitQuery | undefined;
-  /** Undefined where no answer repeats it. */
+  /** May be undefined if responses do not repeat it. */
   readonly asked: SentRequest | undefined;
 }
 
-/** Reads requests; what many calls ask is matched once. */
+/** Reads requests. Identical ones are matched only once. */
 class RequestReader {
   readonly #parts: RateLimitServiceParts;
   readonly #known: RequestCache;
@@ -224,9 +224,9 @@ class RequestReader {
   }
 }
 
-/** The hits of a call whose request is known. */
+/** Returns the hits of a call whose request is cached. */
 function hitsOf({ hitsAddend, ownHits }: ScannedRequest, count: number): Hits {
-  // Source: the field's comment in rls.proto: 0 is what an unset field looks like, and means 1.
+  // Source: the field's comment in rls.proto: an unset field also reads as 0, and means 1.
   const requestHits = hitsAddend === 0 ? 1 : hitsAddend;
   if (ownHits === undefined) return requestHits;
   const hits: number[] = [];
@@ -236,13 +236,13 @@ function hitsOf({ hitsAddend, ownHits }: ScannedRequest, count: number): Hits {
   return hits;
 }
 
-/** How Envoy states the time it waits when it sends no grpc-timeout. Source: Envoy's router. */
+/** The header with Envoy's timeout if it sends no grpc-timeout. Source: Envoy's router. */
 const expectedTimeoutField = "x-envoy-expected-rq-timeout-ms";
 
-/** Whole milliseconds of at most nine digits (11 days); anything else is not Envoy's. */
+/** Whole milliseconds of at most nine digits (11 days). Anything else is not from Envoy. */
 const wholeMs = /^[1-9][0-9]{0,8}$/;
 
-/** The earlier of the two deadlines a caller may state; Infinity when it states none. */
+/** Returns the earlier of the two deadlines that a caller may set. Infinity if it sets none. */
 function callerDeadlineMs(call: CallContext, clock: Clock): number {
   const text = call.metadata(expectedTimeoutField);
   if (text === undefined || !wholeMs.test(text)) return call.deadlineMs;

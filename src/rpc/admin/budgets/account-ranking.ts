@@ -2,7 +2,7 @@ import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 import { eachAccount } from "./account-sums.js";
 
-/** A place in accounts that are sorted by a measure, and where it is equal by a digest. */
+/** A place among accounts that are sorted by a measure, and if it is equal by a digest. */
 export interface RankedPlace {
   /** A whole number. */
   readonly measure: number;
@@ -19,12 +19,12 @@ export interface Ranking {
   readonly measureOf: (account: AccountView) => number;
   readonly digestOf: (account: AccountView) => string;
   readonly isWanted: (account: AccountView) => boolean;
-  /** Only those that come after; undefined: from the largest. */
+  /** Only accounts that come after it. Undefined: from the largest. */
   readonly after: RankedPlace | undefined;
   readonly countMax: number;
 }
 
-/** The accounts with the largest measure, without keeping all there are. */
+/** Returns the accounts with the largest measure, without keeping all of them. */
 export async function rankAccounts(
   budgets: BudgetAdministration,
   budget: BudgetPolicy,
@@ -35,7 +35,7 @@ export async function rankAccounts(
     if (!isWanted(account)) return;
     const measure = measureOf(account);
     const last = best[countMax];
-    // Most are below the last one: no digest of these is needed.
+    // Most are below the last one, and need no digest.
     if (last !== undefined && measure < last.measure) return;
     if (after !== undefined && measure > after.measure) return;
     const ranked = { measure, digest: digestOf(account), account };
@@ -54,7 +54,7 @@ function compareRanks(a: RankedPlace, b: RankedPlace): number {
   return a.digest < b.digest ? -1 : a.digest > b.digest ? 1 : 0;
 }
 
-/** Where an account belongs in sorted ones. */
+/** Returns the position of an account among sorted ones. */
 function rankOf(sorted: readonly Ranked[], ranked: RankedPlace): number {
   let low = 0;
   let high = sorted.length;

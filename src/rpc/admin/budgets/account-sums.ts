@@ -3,7 +3,7 @@ import type { Window } from "../../../core/limits/window.js";
 import type { BudgetPolicy } from "../../../policy/budgets/budget-policy.js";
 import type { AccountView, BudgetAdministration } from "../budget-parts.js";
 
-/** How much of its capacity an account uses; 0 without one. */
+/** Returns the part of its capacity that an account uses. 0 without a capacity. */
 export function usedRatioOf({ spent, reserved, capacity }: AccountView): number {
   return capacity === 0 ? 0 : (spent + reserved) / capacity;
 }
@@ -20,11 +20,11 @@ export interface AccountSums {
   overCount: number;
   projectedOverCount: number;
   usedRatioMax: number;
-  /** Undefined where the budget drains. */
+  /** Undefined if the budget drains. */
   projected: bigint | undefined;
 }
 
-/** How long sums are kept, in milliseconds: each read of them reads all accounts. */
+/** How long sums are cached, in milliseconds: reading them reads all accounts. */
 const sumsKeptMs = 5_000;
 
 interface KeptSums {
@@ -33,11 +33,11 @@ interface KeptSums {
   readonly sums: Promise<AccountSums>;
 }
 
-/** Sums of budgets, each read once for all who ask within some seconds. */
+/** Sums of budgets, each read once for all requests within some seconds. */
 export class BudgetSums {
   readonly #kept = new Map<string, KeptSums>();
 
-  /** @param at the time in milliseconds, and the version of the policy that the budget is of */
+  /** @param at the time in milliseconds, and the version of the budget's policy */
   async of(
     budgets: BudgetAdministration,
     budget: BudgetPolicy,

@@ -15,9 +15,9 @@ import { durationOf, encodeUnit, timeOf, wideOf } from "../messages.js";
 import { type AccountSums, usedRatioOf } from "./account-sums.js";
 import { type BudgetServiceParts, partText } from "./budget-requests.js";
 
-/** What budgets, accounts and top-ups are on the wire. */
+/** The encoding of budgets, accounts and top-ups. */
 
-/** A top-up. */
+/** Encodes a top-up. */
 export function encodeTopUp({ topUp, version }: TopUpView): MessageInitShape<typeof TopUpSchema> {
   const { id, budget, values, amount, untilMs, reason, actor } = topUp;
   return {
@@ -31,7 +31,7 @@ export function encodeTopUp({ topUp, version }: TopUpView): MessageInitShape<typ
   };
 }
 
-/** A budget of the policy. @param sums absent: nobody asked for them */
+/** Encodes a budget of the policy. @param sums absent: they were not requested */
 export function encodeBudget(
   parts: Pick<BudgetServiceParts, "budgets" | "policies">,
   budget: BudgetPolicy,
@@ -62,7 +62,7 @@ export function encodeBudget(
   };
 }
 
-/** Sums, and when they were read. */
+/** Encodes sums, and when they were read. */
 export function encodeSums(
   sums: AccountSums,
   readMs: number,
@@ -84,14 +84,14 @@ export function encodeSums(
   };
 }
 
-/** What programs read exactly of a sum. */
+/** Caps a sum at what programs can read exactly. */
 function bounded(sum: bigint): bigint {
   return sum < sumMax ? sum : sumMax;
 }
 
 const sumMax = BigInt(Number.MAX_SAFE_INTEGER);
 
-/** An account as it is now. */
+/** Encodes an account in its current state. */
 export function encodeAccount(
   account: AccountView,
   {

@@ -13,7 +13,7 @@ import type { RequestReader } from "../request-reader.js";
 import { keyNameBounds } from "../request-reader.js";
 import type { AdminServiceParts } from "../service-parts.js";
 
-/** What this service is made of. */
+/** Dependencies of this service. */
 export type BudgetServiceParts = Pick<
   AdminServiceParts,
   "budgets" | "clock" | "digest" | "policies" | "random" | "records" | "replica"
@@ -24,7 +24,7 @@ export const neededName = { ...keyNameBounds, isNeeded: true };
 /** The bounds of the reason for a change. */
 export const reasonRule = { charsMax: reasonCharsMax, isNeeded: true };
 
-/** The id of a change, by which it is made once; empty: a new one. */
+/** Reads the id of a change, which is made once per id. Empty: returns a new one. */
 export function readId(
   id: string,
   reader: RequestReader,
@@ -37,13 +37,13 @@ export function readId(
   return id;
 }
 
-/** Names an account, whether there is one or not. */
+/** The name of an account, whether it exists or not. */
 export interface ReadSelector {
   readonly budget: string;
   readonly values: readonly string[];
 }
 
-/** An account as a request names it. */
+/** Reads the account that a request names. */
 export function readSelector(
   selector: AccountSelector | undefined,
   reader: RequestReader,
@@ -55,10 +55,10 @@ export function readSelector(
   };
 }
 
-/** The most parts of `per` that a request names. */
+/** Maximum number of parts of `per` that a request names. */
 const valuesMax = 16;
 
-/** Values, or patterns of values, of an account. */
+/** Reads values, or patterns of values, of an account. */
 export function readValues(
   place: string,
   values: readonly string[],
@@ -73,20 +73,20 @@ export function readValues(
   });
 }
 
-/** @throws AdminFailure invalid where they are not as many as the budget's parts */
+/** @throws AdminFailure invalid if the number of values is not that of the budget's parts */
 export function demandAccount(budget: BudgetPolicy, selector: ReadSelector): ReadSelector {
   demandPartCount(budget, selector.values);
   return selector;
 }
 
-/** The same of values or patterns alone. */
+/** The same for values or patterns alone. */
 export function demandPartCount({ per }: BudgetPolicy, values: readonly string[]): void {
   if (values.length === per.length) return;
   const parts = per.length === 0 ? "none" : per.map(partText).join(", ");
   throw new AdminFailure("invalid", `values: the budget needs one for each of its per: ${parts}`);
 }
 
-/** The budgets that the caller may see, in the order of the policy. */
+/** Returns the budgets that the caller may see, in the order of the policy. */
 export function visibleBudgets(
   parts: Pick<BudgetServiceParts, "policies">,
   context: HandlerContext,
@@ -102,7 +102,7 @@ interface BudgetCallOf {
   readonly role?: "reader" | "operator";
 }
 
-/** A budget that the caller may see, or change; of others it is not told that they are there. */
+/** Returns a budget that the caller may see, or change. Others are reported as unknown. */
 export function demandBudget(
   parts: Pick<BudgetServiceParts, "policies">,
   name: string,
@@ -121,7 +121,7 @@ export function demandBudget(
   return budget;
 }
 
-/** An entry of the audit log about a budget. */
+/** Returns an entry of the audit log about a budget. */
 export function budgetAudit(
   parts: BudgetServiceParts,
   {
@@ -145,7 +145,7 @@ export function budgetAudit(
 
 type AuditSide = Parameters<typeof auditEntry>[0]["before"];
 
-/** A part of `per` as the API writes it. */
+/** Returns a part of `per` in the form of the API. */
 export function partText(part: AccountPart): string {
   return part.kind === "header" ? `header ${part.header}` : part.kind;
 }

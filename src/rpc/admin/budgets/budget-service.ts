@@ -34,7 +34,7 @@ import {
 import { topUpMethods } from "./top-up-methods.js";
 import { usageMethod } from "./usage-method.js";
 
-/** The service of budgets. Values of accounts are callers' own: none is in an error. */
+/** Creates BudgetService. Values of accounts are callers' data, so none is in an error. */
 export function budgetService(parts: BudgetServiceParts): ServiceImpl<typeof BudgetService> {
   return {
     ...listMethods(parts),
@@ -51,7 +51,7 @@ export function budgetService(parts: BudgetServiceParts): ServiceImpl<typeof Bud
       reader.end();
       const budget = demandBudget(parts, selector.budget, { context, role: "operator" });
       const { values } = demandAccount(budget, selector);
-      // First, so that nothing is ever given back without a trace.
+      // First, so that nothing is ever refunded without a trace.
       const after = { id, values: [...values], amount };
       await parts.records.note(
         budgetAudit(parts, {
@@ -149,7 +149,7 @@ function accountMethod(
   };
 }
 
-/** Whether a top-up is of an account. */
+/** Whether a top-up applies to an account. */
 function concerns(topUp: TopUp, { name }: BudgetPolicy, values: readonly string[]): boolean {
   return topUp.budget === name && topUp.values.every((one, i) => one === "*" || one === values[i]);
 }
@@ -166,7 +166,7 @@ interface AccountPage {
   readonly next: string;
 }
 
-/** As the store divides them. Its cursors may be any text. */
+/** Returns a page as the store divides them. Its cursors may be any text. */
 async function unsortedPage(
   budgets: BudgetAdministration,
   { budget, isWanted, token }: WantedPage,

@@ -67,7 +67,7 @@ export function topUpMethods(
   };
 }
 
-/** What is there already: removed, and listed. */
+/** The methods that remove and list existing top-ups. */
 function storedMethods(
   parts: BudgetServiceParts,
 ): Pick<ServiceImpl<typeof BudgetService>, "deleteTopUp" | "listTopUps"> {
@@ -118,7 +118,7 @@ function storedMethods(
   };
 }
 
-/** The top-up as it is now: a repeated call finds that of the first. */
+/** Returns the current top-up: for a repeated call, that of the first one. */
 async function topUpAdded(
   budgets: BudgetAdministration,
   topUp: TopUp,
@@ -138,7 +138,7 @@ async function topUpAdded(
   return known;
 }
 
-/** When a top-up ends by itself. */
+/** Returns when a top-up expires. */
 function endOf(budgets: BudgetAdministration, budget: BudgetPolicy, nowMs: number): number {
   const { period } = budget;
   if (period.kind === "drain") return nowMs + Math.ceil(period.periodUs / 1_000);

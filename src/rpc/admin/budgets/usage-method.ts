@@ -16,16 +16,16 @@ import { badToken, cursorToken, readCursor } from "../pages.js";
 import { keyNameBounds, RequestReader } from "../request-reader.js";
 import { type BudgetServiceParts, demandBudget, visibleBudgets } from "./budget-requests.js";
 
-/** The most days of one call. */
+/** Maximum number of days of one call. */
 const usageDaysMax = 92;
 
-/** The most rows that are told together; the rest is one row more. */
+/** Maximum number of rows of a sum. The rest is one more row. */
 export const usageGroupsMax = 10_000;
 
-/** The most rows that one call reads to sum them. */
+/** Maximum number of rows that one call reads to sum them. */
 const usageScannedMax = 500_000;
 
-/** What rows may be told apart by. */
+/** The columns by which rows may be grouped. */
 const groupings = ["day", "service", "account", "model"] as const;
 
 type Grouping = (typeof groupings)[number];
@@ -35,7 +35,7 @@ interface DayRow extends UsageView {
   readonly day: string;
 }
 
-/** The method that tells what calls have used. */
+/** The method that reports what calls have used. */
 export function usageMethod(
   parts: BudgetServiceParts,
 ): Pick<ServiceImpl<typeof BudgetService>, "listUsage"> {
@@ -67,7 +67,7 @@ export function usageMethod(
   };
 }
 
-/** Every day of the range; the current one without a range. */
+/** Returns every day of the range. Without a range, the current day. */
 function readDays(
   { clock }: Pick<BudgetServiceParts, "clock">,
   { fromDay, toDay }: Pick<ListUsageRequest, "fromDay" | "toDay">,
@@ -82,7 +82,7 @@ function readDays(
   return [];
 }
 
-/** Empty for what is no day. */
+/** Reads a day. Empty if the text is not a day. */
 function readDay(place: string, text: string, reader: RequestReader): string {
   if (text === "" || isUsageDay(text)) return text;
   reader.report(place, "must be a day, such as 2026-11-27");
@@ -103,7 +103,7 @@ function readGroupings(
   return known;
 }
 
-/** Which rows are asked for, and may be seen: those of a service that is gone only with all. */
+/** Filters requested rows. Only callers who may see all others see those of removed services. */
 function rowFilter(
   parts: BudgetServiceParts,
   { budget, service }: { readonly budget: string; readonly service: string },
@@ -134,7 +134,7 @@ interface Summing {
   readonly groupBy: readonly Grouping[];
 }
 
-/** Sums of rows that are alike in what is asked for, the dearest first. */
+/** Sums rows that are equal in the requested columns. The most expensive come first. */
 async function sumRows(
   budgets: BudgetAdministration,
   { days, isWanted, groupBy }: Summing,

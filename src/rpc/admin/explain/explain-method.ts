@@ -9,10 +9,10 @@ import { readFiles } from "../request-reader.js";
 import type { AdminServiceParts } from "../service-parts.js";
 import { type ExplainByParts, explainBy } from "./explain-request.js";
 
-/** What explanations are made of. */
+/** Dependencies of explanations. */
 type ExplainParts = ExplainByParts & Pick<AdminServiceParts, "policies" | "readCandidate">;
 
-/** Why a request passes or is refused, by the active policy and by another one. */
+/** The method that explains why the active policy, or a candidate, passes or refuses a request. */
 export function explainMethod(
   parts: ExplainParts,
 ): Pick<ServiceImpl<typeof LimitService>, "explain"> {

@@ -40,28 +40,28 @@ import { type ExplainedQuota, encodeExplanation, encodeQuotaUse } from "../messa
 import { keyNameBounds, RequestReader } from "../request-reader.js";
 import type { AdminServiceParts } from "../service-parts.js";
 
-/** The most headers of a request that is explained. */
+/** Maximum number of headers of an explained request. */
 const headersMax = 200;
 
-/** Quotas of one request that are explained: each asks the store. */
+/** Maximum number of quotas that are explained for one request: each needs a store call. */
 const explainedQuotasMax = 20;
 
-/** What an explanation by one policy is made of. */
+/** Dependencies of an explanation by one policy. */
 export type ExplainByParts = Pick<
   AdminServiceParts,
   "overrides" | "explainer" | "peek" | "clock" | "quotas" | "budgetExplainer"
 >;
 
-/** A request, and for whom it is explained. */
+/** A request, and the caller that it is explained to. */
 interface Explaining {
   readonly request: Plain<ExplainRequest>["request"];
   readonly caller: Principal;
-  /** The policy that this process runs with; undefined: none. */
+  /** The active policy of this process. Undefined: none. */
   readonly active: Policy | undefined;
 }
 
 /**
- * Why a policy lets a request pass or refuses it, as far as the caller may see it.
+ * Explains why a policy lets a request pass or refuses it, as far as the caller may see it.
  *
  * @throws AdminFailure
  */
@@ -92,7 +92,7 @@ export async function explainBy(
   return encodeExplanation(await explain(query), source);
 }
 
-/** What may have been meant by a domain that the policy does not have; among those one may see. */
+/** Returns the visible domain whose name is nearest to one that the policy does not have. */
 function nearestDomain(
   domain: string | undefined,
   { domains }: Policy,
@@ -114,7 +114,7 @@ function explainQuery(
   return explainer.explain({ query, policy, overrides: overrides.current(), peek, epochUs });
 }
 
-/** The budgets of the service that the caller may see, and its accounts of them. */
+/** Explains the budgets of the service that the caller may see, and the request's accounts. */
 function explainUsage(
   { service, request }: MeasuredRequest,
   { budgetExplainer, clock }: ExplainByParts,
@@ -128,9 +128,9 @@ function explainUsage(
     service,
     request,
     sightOf: (budget) => {
-      // Accounts are those of the active budget of this name, and a candidate, which the caller
-      // writes, must not show more of them than that one does: with amounts of the caller's choice
-      // even its verdict would tell what is spent. That of the active policy callers get anyway.
+      // Accounts belong to the active budget of this name. A candidate, which the caller writes,
+      // must not show more of them than that budget does: with amounts of the caller's choice, even
+      // its verdict would reveal what is spent. Callers get the active policy's verdict anyway.
       const own = active?.budgets.find(({ name }) => name === budget.name);
       const isHidden = active !== undefined && own !== undefined && !mayRead(active, own);
       if (isHidden || !mayRead(policy, budget)) return policy === active ? "verdict" : "none";
@@ -140,7 +140,7 @@ function explainUsage(
   });
 }
 
-/** The limits that the buckets of quotas reach, and what Envoys have of them. */
+/** Explains the limits of quotas' buckets, and how much of them Envoys hold. */
 async function explainQuotas(
   met: readonly MetQuota[],
   { quotas }: ExplainByParts,
@@ -157,13 +157,13 @@ async function explainQuotas(
   return explained;
 }
 
-/** A quota, and the bucket of it that something is of. */
+/** A quota, and its bucket as a query. */
 interface MetQuota {
   readonly quota: QuotaPolicy;
   readonly query: RateLimitQuery;
 }
 
-/** The quotas that a request of a service meets. */
+/** Returns the quotas that apply to a request of a service. */
 function quotasOfRequest(
   { quotas }: Policy,
   service: string,
@@ -175,7 +175,7 @@ function quotasOfRequest(
   });
 }
 
-/** The quotas that descriptors are buckets of. */
+/** Returns the quotas that have these descriptors as buckets. */
 function quotasOfDescriptors(
   { quotas }: Policy,
   { domain, descriptors }: RateLimitQuery,
@@ -196,13 +196,13 @@ function isBucketOf({ bucket }: QuotaPolicy, entries: DescriptorQuery["entries"]
   return bucket.length === entries.length && bucket.every(isSame);
 }
 
-/** What is to be explained, in terms of a policy. */
+/** The request to explain, in terms of a policy. */
 interface Question {
   /** Undefined: the service has no limits, only budgets. */
   readonly domain: string | undefined;
-  /** Undefined: no descriptor is asked for. */
+  /** Undefined: there is no descriptor to check. */
   readonly query: RateLimitQuery | undefined;
-  /** Undefined: descriptors are asked for. */
+  /** Undefined: the request consists of descriptors. */
   readonly measured: MeasuredRequest | undefined;
   readonly leftOut: readonly LeftOutDescriptor[];
   readonly met: readonly MetQuota[];
@@ -254,8 +254,8 @@ function readDescriptors({ domain, descriptors }: Plain<DescriptorRequest>): Rat
 }
 
 /**
- * What Envoy would ask for a request, through the actions of the service that has its host. A
- * service of a domain that the caller may not see is none.
+ * Returns what Envoy would ask for a request, by the actions of the service with its host. A
+ * service of a domain that the caller may not see counts as unknown.
  */
 function askService(request: Plain<HttpRequest>, policy: Policy, caller: Principal): Question {
   const facts = readFacts(request);

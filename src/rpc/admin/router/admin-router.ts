@@ -29,20 +29,20 @@ import type { AdminServiceParts } from "../service-parts.js";
 import { tailMethod } from "../tail-method.js";
 
 interface AdminRouterOptions {
-  /** Of answers. */
+  /** The compressions of responses. */
   readonly compressions: readonly Compression[];
   /** Ends streams when this process stops. */
   readonly shutdownSignal: AbortSignal;
   readonly onBug: (thrown: unknown) => void;
 }
 
-/** The longest deadline that a caller may set, in milliseconds; streams have none. */
+/** Maximum deadline that a caller may set, in milliseconds. Streams have none. */
 const timeoutMsMax = 86_400_000;
 
-/** What is shorter is sent sooner than it is packed: what consoles ask for each second. */
+/** Shorter responses, like those to consoles each second, are sent faster than compressed. */
 const compressedBytesMin = 8_192;
 
-/** The services of the admin port for Connect, gRPC and gRPC-Web: handlers by path. */
+/** Creates the services of the admin port for Connect, gRPC and gRPC-Web: handlers by path. */
 export function createAdminHandlers(
   parts: AdminServiceParts,
   options: AdminRouterOptions,
@@ -55,7 +55,7 @@ export function createAdminHandlers(
     maxTimeoutMs: timeoutMsMax,
     shutdownSignal,
     interceptors: [answering(options)],
-    // A misspelt field is told, and not passed over.
+    // A misspelt field is reported, and not ignored.
     jsonOptions: { ignoreUnknownFields: false },
     binaryOptions: { readUnknownFields: false },
   });
@@ -72,7 +72,7 @@ export function createAdminHandlers(
   router.service(RoomService, roomService(parts));
   router.service(BudgetService, budgetService(parts));
   router.service(FleetService, fleetService(parts));
-  // Those whose requests hold policies take longer ones; the later handler of a path counts.
+  // Methods with policies accept longer requests. The last handler of a path counts.
   const long = { readMaxBytes: policyMessageBytesMax };
   router.rpc(LimitService.method.explain, limits.explain, long);
   router.rpc(PolicyService.method.validatePolicy, policies.validatePolicy, long);
@@ -83,7 +83,7 @@ export function createAdminHandlers(
   return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 }
 
-/** Turns failures into codes, in one place, and tells how calls end. */
+/** Converts failures to codes, in one place, and reports how calls end. */
 function answering({ onBug }: AdminRouterOptions): Interceptor {
   const fail = (thrown: unknown): ConnectError => {
     const { error, isBug } = toConnectError(thrown);
@@ -107,9 +107,9 @@ function answering({ onBug }: AdminRouterOptions): Interceptor {
 }
 
 /**
- * The messages of a stream, and how it ends. One that nobody reads on is canceled: whoever takes
- * the messages ends it, or throws into it what became of the caller's connection, which is no fault
- * of the method.
+ * Forwards the messages of a stream, and reports how it ends. One that is no longer read is
+ * canceled: its reader ends it, or throws the error of the caller's connection into it, which is
+ * not a fault of the method.
  */
 async function* untilEnd(
   { message }: StreamResponse,
@@ -131,7 +131,7 @@ async function* untilEnd(
     for (let taken = await next(); taken.done !== true; taken = await next()) yield taken.value;
     code = "ok";
   } finally {
-    // The method lets go of what it holds.
+    // The method releases what it holds.
     await messages.return?.();
     onEnd(code);
   }
