@@ -1,31 +1,31 @@
 import { linesOf } from "./host-texts.js";
 
-/** Folders of the cgroups that a process is in: its own first, then each that it is in. */
+/** Folders of the cgroups that contain a process: the innermost first, then each parent. */
 export type CgroupFolders = readonly string[];
 
-/** Where the kernel counts what the cgroups of this process use, by controller. */
+/** Folders in which the kernel reports resource use of this process's cgroups, by controller. */
 export interface Cgroups {
-  /** The second version, which has one tree for all; undefined where it is not mounted. */
+  /** cgroup v2, which has one tree for all controllers; undefined if it is not mounted. */
   readonly unified: CgroupFolders | undefined;
-  /** The first version: one tree for each of these controllers that is mounted so. */
+  /** cgroup v1: one tree for each of these controllers that is mounted this way. */
   readonly cpu: CgroupFolders | undefined;
   readonly cpuacct: CgroupFolders | undefined;
   readonly memory: CgroupFolders | undefined;
 }
 
-/** The most cgroups within each other that are looked at: the innermost ones. */
+/** Maximum number of nested cgroups that are read: the innermost ones. */
 export const cgroupDepthMax = 16;
 
-/** The longest path of a cgroup, as of any path. */
+/** Maximum length of a cgroup's path, as of any path. */
 const pathCharsMax = 4_096;
 
 /**
  * Finds the folders of the cgroups of a process.
  *
- * A container may see its own cgroup as the root (a cgroup namespace), or the path that the host
- * knows it by while only its own part is mounted: then that part's root is what is cut off. Where
- * neither explains the path, the process is in a cgroup that is not mounted here, and the mounted
- * one stands for it.
+ * A container may see its own cgroup as the root (a cgroup namespace), or it may see the host's
+ * path although only its own part is mounted. Then the root of that part is cut off. If neither
+ * explains the path, the cgroup of the process is not mounted here, and the mounted one is used
+ * instead.
  *
  * Source: cgroups(7), cgroup_namespaces(7), proc_pid_mountinfo(5).
  *
@@ -47,7 +47,7 @@ export function findCgroups(cgroup: string, mountinfo: string): Cgroups {
   };
 }
 
-/** Paths by controller; "" is the second version. */
+/** Paths by controller; "" is cgroup v2. */
 function parseCgroupPaths(text: string): ReadonlyMap<string, string> {
   const paths = new Map<string, string>();
   for (const line of linesOf(text)) {
@@ -65,8 +65,8 @@ interface CgroupMount {
 }
 
 /**
- * Mounts by controller; "" is the second version. A tree that is mounted a second time elsewhere is
- * somebody else's; one that is mounted over it hides it.
+ * Mounts by controller; "" is cgroup v2. A second mount in another folder belongs to other software
+ * and is ignored. A later mount on the same folder hides the earlier one.
  */
 function parseCgroupMounts(text: string): ReadonlyMap<string, CgroupMount> {
   const mounts = new Map<string, CgroupMount>();
@@ -87,7 +87,7 @@ function parseCgroupMounts(text: string): ReadonlyMap<string, CgroupMount> {
   return mounts;
 }
 
-/** Spaces and the like are written as three octal digits. */
+/** Decodes spaces and similar characters, which are written as three octal digits. */
 function unescaped(path: string): string {
   return path.replace(/\\([0-7]{3})/g, (_, digits) => String.fromCharCode(Number(`0o${digits}`)));
 }
@@ -102,7 +102,7 @@ function foldersWithin({ root, folder }: CgroupMount, path: string): CgroupFolde
   return folders;
 }
 
-/** The names that lead from a root to a path; none where it does not lie there. */
+/** Returns the folder names that lead from a root to a path; empty if it is not below the root. */
 function namesBelow(root: string, path: string): readonly string[] {
   const prefix = root === "/" ? "/" : `${root}/`;
   if (!path.startsWith(prefix)) return [];

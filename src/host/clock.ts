@@ -1,9 +1,9 @@
 import type { Cancel, Clock, Random } from "../core/base/clock.js";
 
-/** The longest wait a timer knows; with more it would fire at once. */
+/** Maximum delay of a timer. A timer with a longer delay would fire at once. */
 export const timerMsMax = 2 ** 31 - 1;
 
-/** The process's own clock. Monotonic time comes from the system, so clock steps never reach it. */
+/** The process's clock. Monotonic time comes from the system, so clock steps do not affect it. */
 export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
   // Date has milliseconds; the origin with performance.now has more, but drifts from clock steps.
@@ -22,8 +22,8 @@ export const systemClock: Clock = {
 const hexOfByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
 
 /**
- * Real randomness: no decision depends on `next`, so speed counts more than quality. Ids come from
- * the Web Crypto API: the client library also runs where there is no `node:crypto`.
+ * System randomness. No decision depends on `next`, so speed matters more than quality. Ids come
+ * from the Web Crypto API, because the client library also runs where `node:crypto` does not exist.
  */
 export const systemRandom: Random = {
   next: () => Math.random(),

@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
-/** How late the event loop is. */
+/** Measures the delay of the event loop. */
 export interface EventLoopDelay {
-  /** The mean delay since the last call, in milliseconds; undefined where nothing was measured. */
+  /** Mean delay since the last call, in milliseconds; undefined if nothing was measured. */
   takeMs(): number | undefined;
   close(): void;
 }

@@ -6,19 +6,19 @@ import { type EventLoopDelay, watchEventLoop } from "./event-loop-delay.js";
 import { hostRates } from "./host-rates.js";
 import { HostReader } from "./host-reader.js";
 
-/** Readings that are a load of 1 where nobody says otherwise. */
+/** Default readings that count as a load of 1. */
 const defaultFull: HostReadings = { ...defaultHostFull, eventLoopDelay: 100 };
 
-/** How the host is read, and when it is full. */
+/** Options for reading the host's load. */
 export interface HostLoadOptions {
   readonly clock: Clock;
   /** Time between two readings, in milliseconds, from 100. Default 1,000 */
   readonly everyMs?: number;
-  /** The readings that are a load of 1; those left out are not looked at. Default `defaultFull` */
+  /** The readings that count as a load of 1; those left out are ignored. Default `defaultFull` */
   readonly full?: HostReadings;
-  /** The folder in which `/proc` and `/sys/fs/cgroup` of the host are. Default `/` */
+  /** The folder that contains the host's `/proc` and `/sys/fs/cgroup`. Default `/` */
   readonly root?: string;
-  /** Told all readings each time. Default: nobody is */
+  /** Receives all readings each time. Default: none */
   readonly onRead?: (readings: HostReadings) => void;
   /** For tests. Default: the files below `root` */
   readonly reader?: Pick<HostReader, "read">;
@@ -27,35 +27,35 @@ export interface HostLoadOptions {
 }
 
 /**
- * What the host of this process, or its cgroup, had to give in the last `everyMs`. It is read once
- * in that time, and never keeps the process alive. A reading is undefined where the host does not
- * have it, and those over time before the second reading.
+ * Resource use of this process's host, or of its cgroup, in the last `everyMs`. It is read once in
+ * that time, and never keeps the process alive. A reading is undefined if the host does not provide
+ * it; rates are also undefined before the second reading.
  */
 export interface HostLoad {
-  /** All readings; the others are some of them. */
+  /** All readings. The properties below are a selection of them. */
   readonly readings: HostReadings;
-  /** CPU time in use over the limit of the cgroup, or without one over all CPUs, 0 to 1. */
+  /** CPU time in use over the limit of the cgroup, or over all CPUs if it has no limit, 0 to 1. */
   readonly cpuRatio: number | undefined;
   /** Memory in use without reclaimable page cache, over the limit or all memory, 0 to 1. */
   readonly memoryRatio: number | undefined;
-  /** The shares of time, 0 to 1, in which some thread waited, or all did (PSI). */
+  /** Shares of time, 0 to 1, in which some threads waited, or all of them did (PSI). */
   readonly pressure: {
     readonly cpuRatio: number | undefined;
     readonly memoryRatio: number | undefined;
     readonly memoryStallRatio: number | undefined;
   };
-  /** The mean delay of the event loop, in milliseconds. */
+  /** Mean delay of the event loop, in milliseconds. */
   readonly eventLoopDelayMs: number | undefined;
-  /** The load: 0 is idle, 1 is full, at most 10; 0 where nothing could be read. */
+  /** Returns the load: 0 is idle, 1 is full, at most 10; 0 if nothing could be read. */
   loadRatio(): number;
-  /** Reads nothing any more. */
+  /** Stops reading. */
   close(): void;
 }
 
-/** Over which time the run queue is averaged: the time constant, in milliseconds. */
+/** Time constant over which the run queue is averaged, in milliseconds. */
 const runQueueMemoryMs = 5_000;
 
-/** Time to the first reading, in milliseconds: a rate needs two looks. */
+/** Time to the first reading, in milliseconds. A rate needs two samples. */
 const firstMs = 100;
 
 /** Reads the host until `close`. */

@@ -2,8 +2,8 @@ import type { HostReadings } from "../core/admission/host-reading.js";
 import type { HostSample } from "./host-reader.js";
 
 /**
- * What happened from one sample to a later one. A counter that went back, or that only one of them
- * has, gives no reading.
+ * Computes the readings between two samples. A counter that went back, or that is in only one of
+ * the samples, gives no reading.
  *
  * - cpu: `used / (elapsed x cpusMax)`, the largest of the cgroups that have a limit; without one
  *   `busy / (busy + idle)` of the host
@@ -12,7 +12,7 @@ import type { HostSample } from "./host-reader.js";
  *
  * Example: 600 ms of CPU time in 1,000 ms with a limit of 1.5 CPUs: 0.4.
  *
- * @param elapsedMs monotonic time between them; nothing is known of rates at 0 or below
+ * @param elapsedMs monotonic time between the samples; at 0 or below, no rate is known
  */
 export function hostRates(
   before: HostSample,
@@ -52,7 +52,7 @@ function grown(from: number | undefined, to: number | undefined): number | undef
   return from === undefined || to === undefined || to < from ? undefined : to - from;
 }
 
-/** At most 1: two clocks counted, and a limit may be exceeded for a moment. */
+/** At most 1: the two values come from two clocks, and a limit may be exceeded for a moment. */
 function ratio(part: number | undefined, whole: number | undefined): number | undefined {
   return part === undefined || !(Number(whole) > 0) ? undefined : Math.min(1, part / Number(whole));
 }

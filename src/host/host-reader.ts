@@ -17,13 +17,13 @@ import {
   parseRunnable,
 } from "./host-texts.js";
 
-/** What the host said at one time. Counters only grow; what it does not have is undefined. */
+/** Values of the host at one time. Counters only grow. A value that the host lacks is undefined. */
 export interface HostSample {
   /** Cgroups that have a CPU limit, the innermost first. */
   readonly limitedCpu: readonly LimitedCpu[];
   readonly ticks: HostTicks | undefined;
   readonly cpuPressure: PressureTotals | undefined;
-  /** Memory in use over its limit, or over all of it, 0 to 1. */
+  /** Memory in use over its limit, or over all memory of the host, 0 to 1. */
   readonly memoryRatio: number | undefined;
   readonly memoryPressure: PressureTotals | undefined;
   /** Threads of the host that run or could, without the one that read this. */
@@ -32,24 +32,24 @@ export interface HostSample {
   readonly cpusCount: number | undefined;
 }
 
-/** A cgroup that may not use all CPUs. */
+/** A cgroup whose CPU limit is below the number of usable CPUs. */
 interface LimitedCpu {
-  /** Names it from one sample to the next. */
+  /** Identifies the cgroup from one sample to the next. */
   readonly folder: string;
-  /** How many CPUs it may use, above 0. */
+  /** Number of CPUs that it may use, above 0. */
   readonly cpusMax: number;
   readonly usedUs: number | undefined;
   readonly periodsCount: number | undefined;
   readonly throttledCount: number | undefined;
 }
 
-/** How a cgroup was throttled so far. */
+/** Throttling of a cgroup so far. */
 interface Throttling {
   readonly throttledCount: number;
   readonly throttledUs: number;
 }
 
-/** A cgroup's files for the CPU, whichever version it is. */
+/** CPU files of a cgroup, of either cgroup version. */
 interface CpuGroup {
   readonly folder: string;
   cpusMax(): number | undefined;
@@ -57,7 +57,7 @@ interface CpuGroup {
   usedUs(): number | undefined;
 }
 
-/** A cgroup's files for memory. */
+/** Memory files of a cgroup. */
 interface MemoryGroup {
   readonly folder: string;
   readonly current: string;
@@ -65,9 +65,9 @@ interface MemoryGroup {
 }
 
 /**
- * Reads files of the kernel: those of the cgroups that limit this process, and of the host where
- * none does. What is missing, or cannot be read, is left out. Where cgroups are is found once;
- * their limits are read each time, since they change while a process runs.
+ * Reads kernel files: those of the cgroups that limit this process, or of the host if none does.
+ * What is missing or unreadable is left out. The cgroups' folders are located once. Their limits
+ * are read each time, because they change while a process runs.
  */
 export class HostReader {
   readonly #root: string;
@@ -77,7 +77,7 @@ export class HostReader {
   readonly #cpuGroups: readonly CpuGroup[];
   readonly #memoryGroups: readonly MemoryGroup[];
 
-  /** @param root the folder in which `proc` and `sys/fs/cgroup` are. Default `/` */
+  /** @param root the folder that contains `proc` and `sys/fs/cgroup`. Default `/` */
   constructor(root = "/") {
     this.#root = root.replace(/\/+$/, "");
     this.#cgroups = this.#find();
@@ -86,7 +86,7 @@ export class HostReader {
     this.#memoryGroups = memoryGroups(this.#cgroups);
   }
 
-  /** Some tens of microseconds. */
+  /** Takes a sample, in some tens of microseconds. */
   read(): HostSample {
     const ticks = parseProcStat(this.#text("/proc/stat"), this.#allowedCpus);
     const limitedCpu = this.#limitedCpu(ticks?.usableCount);
@@ -103,7 +103,7 @@ export class HostReader {
     };
   }
 
-  /** How the innermost cgroup that says so was throttled; undefined where none does. */
+  /** Returns the throttling of the innermost cgroup that reports it; undefined if none does. */
   throttling(): Throttling | undefined {
     for (const group of this.#cpuGroups) {
       const { throttledCount, throttledUs } = parseCpuStat(group.stat());
@@ -112,7 +112,7 @@ export class HostReader {
     return undefined;
   }
 
-  /** Without `/proc/self`, what is mounted as `/sys/fs/cgroup` is the cgroup that is meant. */
+  /** Without `/proc/self`, the cgroup mounted as `/sys/fs/cgroup` is used. */
   #find(): Cgroups {
     const mountinfo = this.#text("/proc/self/mountinfo");
     if (mountinfo !== "") return findCgroups(this.#text("/proc/self/cgroup"), mountinfo);
@@ -152,7 +152,7 @@ export class HostReader {
     }
   }
 
-  /** Those whose limit is below what may be used anyway. */
+  /** Returns the cgroups whose limit is below the number of usable CPUs. */
   #limitedCpu(usableCount = Number.POSITIVE_INFINITY): readonly LimitedCpu[] {
     const limited: LimitedCpu[] = [];
     for (const group of this.#cpuGroups) {
@@ -165,7 +165,7 @@ export class HostReader {
     return limited;
   }
 
-  /** The fullest of the cgroups that have a limit, or the host. */
+  /** Returns the fullest of the cgroups that have a limit, or the host if none has. */
   #memory(): { readonly ratio: number | undefined; readonly folder?: string } {
     const meminfo = this.#text("/proc/meminfo");
     const hostBytes = parseMeminfoBytes(meminfo) ?? Number.MAX_SAFE_INTEGER;
@@ -182,7 +182,7 @@ export class HostReader {
     return fullest ?? { ratio: parseMeminfoRatio(meminfo) };
   }
 
-  /** Of the cgroup whose limit counts, of the host where none does, or of what is known at all. */
+  /** Reads the cgroup whose limit counts, else the host, else this process's own cgroup. */
   #pressure(kind: "cpu" | "memory", folder: string | undefined): PressureTotals | undefined {
     const [own] = this.#cgroups.unified ?? [];
     const paths = [folder && `${folder}/${kind}.pressure`, `/proc/pressure/${kind}`];
@@ -193,7 +193,7 @@ export class HostReader {
     return undefined;
   }
 
-  /** The text of a file, as far as it is looked at; empty where there is none. */
+  /** Returns the text of a file, up to the buffer's size; empty if there is no such file. */
   #text(path: string): string {
     let file: number | undefined;
     try {
@@ -204,7 +204,7 @@ export class HostReader {
         if (count === 0) return this.#buffer.toString("utf8", 0, length);
       }
     } catch {
-      // It belongs to the system, which need not have it, and may refuse it.
+      // The file belongs to the system, which may not have it or may refuse access.
       return "";
     } finally {
       if (file !== undefined) closeSync(file);

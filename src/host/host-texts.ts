@@ -1,28 +1,28 @@
 /**
- * Texts of the kernel, parsed. Each text may be cut, huge or garbage: a parser then returns
- * undefined, or leaves out what it does not know. Only lines that end in a newline count, as all
- * of the kernel's do, so that a number that is cut is never taken for a smaller one.
+ * Parsers of kernel texts. Each text may be cut, huge or garbage: a parser then returns undefined,
+ * or leaves out what it does not recognize. Only lines that end in a newline count, because all of
+ * the kernel's do. So a number that is cut is never read as a smaller one.
  */
 
-/** The most characters of a text that are looked at. */
+/** Maximum number of characters of a text that are read. */
 export const hostTextCharsMax = 65_536;
 
-/** The kernel has numbers of CPUs below this. */
+/** The kernel numbers CPUs below this. */
 const cpusMax = 8_192;
 
-/** Use of the CPU as its cgroup counts it; what its kernel does not count is undefined. */
+/** CPU use as counted by its cgroup; a value that its kernel does not count is undefined. */
 export interface CpuStat {
   /** CPU time on all CPUs together, in microseconds. */
   readonly usedUs: number | undefined;
-  /** Periods of the limit so far, and in how many of them it throttled the cgroup. */
+  /** Periods of the limit so far, and the number of periods in which the cgroup was throttled. */
   readonly periodsCount: number | undefined;
   readonly throttledCount: number | undefined;
-  /** How long it was throttled, in microseconds. */
+  /** Time for which it was throttled, in microseconds. */
   readonly throttledUs: number | undefined;
 }
 
 /**
- * `cpu.stat` of both versions of cgroups.
+ * Parses `cpu.stat` of both cgroup versions.
  *
  * Source: Linux, "Control Group v2"; "CFS Bandwidth Control", which counts `throttled_time` in
  * nanoseconds.
@@ -40,7 +40,7 @@ export function parseCpuStat(text: string): CpuStat {
 }
 
 /**
- * `cpu.max`: how many CPUs may be used, above 0; undefined without a limit.
+ * Parses `cpu.max`: the number of CPUs that may be used, above 0; undefined without a limit.
  *
  * Example: `150000 100000` is 1.5.
  */
@@ -49,7 +49,7 @@ export function parseCpuMax(text: string): number | undefined {
   return cpusOf(Number(quota), Number(period));
 }
 
-/** `cpu.cfs_quota_us` over `cpu.cfs_period_us`, as `parseCpuMax`; a quota of -1 is no limit. */
+/** Divides `cpu.cfs_quota_us` by `cpu.cfs_period_us`, as `parseCpuMax`; quota -1 is no limit. */
 export function parseCfsQuota(quota: string, period: string): number | undefined {
   return cpusOf(parseCountFile(quota), parseCountFile(period));
 }
@@ -58,19 +58,19 @@ function cpusOf(quotaUs = 0, periodUs = 0): number | undefined {
   return quotaUs > 0 && periodUs > 0 ? quotaUs / periodUs : undefined;
 }
 
-/** A file that is one whole number from 0; undefined for `max` and all else. */
+/** Parses a file that holds one whole number from 0; undefined for `max` and anything else. */
 export function parseCountFile(text: string): number | undefined {
   const [, digits] = /^(\d{1,20})\n/.exec(text) ?? [];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** For how long so far some tasks, or all, have waited for a resource, in microseconds. */
+/** Time so far in which some tasks, or all, waited for a resource, in microseconds. */
 export interface PressureTotals {
   readonly someUs: number | undefined;
   readonly fullUs: number | undefined;
 }
 
-/** A file of pressure. Source: Linux, "PSI - Pressure Stall Information". */
+/** Parses a pressure file. Source: Linux, "PSI - Pressure Stall Information". */
 export function parsePressure(text: string): PressureTotals {
   const totalOf = (kind: string): number | undefined => {
     const line = linesOf(text).find((one) => one.startsWith(`${kind} `)) ?? "";
@@ -80,19 +80,19 @@ export function parsePressure(text: string): PressureTotals {
   return { someUs: totalOf("some"), fullUs: totalOf("full") };
 }
 
-/** What the CPUs that may be used did so far, in ticks. */
+/** Time of the usable CPUs so far, in ticks. */
 export interface HostTicks {
   readonly busyTicks: number;
   readonly totalTicks: number;
-  /** Those CPUs, as far as they are online, from 1. */
+  /** Usable CPUs that are online, from 1. */
   readonly usableCount: number;
   /** CPUs of the host that are online, from 1. */
   readonly cpusCount: number;
 }
 
 /**
- * `/proc/stat`. Time that the hypervisor gave to others counts as busy: it was not there to be had.
- * The time of guests is in that of users.
+ * Parses `/proc/stat`. Time that the hypervisor gave to other machines counts as busy, because it
+ * was not available. The time of guests is included in that of users.
  *
  * Source: proc_stat(5).
  *
@@ -115,13 +115,13 @@ export function parseProcStat(text: string, allowed?: ReadonlySet<number>): Host
   return usableCount === 0 ? undefined : { busyTicks, totalTicks, usableCount, cpusCount };
 }
 
-/** `/proc/loadavg`: how many threads of the host run or could run, with the one that reads it. */
+/** Parses `/proc/loadavg`: threads of the host that run or could run, including the reader. */
 export function parseRunnable(text: string): number | undefined {
   const [, runnable] = /^(?:\d{1,9}\.\d\d ){3}(\d{1,9})\/\d{1,9} \d{1,9}\n/.exec(text) ?? [];
   return runnable === undefined ? undefined : Number(runnable);
 }
 
-/** `Cpus_allowed_list` of `/proc/self/status`: the CPUs that the process may run on, by number. */
+/** Parses `Cpus_allowed_list` of `/proc/self/status`: the numbers of the CPUs it may run on. */
 export function parseAllowedCpus(text: string): ReadonlySet<number> | undefined {
   const found = linesOf(text).find((line) => line.startsWith("Cpus_allowed_list:"));
   const [, list] = /:\s*(\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?)*)$/.exec(found ?? "") ?? [];
@@ -135,7 +135,7 @@ export function parseAllowedCpus(text: string): ReadonlySet<number> | undefined 
   return cpus.size === 0 ? undefined : cpus;
 }
 
-/** `/proc/meminfo`: the part of the host's memory that is neither free nor reclaimable, 0 to 1. */
+/** Parses `/proc/meminfo`: the part of the memory neither free nor reclaimable, 0 to 1. */
 export function parseMeminfoRatio(text: string): number | undefined {
   const values = parseFields(text);
   const [total, available] = [values.get("MemTotal:"), values.get("MemAvailable:")];
@@ -143,18 +143,18 @@ export function parseMeminfoRatio(text: string): number | undefined {
   return Math.min(1, Math.max(0, 1 - available / total));
 }
 
-/** `MemTotal` of `/proc/meminfo`, in bytes. */
+/** Returns `MemTotal` of `/proc/meminfo`, in bytes. */
 export function parseMeminfoBytes(text: string): number | undefined {
   const kibibytes = parseFields(text).get("MemTotal:");
   return kibibytes === undefined ? undefined : kibibytes * 1_024;
 }
 
 /**
- * `memory.stat`: what the kernel can take back without asking anybody, in bytes. That is the page
- * cache, recently used or not, and slabs; the first version counts a whole subtree under `total_`,
- * and no slabs.
+ * Parses `memory.stat`: the memory that the kernel can reclaim on its own, in bytes. That is the
+ * page cache, active or not, and slabs. cgroup v1 counts a whole subtree under `total_`, and no
+ * slabs.
  *
- * @returns undefined where it says nothing of the page cache
+ * @returns undefined if the text does not report the page cache
  */
 export function parseReclaimable(text: string): number | undefined {
   const values = parseFields(text);
@@ -164,7 +164,7 @@ export function parseReclaimable(text: string): number | undefined {
   return active + inactive + (values.get("slab_reclaimable") ?? 0);
 }
 
-/** Lines of a name and a whole number, and maybe a unit. */
+/** Parses lines of a name, a whole number and an optional unit. */
 function parseFields(text: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>();
   for (const line of linesOf(text)) {
@@ -174,7 +174,7 @@ function parseFields(text: string): ReadonlyMap<string, number> {
   return values;
 }
 
-/** The lines that are whole. */
+/** Returns the complete lines. */
 export function linesOf(text: string): readonly string[] {
   return text.slice(0, hostTextCharsMax).split("\n").slice(0, -1);
 }

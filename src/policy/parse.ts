@@ -39,21 +39,21 @@ import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 import { readRooms } from "./waiting-rooms/rooms.js";
 
 /**
- * One file's text, and what to call it in problems. One whose name ends in `.html` is the template
- * of a waiting room's page.
+ * One file's text, and its name in problems. A file whose name ends in `.html` is the template of a
+ * waiting room's page.
  */
 export interface PolicyText {
   readonly file: string;
   readonly text: string;
 }
 
-/** A policy's texts, understood or not: plain data but for its `places`. */
+/** Result of parsing a policy's texts: plain data except for its `places`. */
 export type ParsedPolicy =
   | {
       readonly kind: "policy";
-      /** `metadata.name` of the first file that has one; undefined where none is a policy file. */
+      /** `metadata.name` of the first file that has one; undefined if none is a policy file. */
       readonly name: string | undefined;
-      /** Every domain, also one without descriptors; in the order of the files. */
+      /** Every domain, including those without descriptors, in the order of the files. */
       readonly domains: readonly string[];
       /** Parents first, siblings in file order; `index` counts them. */
       readonly rules: readonly Rule[];
@@ -67,31 +67,31 @@ export type ParsedPolicy =
       readonly budgets: readonly BudgetPolicy[];
       /** Undefined: no budget is in money. */
       readonly prices: PriceTable | undefined;
-      /** What `proxies` says; the default where it is left out. */
+      /** The settings of `proxies`; the defaults if it is left out. */
       readonly proxies: ProxyPolicy;
-      /** What is right by the letter, and hardly meant. */
+      /** Valid texts that are probably mistakes. */
       readonly warnings: FoundProblems;
-      /** Where in the files something is said. It stays in the thread that has parsed. */
+      /** Places of settings in the files. It stays in the thread that parsed the policy. */
       readonly places: PolicyPlaces;
     }
   | ParseProblems;
 
-/** How the files of a policy are read. */
+/** Options for reading the files of a policy. */
 export interface ParseOptions {
   /**
-   * Whether several files may add descriptors to one domain; default false: a domain that is
-   * defined twice is wrong. Source: MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit.
+   * Whether several files may add descriptors to one domain. Default false: a domain that is
+   * defined twice is an error. Source: MERGE_DOMAIN_CONFIG of envoyproxy/ratelimit.
    */
   readonly mergesDomains?: boolean;
-  /** The only dialect that is taken; default both. */
+  /** The only dialect that is accepted. Default both. */
   readonly onlyDialect?: Dialect;
-  /** What holds where neither a limit nor its domain says it. Default `defaultDefaults`. */
+  /** Defaults if neither a limit nor its domain sets them. Default `defaultDefaults`. */
   readonly defaults?: LimitDefaults;
-  /** Regions of the service that enforces it; 1: it has none. Absent: not known. */
+  /** Number of regions of the deployment that enforces the policy; 1: none. Absent: unknown. */
   readonly regionCount?: number;
 }
 
-/** Reads the files of one policy, each in either dialect: all mistakes of all, or the rules. */
+/** Reads the files of one policy, each in either dialect: returns the rules, or all problems. */
 export function parsePolicy(
   sources: readonly PolicyText[],
   options: ParseOptions = {},
@@ -134,7 +134,7 @@ export function parsePolicy(
     services: services.named.names,
     proxies: proxies.policy,
   });
-  // Of a service that has problems it is not known what a room could take from it.
+  // If there are problems, it is unknown what a room can rely on in its service.
   const right = log.count === 0 ? finished : [];
   const waitingRooms = rooms.finish({ names: services.named.names, services: right, templates });
   templates.warnOfUnused();
@@ -163,7 +163,7 @@ export function parsePolicy(
   };
 }
 
-/** What the files of a policy have in common while they are read. */
+/** State that the files of a policy share while they are read. */
 interface Reading {
   readonly log: ProblemLog;
   readonly names: LimitNames;
@@ -179,7 +179,7 @@ interface Reading {
   readonly options: ParseOptions;
 }
 
-/** A domain that was defined, where first, and its outermost descriptors. */
+/** A defined domain: its first place, and its outermost descriptors. */
 interface KnownDomain {
   readonly place: string;
   readonly siblings: Siblings;
@@ -225,7 +225,7 @@ function readSource(source: SourceText, reading: Reading): void {
 
 const noTargets: AliasTargets = new Map();
 
-/** Which dialect a file is in, by the names at its top; undefined, and reported, for neither. */
+/** Returns the dialect of a file, by its top names; undefined, and reported, if it is neither. */
 function findDialect(root: ParsedNode, reader: NodeReader): Dialect | undefined {
   const names = isMap(root) ? root.items.map(({ key }) => (isScalar(key) ? key.value : "")) : [];
   if (names.some((name) => name === "apiVersion" || name === "kind" || name === "spec")) {
@@ -265,7 +265,7 @@ function readPolicyFile(reader: NodeReader, root: ParsedNode, reading: Reading):
   for (const item of items ?? []) readDomain(reader, item, { ...reading, dialect: "headgate" });
 }
 
-/** A domain and its descriptors: a whole ratelimit file, or one item of a policy's `rateLimits`. */
+/** Reads a domain and its descriptors: a ratelimit file, or an item of a policy's `rateLimits`. */
 function readDomain(
   reader: NodeReader,
   node: ParsedNode,
@@ -278,7 +278,7 @@ function readDomain(
   reading.quotas.doubt(domain);
 }
 
-/** Answers the domain's name, as far as it is right. */
+/** Returns the domain's name, if it is valid. */
 function readDescribed(
   reader: NodeReader,
   node: ParsedNode,
@@ -299,7 +299,7 @@ function readDescribed(
   const defaults = { ...inherited, onStoreFailure, ...most, ...reported };
   let siblings = new Siblings();
   if (domainField !== undefined && domain !== undefined) {
-    // Of an aliased item the second use is wrong, not its text.
+    // For an aliased item, the second use is the mistake, not its text.
     const place = isAlias(node) ? node : (domainField.value ?? domainField.key);
     siblings = addDomain(reader, place, { ...reading, domain });
     reading.quotas.defineDomain(domain, defaults);
@@ -313,7 +313,7 @@ function readDescribed(
   return domain;
 }
 
-/** Makes a domain known; answers what stands in it, also where it is refused to say so twice. */
+/** Adds a domain, and returns its siblings even if it is reported as defined twice. */
 function addDomain(
   reader: NodeReader,
   node: ParsedNode,

@@ -33,7 +33,7 @@ const metadata = object(
   {
     data: ({ name }) => name,
     check(block, _, { endMarker }) {
-      // Half a file may be right in all that it says, and lack limits: so it says that it ends.
+      // A truncated file may be valid and lack limits, so the marker shows that it is complete.
       if (!endMarker || /\n\.\.\.\s*$/.test(block.reader.source.text)) return;
       const message = "the end marker is missing, so the file may be truncated";
       block.report("endMarker", { id: "HG114", message, expected: "... as its last line" });
@@ -77,7 +77,7 @@ export const spec = object(
   },
 );
 
-/** A name whose value is fixed: it says what kind of file this is. */
+/** A name with a fixed value, which identifies the kind of the file. */
 function fixed(name: string, value: string) {
   return readBy(words(value), (reader, place) =>
     reader.readChoice(place, [value], { id: "HG111", what: `the ${name} of a policy` }),

@@ -2,14 +2,14 @@ import { isMap, isScalar, isSeq, type ParsedNode } from "yaml";
 import type { Problem } from "./problems/problem.js";
 import type { Fields, NodeReader } from "./text/node-reader.js";
 
-/** Where something is said: what a problem shows of it. */
+/** Place of a setting, as shown in a problem. */
 type PolicyPlace = Pick<Problem, "file" | "line" | "column" | "excerpt" | "caret">;
 
 /** A place in a policy, by names. */
 export interface PolicyLocation {
   /** Undefined: `proxies`, or the policy as a whole. */
   readonly service: string | undefined;
-  /** Names from the service (or from `spec`) down; items of lists by number from 0, or by name. */
+  /** Names below the service (or `spec`); items of lists by index from 0, or by name. */
   readonly path: readonly string[];
 }
 
@@ -19,18 +19,18 @@ interface Said {
   readonly value: ParsedNode | undefined;
 }
 
-/** Finds where in a policy's files something is said. Looked for only when it is asked for. */
+/** Finds the places of settings in a policy's files. Searches only on demand. */
 export class PolicyPlaces {
   readonly #specs: { readonly reader: NodeReader; readonly spec: Fields }[] = [];
 
-  /** A file has this `spec`. */
+  /** Adds the `spec` of a file. */
   addSpec(reader: NodeReader, spec: Fields): void {
     this.#specs.push({ reader, spec });
   }
 
   /**
-   * Where that is said, or the nearest that holds it where it is left out: at last the service, or
-   * `spec`. Undefined in files that say nothing of services and proxies.
+   * Returns the place of a setting, or of the nearest part that contains it if it is left out: at
+   * last the service, or `spec`. Undefined if no file has a `spec`.
    */
   find({ service, path }: PolicyLocation): PolicyPlace | undefined {
     if (service === undefined) {
@@ -46,7 +46,7 @@ export class PolicyPlaces {
     return first && placeOf(first.reader, first.spec.node);
   }
 
-  /** Below a name of `spec`; of files that all have it, in the one that has the next name, too. */
+  /** Searches below a name of `spec`, preferably in a file that has the next name, too. */
   #findNamed([name = "", ...rest]: readonly string[]): PolicyPlace | undefined {
     const having = this.#specs.filter(({ spec }) => spec.byName.has(name));
     const [next] = rest;
@@ -65,7 +65,7 @@ function serviceOf(reader: NodeReader, { byName }: Fields, name: string): Said |
   return isSeq<ParsedNode>(list) ? itemOf(reader, list.items, name) : undefined;
 }
 
-/** The item of a list that has this name. */
+/** Returns the item of a list that has this name. */
 function itemOf(reader: NodeReader, items: readonly ParsedNode[], name: string): Said | undefined {
   for (const item of items) {
     if (!isMap(contentOf(reader, item))) continue;
@@ -75,7 +75,7 @@ function itemOf(reader: NodeReader, items: readonly ParsedNode[], name: string):
   return undefined;
 }
 
-/** As far down as names are written. */
+/** Follows the path as far as its names are written. */
 function descend(reader: NodeReader, start: Said, path: readonly string[]): ParsedNode {
   let said = start;
   for (const name of path) {
@@ -99,7 +99,7 @@ function step(reader: NodeReader, node: ParsedNode, name: string): Said | undefi
   return merged(reader, content.items, name);
 }
 
-/** What `<<` brings to a map. */
+/** Returns what `<<` adds to a map. */
 function merged(
   reader: NodeReader,
   items: readonly { readonly key: ParsedNode; readonly value: ParsedNode | null }[],

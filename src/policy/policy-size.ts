@@ -1,15 +1,15 @@
 import type { Rule } from "../core/limits/limit.js";
 
-/** Longest text of one file, in UTF-16 units. */
+/** Maximum length of one file, in UTF-16 units. */
 export const fileCharsMax = 4_194_304;
 
-/** Longest text of all files together, in UTF-16 units. */
+/** Maximum length of all files together, in UTF-16 units. */
 export const policyCharsMax = 16_777_216;
 
-/** How much a policy holds: the numbers that logs, readiness, metrics and commands tell. */
+/** Size of a policy: the numbers that logs, readiness, metrics and commands report. */
 export interface PolicySize {
   readonly domainCount: number;
-  /** Descriptors that say something of requests: limited or unlimited, those of quotas included. */
+  /** Descriptors with an effect: limited or unlimited, including those of quotas. */
   readonly ruleCount: number;
   /** The limits of all rules: a descriptor may have several. */
   readonly limitCount: number;
@@ -18,7 +18,7 @@ export interface PolicySize {
   readonly budgetCount: number;
 }
 
-/** Of no policy at all. */
+/** The size of no policy. */
 export const emptyPolicySize: PolicySize = {
   domainCount: 0,
   ruleCount: 0,
@@ -28,12 +28,12 @@ export const emptyPolicySize: PolicySize = {
   budgetCount: 0,
 };
 
-/** Whether it is a rule, and no level that only leads to others. */
+/** Reports whether it is a rule, and not a level that only leads to others. */
 export function isRule({ effect }: Pick<Rule, "effect">): boolean {
   return effect.kind !== "none";
 }
 
-/** Counts what a policy holds. */
+/** Counts the parts of a policy. */
 export function measurePolicy(policy: {
   readonly domains: Iterable<unknown>;
   readonly rules: readonly Rule[];

@@ -30,15 +30,15 @@ import {
 } from "./text/object.js";
 import { domainRule, nameCharsMax, type TextRule, valueCharsMax } from "./text/text-rules.js";
 
-/** Tests of one file, and steps of one test. */
+/** Maximum number of tests of one file, and of steps of one test. */
 const policyTestsMax = 10_000;
 const testStepsMax = 1_000;
 
-/** Policies of one file, and descriptors of one question. */
+/** Maximum number of policies of one file, and of descriptors of one request. */
 const policiesMax = 100;
 const descriptorsMax = 128;
 
-/** How often one step may ask. */
+/** Maximum number of requests of one step. */
 const testTimesMax = 1_000_000;
 
 const textRule: TextRule = {
@@ -48,14 +48,14 @@ const textRule: TextRule = {
 };
 const anyText = ruledText(textRule);
 
-/** A day without daylight saving, at its beginning. */
+/** The start of a day outside of daylight saving time. */
 const defaultStart = "2026-01-01T00:00:00Z";
 const defaultStartUs = 1_767_225_600_000_000;
 
 const waits = duration({ minMs: 1, maxMs: 3_660 * 24 * 3_600_000 });
 const hitsBounds = { min: 0, max: 2 ** 32 - 1 };
 
-/** Texts by names that are the user's own, in order. */
+/** Texts by names that the user chooses, in order. */
 function pairs(title: string, expected: string) {
   const form = { kind: "texts", key: /./, value: text(textRule), max: Infinity } as const;
   return readBy(form, (reader, place) =>
@@ -66,7 +66,7 @@ function pairs(title: string, expected: string) {
   );
 }
 
-/** A map of a list. */
+/** A map in a list. */
 function listed<Data>(form: MapForm, read: (block: Block) => Data | undefined): FieldType<Data> {
   return readBy(map(form), (reader, place) => {
     const block = Block.at(reader, place.value ?? place.key, form.shape);
@@ -139,7 +139,7 @@ const http = object(
   {
     data({ service, method, host, path, headers, remoteAddress }) {
       if (host === undefined && service === undefined) return undefined;
-      /** By lower-case name, pseudo-headers among them. */
+      /** By lower-case name, including pseudo-headers. */
       const byName: ReadonlyMap<string, string> = new Map([
         ...headers.map(({ key, value }) => [key.toLowerCase(), value] as const),
         [":method", method],
@@ -157,7 +157,7 @@ const http = object(
   },
 );
 
-/** Read when it is known how often is asked. */
+/** Read after the number of requests is known. */
 const count = asWritten(whole({ min: 0, max: testTimesMax }));
 
 const verdicts = ["allowed", "denied"] as const;
@@ -183,9 +183,9 @@ const expectation = object(
 
 type ReadExpectation = Pick<typeof expectation.defaults, "rule" | "remaining" | "retryAfterMs">;
 
-/** What must come of it; what is left out is not looked at. */
+/** Expected results. Those left out are not checked. */
 export interface Expectation extends ReadExpectation {
-  /** Of all that were asked. */
+  /** Of all requests of the step. */
   readonly allowedCount: number | undefined;
   readonly deniedCount: number | undefined;
 }
@@ -193,7 +193,7 @@ export interface Expectation extends ReadExpectation {
 const expected = "allowed, denied, or a map of expectations";
 const expectationMap = innerBlock(expectation);
 
-/** `expect: allowed` is short for `expect: {verdict: allowed}`: all of them are. */
+/** `expect: allowed` is short for `expect: {verdict: allowed}`: all requests are allowed. */
 const expectations = readBy<(times: number) => Expectation>(
   any(words(...verdicts), expectationMap),
   (reader, place) => {
@@ -251,7 +251,7 @@ const step = object(
   },
 );
 
-/** What is asked: as Envoy would ask, or as a caller would. */
+/** The tested request: one from Envoy, or one from a caller. */
 export type TestedRequest = NonNullable<typeof ask.defaults> | NonNullable<typeof http.defaults>;
 
 /** One step of a test. */
@@ -316,7 +316,7 @@ const test = object(
   },
 );
 
-/** Requests over time, on limits that nobody has used yet. */
+/** Requests over time, against unused limits. */
 export interface PolicyTest extends Omit<typeof test.defaults, "name"> {
   readonly name: string;
   readonly line: number;
@@ -353,13 +353,13 @@ const file = object(
   },
 );
 
-/** What is expected of a policy: a file of tests, as it was written. */
+/** Tests of a policy: the content of a file of tests, as written. */
 export type PolicyTests = typeof file.defaults;
 
-/** A file of tests, understood or not. */
+/** Result of reading a file of tests. */
 export type ParsedTests = { readonly kind: "tests"; readonly tests: PolicyTests } | ParseProblems;
 
-/** Reads a file of tests: all mistakes at once, or the tests. */
+/** Reads a file of tests: returns the tests, or all problems at once. */
 export function parsePolicyTests(given: PolicyText): ParsedTests {
   const parsed = readBlockFile(given, {
     shape: file.shape,

@@ -11,31 +11,31 @@ import { type ServiceIndex, ServiceIndexBuilder } from "./services/service-index
 import type { ServicePolicy } from "./services/service-policy.js";
 import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 
-/** What is allowed: an immutable snapshot, swapped whole and never edited. */
+/** The rules that decide requests: an immutable snapshot, only replaced as a whole. */
 export interface Policy {
-  /** Names the texts it was made of: a short hash of their contents, as the caller made it. */
+  /** Identifies its source texts: a short hash of their contents, computed by the caller. */
   readonly version: string;
   /** By `index`. */
   readonly rules: readonly Rule[];
   /** The rules of each domain as a tree; a domain without rules has an empty one. */
   readonly domains: ReadonlyMap<string, DescriptorTree>;
-  /** What stands before each service, in the order of the files. */
+  /** The services with their protection, in the order of the files. */
   readonly services: readonly ServicePolicy[];
-  /** What Envoys let pass by themselves, in the order of the files; their names differ. */
+  /** Quotas that Envoys enforce, in the order of the files, with unique names. */
   readonly quotas: readonly QuotaPolicy[];
-  /** In front of services, in the order of the files; their names differ. */
+  /** Rooms in front of services, in the order of the files, with unique names. */
   readonly waitingRooms: readonly RoomPolicy[];
-  /** In the order of the files; their names differ. */
+  /** In the order of the files, with unique names. */
   readonly budgets: readonly BudgetPolicy[];
   /** Undefined: no budget is in money. */
   readonly prices: PriceTable | undefined;
-  /** What holds for every proxy of the fleet. */
+  /** Settings for every proxy of the fleet. */
   readonly proxies: ProxyPolicy;
   /** The services by name and by host, each with its classifier. */
   readonly serviceIndex: ServiceIndex;
 }
 
-/** Makes a policy piece by piece, so that a large one never holds the event loop for long. */
+/** Builds a policy in steps, so that a large one never blocks the event loop for long. */
 export class PolicyBuilder {
   readonly #version: string;
   readonly #rules: Rule[] = [];
@@ -53,7 +53,7 @@ export class PolicyBuilder {
     this.#version = version;
   }
 
-  /** Makes domains known, also those that no rule follows for. */
+  /** Adds domains, including those without rules. */
   addDomains(domains: readonly string[]): void {
     assert(!this.#isFinished, "a finished policy takes no domains");
     for (const domain of domains) this.#treeOf(domain);
@@ -64,7 +64,7 @@ export class PolicyBuilder {
     assert(!this.#isFinished, "a finished policy takes no rules");
     for (const rule of rules) {
       assert(rule.index === this.#rules.length, "rules arrive in the order of their index");
-      // As a copy from another thread it has lost its frost.
+      // A copy from another thread is no longer frozen.
       if (rule.metadata !== undefined) freezeJson(rule.metadata);
       this.#rules.push(rule);
       this.#treeOf(rule.domain).insert(rule);
@@ -80,7 +80,7 @@ export class PolicyBuilder {
     }
   }
 
-  /** What Envoys let pass by themselves; unsaid, there are none. */
+  /** Sets the quotas that Envoys enforce. Default: none. */
   setQuotas(quotas: readonly QuotaPolicy[]): void {
     assert(!this.#isFinished, "a finished policy takes no quotas");
     this.#quotas = Object.freeze([...quotas]);
@@ -98,19 +98,19 @@ export class PolicyBuilder {
     this.#budgets.push(...budgets);
   }
 
-  /** What calls of models cost; unsaid, there are no prices. */
+  /** Sets the prices of calls by model. Default: none. */
   setPrices(prices: PriceTable | undefined): void {
     assert(!this.#isFinished, "a finished policy takes no prices");
     this.#prices = prices;
   }
 
-  /** What holds for every proxy; unsaid, it is the default. */
+  /** Sets the settings for every proxy. Default: `defaultProxies`. */
   setProxies(proxies: ProxyPolicy): void {
     assert(!this.#isFinished, "a finished policy takes no proxies");
     this.#proxies = proxies;
   }
 
-  /** The finished policy; the builder takes nothing after it. */
+  /** Returns the finished policy. The builder accepts nothing after it. */
   finish(): Policy {
     assert(!this.#isFinished, "a policy is finished once");
     this.#isFinished = true;
@@ -135,7 +135,7 @@ export class PolicyBuilder {
   }
 }
 
-/** A policy of that version of what was parsed; what is unsaid has the default. */
+/** Builds a policy of that version from parsed parts; missing parts have their defaults. */
 export function buildPolicy(
   version: string,
   parsed: Pick<Policy, "rules" | "services" | "quotas"> &
@@ -155,7 +155,7 @@ export function buildPolicy(
   return builder.finish();
 }
 
-/** Freezes a value and all in it; how deep it may be was bounded where it was read. */
+/** Freezes a value and all of its parts. Its depth was bounded when it was read. */
 function freezeJson(value: JsonValue): void {
   if (typeof value !== "object" || value === null) return;
   for (const part of Object.values(value)) freezeJson(part);

@@ -5,15 +5,15 @@ import type { PriorityClassifier } from "./services/priority-classifier.js";
 import type { ServicePolicy } from "./services/service-policy.js";
 import type { RoomPolicy } from "./waiting-rooms/room-policy.js";
 
-/** Names of what has to be seen of requests to decide on them. */
+/** Names of the parts of requests that decisions depend on. */
 export interface RequestNeeds {
   /** In lower case. */
   readonly headers: Set<string>;
-  /** As Envoy calls them. */
+  /** By Envoy's names. */
   readonly attributes: Set<string>;
 }
 
-/** Adds what a service's policy looks at; what every service needs is no part of it. */
+/** Adds what a service's policy reads, without what every service needs. */
 export function addRequestNeeds(
   service: ServicePolicy,
   classifier: PriorityClassifier,
@@ -34,10 +34,10 @@ export function addRequestNeeds(
   }
 }
 
-/** Of requests and responses: what a call is about, and what it used. */
+/** Returns headers of requests and responses that describe a call and its usage. */
 function usageHeaders({ model, declaredMax, source }: ServiceUsage): readonly string[] {
   return [
-    // A hint of what it will use.
+    // A hint of its usage.
     "content-length",
     ...(model.kind === "header" ? [model.header] : []),
     ...(model.kind === "path" ? [pathHeader] : []),
@@ -46,7 +46,7 @@ function usageHeaders({ model, declaredMax, source }: ServiceUsage): readonly st
   ];
 }
 
-/** Adds what tells the accounts of a budget apart. */
+/** Adds what distinguishes the accounts of a budget. */
 export function addBudgetNeeds({ per }: BudgetPolicy, { headers, attributes }: RequestNeeds): void {
   for (const part of per) {
     if (part.kind === "header") headers.add(part.header);
@@ -54,7 +54,7 @@ export function addBudgetNeeds({ per }: BudgetPolicy, { headers, attributes }: R
   }
 }
 
-/** What every waiting room looks at. */
+/** Headers that every waiting room reads. */
 const roomHeaders: readonly string[] = [
   ":method",
   ":authority",
@@ -62,9 +62,9 @@ const roomHeaders: readonly string[] = [
   "cookie",
   "accept",
   "accept-language",
-  // gRPC is answered in its own way.
+  // gRPC calls are answered differently.
   "content-type",
-  // Navigations, and what browsers fetch before anybody asked for it.
+  // For navigations, and for what browsers fetch before a visitor asks for it.
   "sec-fetch-mode",
   "sec-purpose",
   "purpose",
@@ -75,7 +75,7 @@ const roomHeaders: readonly string[] = [
   "access-control-request-method",
 ];
 
-/** Adds what a waiting room looks at; what its service needs to find classes is apart. */
+/** Adds what a waiting room reads, without what its service needs to find classes. */
 export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestNeeds): void {
   const { bypass, joinLimit, cookie } = room;
   for (const name of roomHeaders) headers.add(name);
@@ -88,12 +88,12 @@ export function addRoomNeeds(room: RoomPolicy, { headers, attributes }: RequestN
   if (needsAddress) attributes.add(addressAttribute);
 }
 
-/** By what requests of a service are told apart. */
+/** Returns what distinguishes requests of a service. */
 function keysOf({ admission, rateLimit }: ServicePolicy): readonly RequestKey[] {
   const keys: RequestKey[] = [];
   if (admission !== undefined) keys.push(admission.caller);
   const { per } = admission?.maxInFlightPer ?? {};
-  // What finds a model is needed by `usage`.
+  // `usage` adds what determines the model.
   if (per !== undefined && per.kind !== "model") keys.push(per);
   if (rateLimit?.inExtProc !== true) return keys;
   for (const part of rateLimit.descriptors.flatMap(({ parts }) => parts)) {

@@ -10,7 +10,7 @@ import { type PlacedValue, placed } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
 import { countOfParts, type Decimal, parseDecimal } from "./decimal.js";
 
-/** An amount as it is written: the currency of money may stand in another file. */
+/** An amount as written. The currency of money may be defined in another file. */
 export interface WrittenAmount {
   readonly text: string;
   readonly number: Decimal;
@@ -18,7 +18,7 @@ export interface WrittenAmount {
   readonly unit: string;
 }
 
-/** Units of amounts, and how many whole parts one has. */
+/** Units of amounts, and the number of whole parts in each. */
 const amountUnits: Readonly<Record<string, readonly [BudgetUnit["kind"], parts: bigint]>> = {
   tokens: ["tokens", 1n],
   inputTokens: ["inputTokens", 1n],
@@ -66,7 +66,7 @@ export const amount = placed(
   }),
 );
 
-/** Undefined where it is no number with a unit. */
+/** Undefined if it is not a number with a unit. */
 function parseAmount(written: string): WrittenAmount | undefined {
   const [, whole = "", fraction = "", unit = ""] = amountPattern.exec(written) ?? [];
   const digits = whole.replaceAll("_", "").replace(/^0+(?=[0-9])/, "");
@@ -75,14 +75,14 @@ function parseAmount(written: string): WrittenAmount | undefined {
   return number && isUnit ? { text: written, number, unit } : undefined;
 }
 
-/** An amount in the parts of its unit. */
+/** An amount, counted in the parts of its unit. */
 export interface ReadAmount {
   readonly unit: BudgetUnit;
   /** 0 to `amountMax`. */
   readonly count: number;
 }
 
-/** Finds the unit of an amount; what is wrong with it is reported. */
+/** Determines the unit of an amount; problems are reported. */
 export function resolveAmount(
   { value, node }: PlacedValue<WrittenAmount>,
   reader: NodeReader,
@@ -128,7 +128,7 @@ function unitOf(
   return ["money", 10n ** BigInt(prices.decimals)];
 }
 
-/** An amount for people. @param prices those that the policy has; of money there are some */
+/** Formats an amount for people. @param prices of the policy; an amount of money has them */
 export function amountWords(
   count: number,
   { kind: unit }: BudgetUnit,

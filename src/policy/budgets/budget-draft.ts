@@ -5,7 +5,7 @@ import type { PlacedValue } from "../text/object.js";
 import type { WrittenAmount } from "./amount.js";
 import type { BudgetPolicy, ServiceUsage } from "./budget-policy.js";
 
-/** A budget as it was read; its unit may be known by another file. */
+/** A budget as read. Its unit may be defined in another file. */
 export interface BudgetDraft {
   readonly budget: Omit<BudgetPolicy, "unit" | "amount" | "overrides">;
   readonly block: Block;
@@ -17,7 +17,7 @@ export interface BudgetDraft {
   readonly serviceNodes: readonly ParsedNode[];
 }
 
-/** A service whose usage is measured, and where it says so. */
+/** A service whose usage is measured, and the place in the policy. */
 export interface MeasuredService {
   readonly name: string;
   readonly usage: ServiceUsage;

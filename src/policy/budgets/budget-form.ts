@@ -9,23 +9,23 @@ import { valueRule } from "../text/text-rules.js";
 import { amount } from "./amount.js";
 import { modelPattern } from "./model-pattern.js";
 
-/** Services or model patterns of one budget. */
+/** Maximum number of services, and of model patterns, of one budget. */
 export const budgetItemsMax = 64;
 
-/** Parts of one account. */
+/** Maximum number of parts of one account. */
 export const accountPartsMax = 8;
 
-/** Overrides of one budget. */
+/** Maximum number of overrides of one budget. */
 export const budgetOverridesMax = 1_000;
 
-/** What tells the accounts of a budget apart. A request without it has an empty value. */
+/** What distinguishes the accounts of a budget. A request without it has an empty value. */
 export type AccountPart =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string }
   | { readonly kind: "model" }
   | { readonly kind: "service" };
 
-/** When what was spent is forgotten. */
+/** When spent amounts expire. */
 export type BudgetPeriod =
   | {
       readonly kind: "calendar";
@@ -87,7 +87,7 @@ type ReadPeriod = Exclude<BudgetPeriod, { kind: "calendar" }> | (typeof calendar
 const budgetPeriod = readBy<ReadPeriod>(any(calendarWords, period), (reader, place) => {
   const content = reader.contentOf(place);
   const written = content !== undefined && "value" in content ? String(content.value) : "";
-  // What begins with a letter is a word that is meant to be one of the calendar's.
+  // A text that begins with a letter is meant as a calendar period.
   if (/^[A-Za-z]/.test(written)) {
     return reader.readChoice(place, calendarUnits, {
       id: "HG142",

@@ -8,13 +8,13 @@ import { amountWords } from "./amount.js";
 import type { BudgetDraft, MeasuredService } from "./budget-draft.js";
 import type { BudgetPolicy, ServiceUsage } from "./budget-policy.js";
 
-/** A budget that is right, and how it was written. */
+/** A valid budget, and how it was written. */
 interface ResolvedBudget {
   readonly budget: BudgetPolicy;
   readonly draft: BudgetDraft;
 }
 
-/** What warnings are about. */
+/** Data for the warnings. */
 interface LintContext {
   readonly budgets: readonly ResolvedBudget[];
   readonly services: readonly MeasuredService[];
@@ -23,7 +23,7 @@ interface LintContext {
   readonly knowsCluster: (cluster: string) => boolean;
 }
 
-/** Warns of what is right by the letter, and hardly meant. */
+/** Warns of valid settings that are probably mistakes. */
 export function lintBudgets({ budgets, services, prices, knowsCluster }: LintContext): void {
   for (const service of services) warnOfIdleUsage(service, budgets);
   for (const read of budgets) {
@@ -54,7 +54,7 @@ function warnOfIdleUsage(
   });
 }
 
-/** Whether a response reports one of the counts that a unit is made of. */
+/** Reports whether a response contains one of the counts that make up a unit. */
 function reports({ source }: ServiceUsage, unit: BudgetUnit): boolean {
   const needed = countsOf(unit).filter((count) => {
     return count !== "responseBytes" && count !== "durationMs";
@@ -65,14 +65,14 @@ function reports({ source }: ServiceUsage, unit: BudgetUnit): boolean {
   return needed.some((count) => Object.hasOwn(source.fields, count));
 }
 
-/** What nobody reports is charged as it was estimated. */
+/** Warns of units that services do not report: calls are charged their estimates. */
 function warnOfSilence(
   { budget, draft: { block } }: ResolvedBudget,
   charged: readonly MeasuredService[],
 ): void {
   const silent = charged.filter(({ usage }) => !reports(usage, budget.unit));
   const [first] = silent;
-  // One that names no service takes what it finds.
+  // A budget that names no services accepts those that do not report.
   if (budget.services === undefined && silent.length < charged.length) return;
   if (first === undefined && charged.length > 0) return;
   const counts = countsOf(budget.unit).join(" and ");
@@ -89,7 +89,7 @@ function warnOfSilence(
   });
 }
 
-/** Warns of models that are charged at the dearest price of the table. */
+/** Warns of models that are charged at the highest price of the table. */
 function warnOfUnpriced(
   { budget, draft: { block } }: ResolvedBudget,
   charged: readonly MeasuredService[],
@@ -113,7 +113,7 @@ function countsModel({ models }: BudgetPolicy, model: string): boolean {
   return models.length === 0 || models.some((pattern) => mayOverlap(pattern, model));
 }
 
-/** False where no text matches both patterns: as far as their ends tell. */
+/** Returns false if no text can match both patterns, judged by their ends. */
 function mayOverlap(one: string, other: string): boolean {
   const [a, b] = [parseGlob(one), parseGlob(other)];
   if (a.last === undefined && b.last === undefined) return one === other;
@@ -125,8 +125,8 @@ function mayOverlap(one: string, other: string): boolean {
 }
 
 /**
- * Warns of accounts that are smaller than what is reserved for a call that nothing is known of.
- * That is cut to what an account holds, so calls pass one at a time until costs are learned.
+ * Warns of accounts that hold less than the reservation for a call of unknown cost. The reservation
+ * is cut to the account's amount, so calls pass one at a time until costs are learned.
  */
 function warnOfSmallAmount(
   { budget, draft: { block } }: ResolvedBudget,
@@ -153,7 +153,7 @@ function warnOfSmallAmount(
   }
 }
 
-/** What is reserved for a call of so many output tokens, or of so many units. */
+/** Returns the reservation for a call of that many output tokens, or units. */
 function estimateOf(budget: BudgetPolicy, initial: number, prices: PriceTable | undefined): number {
   const { kind } = budget.unit;
   if (kind === "calls") return 1;
@@ -166,7 +166,7 @@ function estimateOf(budget: BudgetPolicy, initial: number, prices: PriceTable | 
   return Math.max(0, ...costs);
 }
 
-/** What a budget sets is removed from what callers send, so nothing can be read from it. */
+/** Warns of headers that are both set and read: a set header is removed if callers send it. */
 function warnOfReadHeaders(
   { budget, draft: { block } }: ResolvedBudget,
   budgets: readonly ResolvedBudget[],

@@ -12,34 +12,34 @@ import type { BudgetDraft, MeasuredService } from "./budget-draft.js";
 import { lintBudgets } from "./budget-lints.js";
 import type { BudgetPolicy } from "./budget-policy.js";
 
-/** Budgets of one policy. */
+/** Maximum number of budgets of one policy. */
 export const budgetsMax = 128;
 
 /**
- * Budgets that may charge one call of a service: accounts of a reservation, but for one that counts
- * requests in flight.
+ * Maximum number of budgets that may charge one call of a service: the accounts of a reservation,
+ * except for one that counts requests in flight.
  */
 export const budgetsPerServiceMax = entriesMax - 1;
 
-/** What budgets are held against when all files are read. */
+/** Data that budgets are checked against after all files are read. */
 interface BudgetContext {
-  /** Names of services, right or wrong for the rest. */
+  /** Names of services, even if the rest of their definition is wrong. */
   readonly names: readonly string[];
-  /** Those that are right; undefined: something is wrong, and nothing is said of any. */
+  /** The valid services; undefined if something is wrong: then no service is checked. */
   readonly services: readonly { readonly name: string }[] | undefined;
-  /** Of those that are right, those with `usage`. */
+  /** The valid services with `usage`. */
   readonly measured: readonly MeasuredService[];
   /** Whether a cluster is one of the policy's services. */
   readonly knowsCluster: (cluster: string) => boolean;
 }
 
-/** What a policy says of budgets. */
+/** Budgets and prices of a policy. */
 export interface BudgetPolicies {
   readonly budgets: readonly BudgetPolicy[];
   readonly prices: PriceTable | undefined;
 }
 
-/** The budgets and the price table of a policy as they are read, from all its files. */
+/** The budgets and the price table of a policy while it is read, from all its files. */
 export class BudgetList {
   readonly #drafts: BudgetDraft[] = [];
   readonly named = new DefinedNames("HG291", (name) => `a budget named ${name} is already defined`);
@@ -54,8 +54,8 @@ export class BudgetList {
   }
 
   /**
-   * The price table is set once; a second one is reported. Of one that is wrong, which is
-   * undefined, no amount of money is known to be wrong.
+   * Sets the price table. A second table is reported. If the table is wrong, and so undefined,
+   * amounts of money are not checked.
    */
   setPrices(prices: PriceTable | undefined, node: ParsedNode, reader: NodeReader): void {
     if (this.#pricesPlace !== undefined) {
@@ -67,7 +67,7 @@ export class BudgetList {
     this.#prices = prices;
   }
 
-  /** The budgets in the order of the files; reports those that fit nothing. */
+  /** Returns the budgets in the order of the files; reports those that do not fit the policy. */
   finish(context: BudgetContext): BudgetPolicies {
     const { services, measured, knowsCluster } = context;
     const prices = this.#prices;
@@ -115,7 +115,7 @@ function refuseStrangers(
   });
 }
 
-/** Undefined where an amount is wrong, which is reported. */
+/** Undefined if an amount is wrong, which is reported. */
 function resolve(draft: BudgetDraft, prices: PriceTable | undefined): BudgetPolicy | undefined {
   const { budget, block } = draft;
   const whole = resolveAmount(draft.amount, block.reader, prices);

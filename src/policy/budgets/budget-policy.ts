@@ -7,21 +7,21 @@ import type { BudgetPeriod, ReadBudget } from "./budget-form.js";
 export type { BudgetUnit } from "../../core/budgets/budget-cost.js";
 export type { ModelPrice, PriceTable } from "../../core/budgets/price.js";
 
-/** What is known of a budget once all of the policy is read. */
+/** Properties of a budget that are known after the whole policy is read. */
 interface Finished {
-  /** No other budget of the policy has it. */
+  /** Unique in the policy. */
   readonly name: string;
   /** Names of services; undefined: every service with `usage`. */
   readonly services: readonly string[] | undefined;
   readonly unit: BudgetUnit;
   /** 0 to `amountMax`, in the unit. */
   readonly amount: number;
-  /** Other amounts by the values of `per`, in order; the first that matches. `*` in values. */
+  /** Other amounts by the values of `per`, with `*` in values. The first match applies. */
   readonly overrides: readonly { readonly values: readonly string[]; readonly amount: number }[];
   readonly period: BudgetPeriod;
-  /** What happens to calls that do not fit; undefined: refused. */
+  /** Handling of calls that do not fit; undefined: refused. */
   readonly over: Exclude<ReadBudget["over"], "refuse"> | undefined;
-  /** What is set on the request above `warnAt`. Default: `x-headgate-budget-warning: <name>`. */
+  /** Headers set on the request above `warnAt`. Default: `x-headgate-budget-warning: <name>`. */
   readonly warnHeaders: readonly HeaderField[];
 }
 
@@ -45,7 +45,7 @@ export type UsageSource =
       readonly namespace: string;
       readonly fields: Readonly<Partial<Record<UsageCount, readonly string[]>>>;
     }
-  /** Nowhere: calls, bytes and seconds count alone. */
+  /** Not reported: only calls, bytes and seconds count. */
   | { readonly kind: "none" };
 
 /** Where a request names its model. */
@@ -65,29 +65,29 @@ export interface ServiceUsage {
     | { readonly kind: "body" }
     | { readonly kind: "header"; readonly header: string }
     | undefined;
-  /** Bytes of request bodies that are read; only with a model or a maximum from the body. */
+  /** Maximum bytes read of request bodies; only for a model or a maximum from the body. */
   readonly requestBytesMax: number;
   readonly estimate: {
-    /** The quantile of earlier calls that is reserved where nothing is declared. Default 0.9. */
+    /** The quantile of earlier calls that is reserved if nothing is declared. Default 0.9. */
     readonly quantile: number;
-    /** Before anything is learned: output tokens, or units of a budget that counts no tokens. */
+    /** Before anything is learned: output tokens, or units if the budget does not count tokens. */
     readonly initial: number;
   };
-  /** The longest call; it is settled then with what is known. */
+  /** Maximum duration of a call. Then it is settled with what is known. */
   readonly callMsMax: number;
 }
 
-/** Whether a service's requests are decided after their bodies have been read. */
+/** Reports whether a service's requests are decided after their bodies have been read. */
 export function readsRequestBody({ model, declaredMax }: ServiceUsage): boolean {
   return model.kind === "body" || declaredMax?.kind === "body";
 }
 
-/** Whether Headgate decides on a service's requests once it has seen their bodies. */
+/** Reports whether Headgate decides on a service's requests after it has seen their bodies. */
 export function readsBodies({ usage }: MeasuredService): boolean {
   return usage !== undefined && readsRequestBody(usage);
 }
 
-/** Whether a service's usage is in bodies of its responses. */
+/** Reports whether a service reports usage in its response bodies. */
 export function observesBodies({ usage }: MeasuredService): boolean {
   return usage?.source.kind === "body";
 }
@@ -96,7 +96,7 @@ interface MeasuredService {
   readonly usage: ServiceUsage | undefined;
 }
 
-/** Whether calls of a service are charged to a budget, if their model is. */
+/** Reports whether calls of a service are charged to a budget, if their model matches. */
 export function isBudgeted(
   { name, usage }: { readonly name: string; readonly usage: ServiceUsage | undefined },
   { services }: Pick<BudgetPolicy, "services">,

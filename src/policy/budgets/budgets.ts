@@ -8,7 +8,7 @@ import { type BudgetPeriod, budget, type ReadBudget } from "./budget-form.js";
 import { type BudgetList, budgetsMax } from "./budget-list.js";
 import { prices } from "./price-form.js";
 
-/** Reads `budgets` into the list; what is wrong is reported. */
+/** Reads `budgets` into the list; problems are reported. */
 export function readBudgets(reader: NodeReader, written: Field, list: BudgetList): void {
   readMaps(reader, written, {
     expected: "a list of budgets: {name: ..., amount: ..., period: ...}",
@@ -28,7 +28,7 @@ export function readPrices(reader: NodeReader, written: Field, list: BudgetList)
   list.setPrices(block && prices.read(block), written.key, reader);
 }
 
-/** Undefined where it is not known what it counts: its name, its amount or its period is wrong. */
+/** Reads a budget; undefined if its name, its amount or its period is wrong. */
 function readBudget(block: Block, list: BudgetList): BudgetDraft | undefined {
   const { name, services, amount, overrides, period, timeZone, over, ...read } = budget.read(block);
   const isNew = name !== undefined && list.named.define(name.value, name.node, block.reader);

@@ -3,11 +3,11 @@ import { quoteText } from "../problems/problem.js";
 import { any, readBy, text } from "../text/form.js";
 import { type PlacedValue, placed } from "../text/object.js";
 
-/** A decimal number as it is written, exactly. */
+/** A decimal number, exactly as written. */
 export interface Decimal {
   /** All digits, without the point. */
   readonly digits: bigint;
-  /** How many of them stand behind the point. */
+  /** Number of digits after the point. */
   readonly scale: number;
 }
 
@@ -15,14 +15,14 @@ const decimalPattern = /^(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,12})?$/;
 
 const decimalExpected = "a number in digits, such as 2.50";
 
-/** The decimal number of a text in digits, without sign and exponent. */
+/** Parses a decimal number in digits, without sign and exponent. */
 export function parseDecimal(written: string): Decimal | undefined {
   if (!decimalPattern.test(written)) return undefined;
   const [whole = "", fraction = ""] = written.split(".");
   return { digits: BigInt(whole + fraction), scale: fraction.length };
 }
 
-/** So many of a unit as a whole number of its parts; undefined where it is finer than they are. */
+/** Converts units to whole parts; undefined if the number is finer than the parts. */
 export function countOfParts({ digits, scale }: Decimal, partsPerUnit: bigint): bigint | undefined {
   const divisor = 10n ** BigInt(scale);
   const parts = digits * partsPerUnit;

@@ -3,7 +3,7 @@ import { ruledText } from "../text/form.js";
 
 const modelChars = /^[!-~]+$/;
 
-/** A model's name; `*` stands for any text. */
+/** A model's name; `*` matches any text. */
 export const modelPattern = ruledText(
   {
     charsMax: modelCharsMax,

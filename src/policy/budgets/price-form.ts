@@ -11,13 +11,13 @@ import { currencyPattern } from "./amount.js";
 import { countOfParts, decimal, type PlacedDecimal } from "./decimal.js";
 import { modelPattern } from "./model-pattern.js";
 
-/** Rows of one price table. */
+/** Maximum number of rows of one price table. */
 export const modelPricesMax = 512;
 
-/** Tiers of one row, beside its own prices. */
+/** Maximum number of tiers of one row, besides its own prices. */
 export const tiersMax = 8;
 
-/** Decimal places of amounts. */
+/** Bounds of the decimal places of amounts. */
 const decimalsBounds = { min: 4, max: 9 } as const;
 
 const currencyRule: TextRule = {
@@ -164,7 +164,7 @@ export const prices = object(
   },
 );
 
-/** Rows of one pattern beside each other, where the first of them stands: later times first. */
+/** Groups rows of one pattern at the place of the first of them, later times first. */
 function inOrder(rows: readonly ModelPrice[]): readonly ModelPrice[] {
   const firsts = new Map<string, number>();
   rows.forEach(({ model }, index) => {
@@ -191,7 +191,7 @@ function refuseSame(rows: readonly ReadPrice[]): void {
   }
 }
 
-/** A price of 0 where the row does not say it. */
+/** Prices of 0 for a row that does not set them. */
 const free = { input: 0, output: 0, call: 0 };
 
 function readRow({ block, data }: ReadPrice, decimals: number): ModelPrice | undefined {
@@ -214,7 +214,7 @@ function readRow({ block, data }: ReadPrice, decimals: number): ModelPrice | und
 
 type TokenPrices = Omit<ModelPrice["tiers"][number], "aboveInputTokens">;
 
-/** A cache costs as input does, unless this row or the one before says otherwise. */
+/** Cached input costs as much as input, unless this row or the one before sets a price. */
 function tokenPrices(
   block: Block,
   read: Readonly<Record<keyof TokenPrices, PlacedDecimal | undefined>>,

@@ -22,16 +22,16 @@ import { keyRule, type TextRule } from "../text/text-rules.js";
 import type { ModelSource, ServiceUsage, UsageSource } from "./budget-policy.js";
 import { modelName } from "./model-pattern.js";
 
-/** Bytes of a request's body that may be read to decide about it. */
+/** Bounds of the bytes of a request's body that may be read to decide on it. */
 const requestBodyBounds: NumberBounds = { min: 1_024, max: 8 * 2 ** 20 };
 
-/** The longest call. */
+/** Bounds of the maximum duration of a call. */
 const callBounds: DurationBounds = { minMs: 1_000, maxMs: 86_400_000 };
 
-/** Steps of one path into a response. */
+/** Maximum number of steps of one path into a response. */
 export const usagePathMax = 16;
 
-/** Counts that responses report; the others Headgate measures itself. */
+/** Counts that responses report. Headgate measures the others itself. */
 const reportedCounts: readonly UsageCount[] = usageCounts.filter((count) => {
   return count !== "responseBytes" && count !== "durationMs";
 });
@@ -83,7 +83,7 @@ const declaredHeader = object(
   { header },
 );
 
-/** Names of counts and where each stands; `expected` says how. */
+/** Names of counts, each with its place in a response; `expected` describes them. */
 function countMap<Place>(place: FieldType<Place>, expected: string) {
   type Counts = Readonly<Partial<Record<UsageCount, Place>>>;
   const names = new RegExp(`^(?:${reportedCounts.join("|")})$`);
@@ -124,7 +124,7 @@ const pathRule: TextRule = {
 
 const pathPattern = /^[^.]+(?:\.[^.]+)*$/;
 
-/** A path of names. */
+/** A path of names, separated by dots. */
 const jsonPath = readBy<readonly string[]>(text(pathRule, pathPattern), (reader, place) => {
   const written = reader.readText(place, pathRule);
   if (written === undefined) return undefined;

@@ -12,34 +12,34 @@ import { type CelExpression, expressionOf } from "./condition-expression.js";
 import { ConditionParts } from "./condition-parts.js";
 import { factFields, type RequestFacts } from "./request-facts.js";
 
-/** How the reading of a condition for Envoy's matchers ended. */
+/** Result of compiling a condition for Envoy's matchers. */
 type CompiledExpression =
   | { readonly kind: "expression"; readonly expression: CelExpression }
   | { readonly kind: "wrong"; readonly mistake: ConditionMistake };
 
-/** Longest text of a condition, in UTF-16 units. */
+/** Maximum length of a condition, in UTF-16 units. */
 export const conditionCharsMax = 1_024;
 
-/** Parts of a condition's tree. */
+/** Maximum number of nodes in a condition's tree. */
 export const conditionNodesMax = 512;
 
-/** How deep the parts of a condition may stand in each other. */
+/** Maximum depth of a condition's tree. */
 export const conditionDepthMax = 24;
 
-/** A condition in CEL, ready to be asked for each request. */
+/** A compiled CEL condition, evaluated for each request. */
 export interface Condition {
   /** Headers that it reads, in lower case. */
   readonly headerNames: ReadonlySet<string>;
   /** Attributes that it reads. */
   readonly attributeNames: ReadonlySet<string>;
   /**
-   * Whether it is true of a request. False also where it asks for what the request does not say,
-   * such as a header that is not there. Never throws.
+   * Reports whether it is true of a request. False also if the result depends on something that the
+   * request lacks, such as an absent header. Never throws.
    */
   holds(facts: RequestFacts): boolean;
 }
 
-/** What is wrong with a condition's text. */
+/** A mistake in a condition's text. */
 interface ConditionMistake {
   readonly id: ProblemId;
   readonly message: string;
@@ -50,15 +50,15 @@ interface ConditionMistake {
   readonly end: number;
 }
 
-/** How the reading of a condition ended. */
+/** Result of compiling a condition. */
 type CompiledCondition =
   | { readonly kind: "condition"; readonly condition: Condition }
   | { readonly kind: "wrong"; readonly mistake: ConditionMistake };
 
 /**
- * Reads conditions in CEL over `request` (path, url_path, query, host, method, scheme, id,
- * protocol, headers) and `source` (address, principal). The library parses and checks types; what
- * runs for each request is made here (`condition-parts`), of at most `conditionStepsMax` steps.
+ * Compiles CEL conditions over `request` (path, url_path, query, host, method, scheme, id,
+ * protocol, headers) and `source` (address, principal). The library parses and checks types. The
+ * readers for each request are built here (`condition-parts`), at most `conditionStepsMax` steps.
  *
  * Source: https://github.com/google/cel-spec, doc/langdef.md.
  */
@@ -66,7 +66,7 @@ export class ConditionCompiler {
   /** Made for the first condition: it costs more than all else of a policy without any. */
   #environment: Environment | undefined;
 
-  /** Reads one condition; its type must be bool. About 50 us; asking it takes 0.01 to 0.3 us. */
+  /** Compiles one condition of type bool. About 50 us; evaluating it takes 0.01 to 0.3 us. */
   compile(text: string): CompiledCondition {
     if (text.length > conditionCharsMax) {
       const message = `the condition has ${text.length} characters, which is too long`;
@@ -100,8 +100,8 @@ export class ConditionCompiler {
   }
 
   /**
-   * A condition that `compile` takes, as alternatives that proxies can test too; undefined where it
-   * says more than they can.
+   * Returns a condition that `compile` accepts as alternatives that proxies can test too; undefined
+   * if proxies cannot express it.
    */
   alternatives(text: string): readonly Alternative[] | undefined {
     const parsed = this.#parse(text);
@@ -118,7 +118,7 @@ export class ConditionCompiler {
   }
 }
 
-/** Costs about 0.2 ms. */
+/** Takes about 0.2 ms. */
 function createEnvironment(): Environment {
   const limits = {
     maxAstNodes: conditionNodesMax,
@@ -168,7 +168,7 @@ function syntaxMistake(text: string, error: unknown): ConditionMistake {
   return { id: "HG210", message: `the condition is not CEL: ${words}`, ...place };
 }
 
-/** What the library says of an error, as far as it is one of its own. */
+/** Returns the properties of an error of the CEL library, if it is one. */
 function asLibraryError(error: unknown): Partial<Pick<ParseError, "code" | "summary" | "range">> {
   const read = (name: string): unknown => Reflect.get(Object(error), name);
   const code = read("code");
@@ -219,7 +219,7 @@ const functionNames: readonly string[] = [
   "all",
 ];
 
-/** The fields of the variable that stands before a place and its dot. */
+/** Returns the fields of the variable before a place and its dot. */
 function fieldsBefore(text: string, start: number): readonly string[] {
   const isSource = /source\s*\.\s*$/.test(text.slice(0, start));
   return isSource ? [...factFields.source.keys()] : [...factFields.request.keys(), "headers"];
@@ -240,7 +240,7 @@ function placeIn(
   return { start, end: Math.max(start, end) };
 }
 
-/** Characters of the library's words that are shown: they repeat the condition's own text. */
+/** Maximum characters of the library's message that are shown, since it repeats the condition. */
 const wordsCharsMax = 80;
 
 function shorten(summary = "it cannot be parsed"): string {

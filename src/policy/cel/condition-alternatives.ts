@@ -1,12 +1,12 @@
 import type { ASTNode } from "@marcbachmann/cel-js";
 
 type TestedFact =
-  /** A header by its name in lower case, pseudo-headers such as `:path` among them. */
+  /** A header by its lower-case name, including pseudo-headers such as `:path`. */
   | { readonly kind: "header"; readonly name: string }
   /** The path without its query. */
   | { readonly kind: "urlPath" };
 
-/** How a fact is looked at, as proxies can do it too. */
+/** Kinds of tests that proxies support too. */
 type FactTestKind = "exact" | "prefix" | "suffix" | "contains" | "present";
 
 /** One test of one fact. */
@@ -17,16 +17,16 @@ export interface FactTest {
   readonly text: string;
 }
 
-/** Tests that hold together. */
+/** Tests that must all be true. */
 export type Alternative = readonly FactTest[];
 
-/** Alternatives of one condition: each becomes routes of a proxy. */
+/** Maximum number of alternatives of one condition: each becomes routes of a proxy. */
 export const alternativesMax = 16;
 
 /**
- * A condition as alternatives, of which any may hold, each of tests that hold together; undefined
- * where it says more than that. Understood are `==`, `in`, `startsWith`, `endsWith` and `contains`
- * of one fact and written texts, headers that are there, and `&&` and `||` of these.
+ * Returns a condition as alternatives, of which at least one must be true; each is a list of tests
+ * that must all be true. Undefined if the condition needs more than `==`, `in`, `startsWith`,
+ * `endsWith` and `contains` of one fact and literals, present headers, and `&&` and `||` of these.
  */
 export function alternativesOf(node: ASTNode): readonly Alternative[] | undefined {
   switch (node.op) {
@@ -97,7 +97,7 @@ function present(name: string | undefined): readonly Alternative[] | undefined {
   return [[{ fact: { kind: "header", name }, test: "present", text: "" }]];
 }
 
-/** An empty text is left alone: proxies do not take one. */
+/** Refuses an empty text, which proxies do not support. */
 function oneTest(
   fact: TestedFact | undefined,
   test: FactTestKind,
@@ -107,7 +107,7 @@ function oneTest(
   return [[{ fact, test, text }]];
 }
 
-/** Fields of `request` that are headers. */
+/** Fields of `request` that are read from headers. */
 const headerFields: ReadonlyMap<string, string> = new Map([
   ["path", ":path"],
   ["host", ":authority"],
@@ -127,7 +127,7 @@ function factOf(node: ASTNode): TestedFact | undefined {
   return header === undefined ? undefined : { kind: "header", name: header };
 }
 
-/** Whether a part of a condition is `request.headers`. */
+/** Reports whether a part of a condition is `request.headers`. */
 export function isHeaders(node: ASTNode): boolean {
   if (node.op !== ".") return false;
   const [owner, name] = node.args;

@@ -2,12 +2,12 @@ import type { ASTNode } from "@marcbachmann/cel-js";
 import { isHeaders } from "./condition-alternatives.js";
 
 /**
- * A condition as Envoy's matchers take it: `cel.expr.Expr` as JSON.
+ * A condition in the format of Envoy's matchers: `cel.expr.Expr` as JSON.
  *
  * Source: cel.expr, syntax.proto.
  */
 export interface CelExpression {
-  /** Of the parts of one expression each has its own. */
+  /** Unique within one expression. */
   readonly id: number;
   readonly const_expr?: CelConstant;
   readonly ident_expr?: { readonly name: string };
@@ -20,19 +20,19 @@ export interface CelExpression {
   readonly list_expr?: { readonly elements: readonly CelExpression[] };
 }
 
-/** A value that is written out; whole numbers as texts, as JSON has those of 64 bits. */
+/** A literal. Whole numbers are texts, as in the JSON format of 64-bit integers. */
 type CelConstant =
   | { readonly string_value: string }
   | { readonly bool_value: boolean }
   | { readonly int64_value: string };
 
-/** How a condition was taken over. */
+/** Result of converting a condition. */
 type WrittenExpression =
   | { readonly kind: "expression"; readonly expression: CelExpression }
-  /** Envoy has not all that conditions offer. */
+  /** Envoy does not support everything that conditions offer. */
   | { readonly kind: "foreign"; readonly node: ASTNode; readonly what: string };
 
-/** A condition that `ConditionParts` takes, as Envoy evaluates it. */
+/** Converts a condition that `ConditionParts` accepts to an expression that Envoy evaluates. */
 export function expressionOf(node: ASTNode): WrittenExpression {
   const writer = new ExpressionWriter();
   const expression = writer.write(node, noNames);
@@ -40,15 +40,15 @@ export function expressionOf(node: ASTNode): WrittenExpression {
   return foreign === undefined ? { kind: "expression", expression } : foreign;
 }
 
-/** Names that stand for an item of a list, and the item. */
+/** Names of list items, and the items. */
 type Names = ReadonlyMap<string, ASTNode>;
 
 const noNames: Names = new Map();
 
-/** What an expression is made of, beside its id. */
+/** Content of an expression without its id. */
 type Shapeless = Omit<CelExpression, "id">;
 
-/** Numbers the parts, and keeps the first one that Envoy has not. */
+/** Numbers the parts, and keeps the first part that Envoy does not support. */
 class ExpressionWriter {
   foreign: Extract<WrittenExpression, { kind: "foreign" }> | undefined;
   #lastId = 0;
@@ -106,7 +106,7 @@ class ExpressionWriter {
     return item === undefined ? this.#part({ ident_expr: { name } }) : this.write(item, noNames);
   }
 
-  /** A header that is not there makes an error of either way to ask for it. */
+  /** An absent header is an error in both ways of reading it. */
   #field(owner: ASTNode, field: string, names: Names): CelExpression {
     if (isHeaders(owner)) {
       const key = this.#part({ const_expr: { string_value: field } });
@@ -119,7 +119,7 @@ class ExpressionWriter {
     return this.#part({ select_expr: { operand: this.write(owner, names), field } });
   }
 
-  /** `size(request.path)`; `has(request.headers.x)`, which is `"x" in request.headers`. */
+  /** Converts `size(request.path)`, and `has(request.headers.x)` to `"x" in request.headers`. */
   #function(node: NodeOf<"call">, names: Names): CelExpression {
     const [name, [first]] = node.args;
     if (first === undefined) return this.#refuse(node, name);
@@ -129,7 +129,7 @@ class ExpressionWriter {
     return this.#call("@in", [key, this.write(first.args[0], names)]);
   }
 
-  /** A field of the request is there when it is some text. */
+  /** A field of the request is present if it is not empty. */
   #hasField(node: ASTNode, names: Names): CelExpression {
     const nothing = this.#part({ const_expr: { string_value: "" } });
     return this.#call("_!=_", [this.write(node, names), nothing]);
@@ -145,7 +145,7 @@ class ExpressionWriter {
     return this.#call(name, rest, target);
   }
 
-  /** An item after the other, as if each were written out: `a || b || c`, `a && b && c`. */
+  /** Unrolls a list, as if each item were written out: `a || b || c`, `a && b && c`. */
   #quantifier(node: NodeOf<"rcall">, names: Names): CelExpression {
     const [name, owner, [item, test]] = node.args;
     if (owner.op !== "list" || item?.op !== "id" || test === undefined) {

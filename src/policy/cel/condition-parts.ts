@@ -13,7 +13,7 @@ import {
 } from "./part-readers.js";
 import { type FactField, factFields } from "./request-facts.js";
 
-/** Why a condition is not taken, and where in it. */
+/** Why a condition is refused, and the part that is the cause. */
 interface PartRefusal {
   readonly kind: "unsupported" | "costly" | "headerName";
   readonly node: ASTNode;
@@ -23,25 +23,25 @@ interface PartRefusal {
 }
 
 /**
- * Readers that one condition is made of, at most: each runs once for a request. `exists` and `all`
- * count what they repeat for each item of their list.
+ * Maximum number of readers of one condition: each runs once for a request. `exists` and `all`
+ * count their test once for each item of the list.
  */
 export const conditionStepsMax = 256;
 
-/** Names that stand for an item of a list, and its reader. */
+/** Names of list items, and their readers. */
 type Names = ReadonlyMap<string, PartReader>;
 
 const noNames: Names = new Map();
 
-/** What a header may be called. Source: RFC 9110 section 5.1, in lower case as HTTP/2 has it. */
+/** A header's name. Source: RFC 9110 section 5.1, in lower case as in HTTP/2. */
 const headerNamePattern = /^:?[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 /**
- * Turns the tree of a type-checked condition into readers. What the tree may hold is a part of CEL
- * in which each step costs no more than the request's own length: no arithmetic that makes texts
- * longer, no regular expressions, no loops but those over lists in the text, which are unrolled.
+ * Converts the tree of a type-checked condition to readers. The supported subset of CEL costs at
+ * most the request's own length in each step: no arithmetic that makes texts longer, no regular
+ * expressions, and no loops except over literal lists, which are unrolled.
  *
- * Beside that its own evaluator stands for three things: a missing header costs no exception
+ * It also replaces the library's evaluator for three reasons: a missing header costs no exception
  * (8 us), the headers that a condition reads are known, and nothing in it can throw.
  */
 export class ConditionParts {
@@ -52,12 +52,12 @@ export class ConditionParts {
   #refusal: PartRefusal | undefined;
   #stepCount = 0;
 
-  /** The first thing that is not taken. */
+  /** The first part that is not supported. */
   get refusal(): PartRefusal | undefined {
     return this.#refusal;
   }
 
-  /** The reader of a part; undefined, with a `refusal`, where it or a part of it is not taken. */
+  /** Returns the reader of a part; undefined, with a `refusal`, if any of it is not supported. */
   read(node: ASTNode, names: Names = noNames): PartReader | undefined {
     if (this.#refusal !== undefined) return undefined;
     this.#stepCount += 1;
@@ -112,7 +112,7 @@ export class ConditionParts {
         );
   }
 
-  /** `request.path`, `request.headers["x-user"]`. */
+  /** Reads `request.path`, `request.headers["x-user"]`. */
   #field(node: AccessNode): PartReader | undefined {
     const [owner, key] = node.args;
     if (isHeaders(owner)) {
@@ -141,7 +141,7 @@ export class ConditionParts {
     return ({ headers }) => headers.get(name);
   }
 
-  /** `has(request.headers.x)`, `size(request.path)`. */
+  /** Reads `has(request.headers.x)`, `size(request.path)`. */
   #call(node: CallNode, names: Names): PartReader | undefined {
     const [name, [first]] = node.args;
     if (first !== undefined && name === "size") return this.#size(first, names);
@@ -154,7 +154,7 @@ export class ConditionParts {
     return mapOne(this.read(node, names), (value) => characterCount(String(value)));
   }
 
-  /** `request.path.startsWith("/a")`, `["/a", "/b"].exists(p, ...)`. */
+  /** Reads `request.path.startsWith("/a")`, `["/a", "/b"].exists(p, ...)`. */
   #method(node: MethodNode, names: Names): PartReader | undefined {
     const [name, owner, [first, second]] = node.args;
     if (first === undefined && name === "size") return this.#size(owner, names);
@@ -163,7 +163,7 @@ export class ConditionParts {
     }
     const test = textTests.get(name);
     if (test !== undefined && first !== undefined) {
-      // A text from a caller, looked for in another one, may take the product of their lengths.
+      // A search for one caller's text in another may cost the product of their lengths.
       if (name === "contains" && first.op !== "value" && first.op !== "id") {
         return this.#unsupported(first, "a search string that is not a literal");
       }
@@ -184,7 +184,7 @@ export class ConditionParts {
     );
   }
 
-  /** An item after the other, as if each were written out: `a || b || c`, `a && b && c`. */
+  /** Unrolls a list, as if each item were written out: `a || b || c`, `a && b && c`. */
   #quantifier({ isAny, list, name, test }: Quantifier, names: Names): PartReader | undefined {
     let whole: PartReader | undefined = () => !isAny;
     for (const item of list.args) {
@@ -213,7 +213,7 @@ export class ConditionParts {
     };
   }
 
-  /** `"x-user" in request.headers`, `request.method in ["GET", "HEAD"]`. */
+  /** Reads `"x-user" in request.headers`, `request.method in ["GET", "HEAD"]`. */
   #membership([item, whole]: PairArgs, names: Names): PartReader | undefined {
     if (isHeaders(whole)) {
       const name = headerKey(item);
@@ -231,7 +231,7 @@ export class ConditionParts {
     return mapOne(this.read(item, names), (value) => values.has(value));
   }
 
-  /** An item of a list: written out, since it would be computed for each request otherwise. */
+  /** Reads a list item: a literal, because another item would be computed for each request. */
   #item(node: ASTNode): PartReader | undefined {
     if (node.op === "value") return this.read(node);
     return this.#unsupported(node, "a list item that is not a literal");
@@ -277,7 +277,7 @@ type ChoiceArgs = NodeOf<"?:">["args"];
 interface Quantifier {
   readonly isAny: boolean;
   readonly list: NodeOf<"list">;
-  /** What the item is called in `test`. */
+  /** Name of the item in `test`. */
   readonly name: string;
   readonly test: ASTNode;
 }
@@ -288,7 +288,7 @@ const operatorWords: ReadonlyMap<string, string> = new Map([
   ...["+", "-", "*", "/", "%", "-_"].map((op) => [op, "arithmetic"] as const),
 ]);
 
-/** The name of a header that is written out; undefined where it is computed. */
+/** Returns the name of a header that is a literal; undefined if it is computed. */
 function headerKey(key: ASTNode | string): string | undefined {
   if (typeof key === "string") return key;
   return key.op === "value" && typeof key.args === "string" ? key.args : undefined;

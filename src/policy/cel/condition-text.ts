@@ -2,14 +2,14 @@ import { type FieldType, readBy, text } from "../text/form.js";
 import type { TextRule } from "../text/text-rules.js";
 import { ConditionCompiler, conditionCharsMax } from "./cel.js";
 
-/** A condition may be written over several lines; how long it is, its compiler says. */
+/** A condition may span several lines. Its compiler checks its length. */
 const rule: TextRule = {
   charsMax: 16 * conditionCharsMax,
   forbidden: /(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u,
   expected: `a condition in CEL of at most ${conditionCharsMax} characters`,
 };
 
-/** Keeps nothing but what CEL is made of here, so all policies may share it. */
+/** Holds only the CEL environment, so all policies may share it. */
 const compiler = new ConditionCompiler();
 
 function checked(compile: "compile" | "expression"): FieldType<string> {

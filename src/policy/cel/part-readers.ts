@@ -1,6 +1,6 @@
 import type { RequestFacts } from "./request-facts.js";
 
-/** What a part of a condition can be; undefined: the request does not say it (an error in CEL). */
+/** The value of a part; undefined if the request does not contain it (an error in CEL). */
 type PartValue = string | number | boolean;
 
 /** Reads a part of a condition from a request. Never throws. */
@@ -13,10 +13,10 @@ export const textTests: ReadonlyMap<string, (whole: string, part: string) => boo
   ["contains", (whole, part) => whole.includes(part)],
 ]);
 
-/** Operators that compare. */
+/** Comparison operators. */
 type ComparisonOperator = "==" | "!=" | "<" | "<=" | ">" | ">=";
 
-/** What they say of two values of one type; texts are ordered by their UTF-16 units. */
+/** Their results for two values of one type; texts are ordered by UTF-16 units. */
 export const comparisons: Readonly<
   Record<ComparisonOperator, (left: PartValue, right: PartValue) => boolean>
 > = {
@@ -28,7 +28,7 @@ export const comparisons: Readonly<
   ">=": (left, right) => left >= right,
 };
 
-/** A value made of another one; not known where that is not known. */
+/** Maps a value; unknown if the value is unknown. */
 export function mapOne(
   reader: PartReader | undefined,
   map: (value: PartValue) => PartValue,
@@ -42,7 +42,7 @@ export function mapOne(
   );
 }
 
-/** A value made of two others; not known where one of them is not known. */
+/** Combines two values; unknown if one of them is unknown. */
 export function mapTwo(
   left: PartReader | undefined,
   right: PartReader | undefined,
@@ -57,8 +57,8 @@ export function mapTwo(
 }
 
 /**
- * `||` where `isAny`, else `&&`: what decides alone does so beside what is not known, on either
- * side. Source: CEL language definition, "Logical Operators".
+ * Joins by `||` if `isAny`, else by `&&`. A side that decides alone does so even if the other side
+ * is unknown. Source: CEL language definition, "Logical Operators".
  */
 export function joinReaders(
   left: PartReader | undefined,
@@ -75,14 +75,14 @@ export function joinReaders(
   };
 }
 
-/** Code points, as CEL counts them. */
+/** Counts code points, as CEL does. */
 export function characterCount(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
 }
 
-/** The text with A to Z in lower case, and all else as it is. */
+/** Returns the text with A to Z in lower case, and everything else unchanged. */
 export function lowerAscii(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }

@@ -1,14 +1,14 @@
-/** The bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes; by default for Envoy's 60 KiB. */
+/** Bounds of HEADGATE_REQUEST_BYTES_MAX, in bytes. The default fits Envoy's 60 KiB of headers. */
 export const requestBytesBounds = { min: 65_536, defaultValue: 262_144, max: 1_048_576 } as const;
 
-/** A message holds a header as often as descriptors, attributes or header fields name it. */
+/** A message repeats a header for each descriptor, attribute or header field that names it. */
 const bytesPerHeaderByte = 4;
 
-/** The most KiB of a request's headers that messages can be made large enough for. */
+/** Maximum KiB of a request's headers for which messages can be made large enough. */
 export const headersKibReadMax = requestBytesBounds.max / (bytesPerHeaderByte * 1_024);
 
 /**
- * The HEADGATE_REQUEST_BYTES_MAX that holds requests with so many KiB of headers; 96 KiB need
+ * Returns the HEADGATE_REQUEST_BYTES_MAX for requests with that many KiB of headers; 96 KiB need
  * 393,216.
  *
  * @param headersKib Undefined: the default of Envoy, 60

@@ -1,9 +1,9 @@
 import type { ScalarValue } from "../../core/admission/exchange-messages.js";
 import { urlPathOf } from "../../core/base/path-pattern.js";
 
-/** A request as conditions and classes look at it. */
+/** A request as seen by conditions and classes. */
 export interface RequestFacts {
-  /** By lower-case name, pseudo-headers among them. */
+  /** By lower-case name, including pseudo-headers. */
   readonly headers: ReadonlyMap<string, string>;
   /** Envoy's attributes by name. */
   readonly attributes: ReadonlyMap<string, ScalarValue>;
@@ -11,11 +11,11 @@ export interface RequestFacts {
 
 /** One fact that a condition may name, such as `request.path`. */
 export interface FactField {
-  /** The header that it is made of; undefined: none. */
+  /** The header that it is read from; undefined: none. */
   readonly header?: string;
-  /** The attribute that it is made of; undefined: none. */
+  /** The attribute that it is read from; undefined: none. */
   readonly attribute?: string;
-  /** Undefined where the request does not say it. */
+  /** Undefined if the request does not contain it. */
   read(facts: RequestFacts): string | undefined;
 }
 
@@ -42,10 +42,10 @@ function fromAttribute(attribute: string): FactField {
   };
 }
 
-/** The header that holds path and query. */
+/** The header with path and query. */
 export const pathHeader = ":path";
 
-/** Where a connection comes from, with its port. */
+/** The source address of a connection, with its port. */
 export const addressAttribute = "source.address";
 
 /** The name of the route. */
@@ -55,8 +55,8 @@ export const routeAttribute = "xds.route_name";
 export const principalAttribute = "connection.uri_san_peer_certificate";
 
 /**
- * What conditions may name beside `request.headers`, by variable and field; all are texts. Names
- * and meanings are Envoy's; most are read from pseudo-headers, which cost no attribute.
+ * Facts that conditions may read besides `request.headers`, by variable and field; all are texts.
+ * Names and meanings are Envoy's. Most are read from pseudo-headers, which need no attribute.
  *
  * Source: Envoy, "Attributes" (request, source, connection).
  */
@@ -77,10 +77,10 @@ export const factFields: Readonly<Record<FactVariable, ReadonlyMap<string, FactF
   ]),
 };
 
-/** What conditions may begin with. */
+/** Variables that conditions may use. */
 export type FactVariable = "request" | "source";
 
-/** What stands behind the `?`; empty where there is none. */
+/** Returns the text after the `?`; empty if there is none. */
 function queryOf(path: string): string {
   const start = path.indexOf("?");
   if (start === -1) return "";

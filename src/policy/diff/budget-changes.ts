@@ -9,13 +9,13 @@ import { fieldChanges } from "./field-changes.js";
 import { fieldWords, overEffect, overWords, periodWords } from "./limit-words.js";
 import { opposite, type PolicyChange } from "./policy-change.js";
 
-/** What of a policy budgets are made of. */
+/** The parts of a policy that define budgets. */
 interface ComparedBudgets {
   readonly budgets: readonly BudgetPolicy[];
   readonly prices: PriceTable | undefined;
 }
 
-/** What changes of budgets and prices; budgets are the same where their names are. */
+/** Returns the changes of budgets and prices. Budgets are matched by name. */
 export function compareBudgets(
   before: ComparedBudgets,
   after: ComparedBudgets,
@@ -39,7 +39,7 @@ function budgetPlace({ name }: BudgetPolicy): string {
   return `budget ${name}`;
 }
 
-/** What a budget does to calls by being there. */
+/** Returns the effect of adding a budget. */
 function bites({ over, isDryRun }: BudgetPolicy): ChangeEffect {
   return over === undefined && !isDryRun ? "stricter" : "different";
 }
@@ -72,7 +72,7 @@ function changedBudget(before: PricedBudget, after: PricedBudget): readonly Poli
   }));
 }
 
-/** A budget as it is told: amounts, periods and lists as texts. */
+/** Returns a budget for the report: amounts, periods and lists as texts. */
 function reportedOf([budget, prices]: PricedBudget): object {
   const { amount, unit, overrides, per, period, over, warnHeaders, ...rest } = budget;
   return {
@@ -88,7 +88,7 @@ function reportedOf([budget, prices]: PricedBudget): object {
   };
 }
 
-/** Effects that do not follow from a number. */
+/** Effects that cannot be derived from a number. */
 const effects: Readonly<
   Record<string, (before: BudgetPolicy, after: BudgetPolicy) => ChangeEffect>
 > = {
@@ -126,14 +126,14 @@ function amountsEffect(
   return opposite(numbersEffect(amountsOf(before), amountsOf(after)));
 }
 
-/** What larger numbers do that are stricter; `different` where some are larger and some smaller. */
+/** Returns the effect if larger numbers are stricter; `different` if some rise and some fall. */
 function numbersEffect(was: readonly number[], is: readonly number[]): ChangeEffect {
   const isUp = is.some((one, i) => one > (was[i] ?? 0));
   const isDown = is.some((one, i) => one < (was[i] ?? 0));
   return isUp === isDown ? "different" : isUp ? "stricter" : "looser";
 }
 
-/** A budget of more calls is stricter. @param was undefined: of all */
+/** Returns the effect of a new scope; more calls are stricter. @param was undefined: all */
 function scopeEffect(
   was: readonly string[] | undefined,
   is: readonly string[] | undefined,
@@ -143,7 +143,7 @@ function scopeEffect(
   return is.every((name) => was.includes(name)) ? "looser" : "different";
 }
 
-/** What changes of prices, row by row; rows are the same where model and time are. */
+/** Returns the changes of prices, row by row. Rows are matched by model and time. */
 function comparePrices(
   before: PriceTable | undefined,
   after: PriceTable | undefined,
@@ -190,7 +190,7 @@ function rowName({ model, validFromMs }: ModelPrice): string {
   return `${model}${from}`;
 }
 
-/** Undefined words: nothing changes. */
+/** Describes the change of a row. Undefined words: nothing changes. */
 function rowChange(
   before: ModelPrice,
   after: ModelPrice,

@@ -9,15 +9,15 @@ import {
 import { type DifferenceRow, joined } from "../migration/difference-row.js";
 import { type DifferenceId, differenceRows } from "../migration/differences.js";
 
-/** The most that a limit admits, over all it may meet: whole hits. */
+/** Maximum number of hits that a limit admits, however requests arrive. */
 interface WorstCase {
-  /** In a moment: for the reference around a window's edge, for GCRA out of an unused bucket. */
+  /** At once: for the reference around a window's edge, for GCRA from an unused bucket. */
   readonly atOnceCount: number;
-  /** Between two edges of the unit, when nothing was used before. */
+  /** Between two edges of the unit, without earlier use. */
   readonly inWindowCount: number;
 }
 
-/** One limit of a configuration, there and here. */
+/** One limit of a configuration, in envoyproxy/ratelimit and in Headgate. */
 export interface LimitComparison {
   readonly domain: string;
   /** The rule's label. */
@@ -28,17 +28,17 @@ export interface LimitComparison {
   readonly role: Role;
   readonly reference: WorstCase;
   readonly headgate: WorstCase;
-  /** What to write where the number is a promise for each window. */
+  /** What to write if the number must be kept in each window. */
   readonly suggestion?: string;
 }
 
-/** What a configuration uses that means the same in both. */
+/** A feature of a configuration that means the same in both. */
 interface SameFeature {
   readonly what: string;
   readonly ruleCount: number;
 }
 
-/** A difference that the configuration meets. */
+/** A difference that affects the configuration. */
 export interface MetDifference extends DifferenceRow {
   readonly id: DifferenceId;
   readonly ruleCount: number;
@@ -51,7 +51,7 @@ export interface Comparison {
   readonly differences: readonly MetDifference[];
 }
 
-/** Compares what the rules of envoyproxy/ratelimit files mean there and here. */
+/** Compares what the rules of envoyproxy/ratelimit files mean there and in Headgate. */
 export function compareWithReference(rules: readonly Rule[]): Comparison {
   const countOf = (concerns: (rule: Rule) => boolean): number => rules.filter(concerns).length;
   return {
@@ -65,14 +65,14 @@ export function compareWithReference(rules: readonly Rule[]): Comparison {
   };
 }
 
-/** Units from which on people mean the calendar when they say a number. */
+/** Units from which on people expect calendar periods. */
 const longUnits: readonly LimitUnit[] = ["day", "week", "month", "year"];
 
 /**
  * With b hits a unit, the reference admits b before an edge and b after it, and b in a window. GCRA
- * admits at most b + floor(r * t) in any interval t: b at once, and in a window, which is shorter
- * than the unit by a moment, 2 b - 1. Example: 1,000 a day are 2,000 at once and 1,000 a day there,
- * 1,000 at once and 1,999 on the first day here. A limit that counts in windows admits the same.
+ * admits at most b + floor(r * t) in any interval t: b at once, and 2 b - 1 in a window, which is a
+ * moment shorter than the unit. Example: 1,000 a day are 2,000 at once and 1,000 a day there, 1,000
+ * at once and 1,999 on the first day here. A limit that counts in windows admits the same.
  */
 function compareLimit(rule: Rule, limit: Limit): LimitComparison {
   const { hits, unit, role } = limit;
@@ -94,7 +94,7 @@ function compareLimit(rule: Rule, limit: Limit): LimitComparison {
   };
 }
 
-/** Whether it drains; else it counts in windows. */
+/** Reports whether it drains. Otherwise it counts in windows. */
 function isSmoothLimit({ algorithm }: Limit): boolean {
   return algorithm?.kind !== "fixed_window";
 }
@@ -155,7 +155,7 @@ const sameFeatures: readonly {
   },
 ];
 
-/** What a configuration that was read can meet; the rows of kind `stricter` are refused before. */
+/** Differences that may affect a valid configuration; `stricter` ones were refused before. */
 const metDifferences: readonly (readonly [DifferenceId, (rule: Rule) => boolean])[] = [
   ["smooth-limits", (rule) => limitsOf(rule).some(isSmoothLimit)],
   ["store-failure", (rule) => limitsOf(rule).some((limit) => limit.onStoreFailure !== "error")],

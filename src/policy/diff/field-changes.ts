@@ -7,23 +7,23 @@ import { opposite } from "./policy-change.js";
 
 /** A field that differs. */
 export interface FieldChange {
-  /** As a policy would name it. Example: `circuitBreakers.maxRequests`. */
+  /** Its name in a policy. Example: `circuitBreakers.maxRequests`. */
   readonly name: string;
-  /** Undefined: it was not there. */
+  /** Undefined: it was absent. */
   readonly was: unknown;
-  /** Undefined: it is not there any more. */
+  /** Undefined: it is now absent. */
   readonly is: unknown;
   readonly words: string;
   readonly effect: ChangeEffect;
-  /** Whether proxies have it by configuration that has to be generated anew. */
+  /** Whether proxies receive it by configuration, which must be generated again. */
   readonly isGenerated: boolean;
 }
 
 /**
- * The fields in which two values differ, each in words; a default is called so.
+ * Returns the fields in which two values differ, each described in words; defaults are marked.
  *
- * @param form what names the fields and knows their defaults
- * @param isGenerated of fields that do not say it
+ * @param form names of the fields and their defaults
+ * @param isGenerated of fields that do not declare it
  */
 export function fieldChanges(wanted: {
   readonly before: object;
@@ -40,7 +40,7 @@ interface MapPair {
   readonly after: object;
   readonly form: MapForm | undefined;
   readonly path: readonly string[];
-  /** Of the map; for what no declaration names, they hold on. */
+  /** Traits of the map. They also apply to fields without a declaration. */
   readonly traits: ChangeTraits;
 }
 
@@ -105,7 +105,7 @@ function isMap(value: unknown): value is object {
   return value instanceof Object && !Array.isArray(value) && !(value instanceof Set);
 }
 
-/** Sets as lists; everything else as JSON has it. */
+/** Returns a value as JSON, with sets as lists. */
 function textOf(value: unknown): string {
   const text = JSON.stringify(value, (_, part: unknown) =>
     part instanceof Set ? [...part] : part,
@@ -113,19 +113,19 @@ function textOf(value: unknown): string {
   return text ?? "";
 }
 
-/** What a field of a value is called in a policy, and what is known of it. */
+/** The name of a field in a policy, and its declaration. */
 interface Declared {
-  /** From the map on. */
+  /** Relative to the map. */
   readonly names: readonly string[];
   readonly row?: NameRow;
-  /** What names the fields of its own value. */
+  /** The form of the field's own value. */
   readonly form: MapForm | undefined;
 }
 
-/** Fields that a policy has no name for: what they hold stands in the map above. */
+/** Fields without a name in a policy: their content is in the map above. */
 const nameless: readonly string[] = ["settings", "place"];
 
-/** The declaration of a field; it may lie in one of the inner maps, if in no other. */
+/** Returns the declaration of a field: its own, or that of the only inner map that has one. */
 function declaredAs(form: MapForm | undefined, field: string): Declared {
   if (nameless.includes(field)) return { names: [], form };
   const rows = Object.entries(form?.rows ?? {});
@@ -146,7 +146,7 @@ function mapOf(form: Form): MapForm | undefined {
   return form.kind === "any" ? form.of.map(mapOf).find((one) => one !== undefined) : undefined;
 }
 
-/** Names as a policy has them where no declaration says: `waitMsMax` is `maxWait`. */
+/** Returns a name as in a policy for an undeclared field: `waitMsMax` is `maxWait`. */
 function plainName(field: string): string {
   const [, stem = field, bound] = /^(.+?)(Max|Min)$/.exec(field) ?? [];
   const short = stem.replace(/(?:Ms|Bytes|Ratio|Percent|Seconds)$/, "") || stem;
@@ -154,7 +154,7 @@ function plainName(field: string): string {
   return `${bound.toLowerCase()}${short.charAt(0).toUpperCase()}${short.slice(1)}`;
 }
 
-/** Most parts of a value that are told. */
+/** Maximum number of parts of a value that are reported. */
 export const reportedPartsMax = 8;
 
 function valueWords(value: unknown, field: string, declared?: Declared): string {
@@ -177,7 +177,7 @@ function valueWords(value: unknown, field: string, declared?: Declared): string 
   return parts.length === 0 ? "on" : shortened(parts);
 }
 
-/** A descriptor by its keys, others as they are. */
+/** Describes a descriptor by its keys, and other items as they are. */
 function itemWords(item: unknown, field: string): string {
   if (!isMap(item)) return valueWords(item, field);
   const parts = memberOf(item, "parts");
@@ -192,7 +192,7 @@ function shortened(parts: readonly string[]): string {
   return `${parts.slice(0, reportedPartsMax).join(", ")} and ${more} more`;
 }
 
-/** By its form, or else by the unit that its name ends in. */
+/** Formats a number by its form, or by the unit at the end of its name. */
 function numberWords(value: number, field: string, form?: Form): string {
   if (form?.kind === "duration") return formatDuration(value * (form.unitMs ?? 1));
   if (/Ms(?:Max|Min)?$/.test(field) && Number.isInteger(value)) return formatDuration(value);

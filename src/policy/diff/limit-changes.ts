@@ -25,7 +25,7 @@ import {
 } from "./limit-words.js";
 import { opposite, type PolicyChange } from "./policy-change.js";
 
-/** Domains that come and go. */
+/** Returns the domains that are removed or added. */
 export function compareDomains(
   before: readonly string[],
   after: readonly string[],
@@ -42,7 +42,7 @@ export function compareDomains(
   ];
 }
 
-/** What changes of the limits; rules are the same where domain and path are. */
+/** Returns the changes of limits. Rules are matched by domain and path. */
 export function compareRules(
   before: readonly Rule[],
   after: readonly Rule[],
@@ -58,7 +58,7 @@ export function compareRules(
   return [...changes, ...laterCosts(old, young), ...reordered({ old, young })];
 }
 
-/** What a descriptor loses when it leaves a ratelimit file: said once for each domain. */
+/** Reports what descriptors lose when they leave a ratelimit file, once for each domain. */
 function laterCosts(
   old: ReadonlyMap<string, Rule>,
   young: ReadonlyMap<string, Rule>,
@@ -83,7 +83,7 @@ function identityOf({ domain, path }: Rule): string {
   return JSON.stringify([domain, path.map(({ key, value }) => [key, value])]);
 }
 
-/** Where a limit stands, as metrics name it. */
+/** Returns the place of a limit, in the notation of metrics. */
 function placeOf({ domain, label }: Rule, limit?: Pick<Limit, "name">): string {
   const name = limit?.name;
   return name === undefined ? `${domain}/${label}` : `${domain}/${label} ${name}`;
@@ -116,7 +116,7 @@ function newLimit(rule: Rule, limit: Limit): PolicyChange {
   return { effect: bites(limit), place: placeOf(rule, limit), words };
 }
 
-/** What a limit is by being there. */
+/** Returns the effect of adding a limit. */
 function bites({ role }: Limit): ChangeEffect {
   return denialOf(role) === "shadow" ? "different" : "stricter";
 }
@@ -137,7 +137,7 @@ function changedRule(before: Rule, after: Rule): readonly PolicyChange[] {
   return [...changes, ...settingsOf(before, after)];
 }
 
-/** Limits of one rule: the same by their keys, then by their places. */
+/** Compares the limits of one rule, matched by their keys, then by name, then by place. */
 function comparePairs(before: Rule, after: Rule): readonly PolicyChange[] {
   const rest = [...limitsOf(after)];
   const unmatched: Limit[] = [];
@@ -158,7 +158,7 @@ function comparePairs(before: Rule, after: Rule): readonly PolicyChange[] {
   return [...changes, ...rest.map((limit) => newLimit(after, limit))];
 }
 
-/** What of a limit stands in its buckets' keys, beside domain and entries: see `limitKey`. */
+/** Returns a limit's part of its buckets' keys, without domain and entries: see `limitKey`. */
 function keyOf({ name, periodUs, algorithm }: Limit): string {
   return JSON.stringify([algorithm?.kind ?? "gcra", name ?? periodUs]);
 }
@@ -167,7 +167,7 @@ interface LimitPair {
   readonly rule: Rule;
   readonly old: Limit;
   readonly now: Limit;
-  /** Whether its buckets are the same ones. */
+  /** Whether its buckets stay the same. */
   readonly isKept: boolean;
 }
 
@@ -181,7 +181,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
     changes.push({ effect: "looser", place, words: `still ${limitWords(now)}; ${state}` });
   }
   const isDelayed = isDelayAtMost(old) && isDelayAtMost(now);
-  // What annotates or falls back refuses nobody, which its role says as well.
+  // A limit that annotates or falls back refuses no request, as its role already states.
   if (old.role !== now.role && isDelayed) {
     changes.push({ place, ...roleChange(old.role, now.role) });
   }
@@ -208,7 +208,7 @@ function changedLimit({ rule, old, now, isKept }: LimitPair): readonly PolicyCha
   return [...changes, ...reported];
 }
 
-/** What of a limit has no words of its own here: told by its name in the policy. */
+/** Settings of a limit without wording of their own: reported by their names in the policy. */
 function plainSettings(limit: Limit): object {
   const { name, hits, unit, unitMultiplier, periodUs, burst, algorithm, ...rest } = limit;
   const { role, peek, onStoreFailure, over, warn, spread, ...plain } = rest;
@@ -220,12 +220,12 @@ function plainSettings(limit: Limit): object {
   };
 }
 
-/** Whether its answer is a refusal or a delay, which is a number. */
+/** Reports whether it refuses or delays, which differ by a number only. */
 function isDelayAtMost({ over }: Limit): boolean {
   return over === undefined || over.kind === "delay";
 }
 
-/** Why buckets begin empty. */
+/** Explains why buckets start empty. */
 function whyEmpty(old: Limit, now: Limit): string {
   if (old.name !== now.name) {
     const was = old.name === undefined ? "it had no name" : `its name was ${old.name}`;
@@ -240,7 +240,7 @@ function whyEmpty(old: Limit, now: Limit): string {
   return "its bucket starts empty, because other values share it";
 }
 
-/** What changes of how much a limit lets pass; undefined: nothing. */
+/** Describes the change of what a limit admits; undefined: none. */
 function rateChange(old: Limit, now: Limit): readonly [string | undefined, ChangeEffect] {
   const parts: string[] = [];
   const ratios: number[] = [];
@@ -250,7 +250,7 @@ function rateChange(old: Limit, now: Limit): readonly [string | undefined, Chang
     parts.push(`${rateWords(old)} becomes ${rateWords(now)} (${how})`);
     ratios.push(ratioOf(was, is));
   }
-  // A burst that nobody wrote is the period's hits, which were told already.
+  // An unset burst equals the period's hits, which are reported already.
   const isDefault = old.burst === old.hits && now.burst === now.hits;
   const followsHits = isDefault && old.periodUs === now.periodUs;
   if (old.burst !== now.burst && !followsHits) {
@@ -274,7 +274,7 @@ function ratioOf(was: number, is: number): number {
   return was === 0 ? Number.POSITIVE_INFINITY : is / was;
 }
 
-/** How one number compares with the one before. Example: `half as much`, `20 % more`. */
+/** Compares a number with the one before. Example: `half as much`, `20 % more`. */
 function ratioWords(was: number, is: number): string {
   if (is === 0) return "nothing at all";
   if (was === 0) return "something instead of nothing";
@@ -287,12 +287,12 @@ function ratioWords(was: number, is: number): string {
   return `${percent} % ${ratio < 1 ? "less" : "more"}`;
 }
 
-/** To three digits that count. */
+/** Rounds to three significant digits. */
 function rounded(value: number): string {
   return String(Number(value.toPrecision(3)));
 }
 
-/** What a role does, after "from now on it". */
+/** What a role does, as the end of a sentence that begins with "it". */
 const roleWords: Readonly<Record<Role, string>> = {
   enforce: "denies requests over the limit",
   shadow: "counts but never denies",
@@ -309,7 +309,7 @@ function roleChange(was: Role, is: Role): Omit<PolicyChange, "place"> {
   return { effect, words: `${was} becomes ${is}: it ${roleWords[is]}; its state is kept` };
 }
 
-/** Without regions it changes nothing; with n of them, n times or one nth of the hits pass. */
+/** Without regions, a new spread has no effect. With n regions, n or 1/n times the hits pass. */
 function spreadChange({ spread }: Limit): Omit<PolicyChange, "place"> {
   const words =
     spread === "global"
@@ -319,7 +319,7 @@ function spreadChange({ spread }: Limit): Omit<PolicyChange, "place"> {
   return { effect, words: `${words}; its state is kept` };
 }
 
-/** What happens while the store is away. */
+/** What happens while the store is unreachable. */
 const failureWords: Readonly<Record<FailureMode, string>> = {
   local: "each replica enforces its share",
   allow: "requests pass",
@@ -336,7 +336,7 @@ function failureChange(was: FailureMode, is: FailureMode): Omit<PolicyChange, "p
   };
 }
 
-/** Settings of a rule beside its limits. */
+/** Returns the changes of a rule's settings other than its limits. */
 function settingsOf(before: Rule, after: Rule): readonly PolicyChange[] {
   const rows = [
     ["replaces", "the limits it replaces", before.replaces, after.replaces],
@@ -366,7 +366,7 @@ function exceptionName({ effect }: Rule): string | undefined {
   return effect.kind === "unlimited" ? effect.name : undefined;
 }
 
-/** What of a rule has no words of its own here: told by its name in the policy. */
+/** Settings of a rule without wording of their own: reported by their names in the policy. */
 function otherSettings(rule: Rule): object {
   const { domain, path, effect, label, index, sharePatterns, settlesOncePeeked, ...rest } = rule;
   const { replaces, metricPath, metadata, headers, body, disclosure, ...others } = rest;
@@ -381,7 +381,7 @@ function sameText(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Where several patterns match, their order counts. */
+/** Reports a new order of descriptors, which matters if several patterns match. */
 function reordered({
   old,
   young,

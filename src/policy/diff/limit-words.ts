@@ -4,7 +4,7 @@ import type { BudgetPeriod } from "../budgets/budget-form.js";
 import { formatDuration } from "../text/duration.js";
 import type { ChangeEffect } from "../text/form.js";
 
-/** How fast a limit drains, in words. Example: `1,800 per minute`, `5 per 10 s`, `none`. */
+/** Describes the rate of a limit. Example: `1,800 per minute`, `5 per 10 s`, `none`. */
 export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
   if (hits === 0) return "none";
   const period =
@@ -16,14 +16,14 @@ export function rateWords({ hits, unit, unitMultiplier }: Limit): string {
   return `${groupThousands(hits)} per ${period}`;
 }
 
-/** A limit in words. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
+/** Describes a limit. Example: `1,800 per minute, at most 100 at once, delays up to 200ms`. */
 export function limitWords(limit: Limit): string {
   const { over, spread } = limit;
   const where = spread === undefined ? "" : ", over all regions";
   return `${amountWords(limit)}${where}${over === undefined ? "" : `, ${overWords(over)}`}`;
 }
 
-/** What becomes of requests that do not fit, in words. Example: `delays up to 200ms`. */
+/** Describes the handling of requests over a limit. Example: `delays up to 200ms`. */
 export function overWords(over: OverLimit): string {
   switch (over.kind) {
     case "delay":
@@ -38,24 +38,24 @@ export function overWords(over: OverLimit): string {
   }
 }
 
-/** When what a budget has spent is forgotten, in words. */
+/** Describes when a budget's spent amount expires. */
 export function periodWords(period: BudgetPeriod): string {
   if (period.kind === "calendar") return `each ${period.unit} in ${period.timeZone}`;
   return `draining in ${formatDuration(period.periodUs / 1_000)}`;
 }
 
-/** A header in words. */
+/** Formats a header. */
 export function fieldWords({ name, value }: HeaderField): string {
   return `${name}: ${value}`;
 }
 
-/** What another answer does to requests that do not fit; undefined: a refusal. */
+/** Returns the effect of another handling of requests over a limit; undefined: a refusal. */
 export function overEffect(was: OverLimit | undefined, is: OverLimit | undefined): ChangeEffect {
   const order = overOrder[was?.kind ?? "refuse"] - overOrder[is?.kind ?? "refuse"];
   return order === 0 ? "different" : order > 0 ? "stricter" : "looser";
 }
 
-/** How many requests pass that do not fit. */
+/** Order of the kinds by how many requests over the limit they admit. */
 const overOrder = { refuse: 0, delay: 1, annotate: 2, fallback: 2 } as const;
 
 function amountWords(limit: Limit): string {
@@ -66,19 +66,19 @@ function amountWords(limit: Limit): string {
     : `${rateWords(limit)}, at most ${groupThousands(burst)} at once`;
 }
 
-/** How a limit's windows are counted. */
+/** Describes the windows of a limit. */
 export function windowWords({ algorithm }: Limit): string {
   if (algorithm?.kind !== "fixed_window") return "no windows";
   const { timeZone } = algorithm;
   return timeZone === undefined ? "windows" : `the calendar's windows of ${timeZone}`;
 }
 
-/** What a limit lets pass in a second, over a long time. */
+/** Returns the hits a second that a limit admits in the long run. */
 export function hitsPerSecond({ hits, unit, unitMultiplier }: Limit): number {
   return hits / (unitSeconds[unit] * unitMultiplier);
 }
 
-/** A whole number with commas between thousands. */
+/** Formats a number with commas between thousands. */
 export function groupThousands(count: number): string {
   const [whole = "", fraction] = String(count).split(".");
   const text = whole.replaceAll(/\B(?=(\d{3})+$)/g, ",");

@@ -1,18 +1,18 @@
 import type { ChangeEffect } from "../text/form.js";
 
-/** Every effect, those that somebody will notice first. */
+/** All effects, the most noticeable first. */
 export const changeEffects: readonly ChangeEffect[] = ["stricter", "looser", "different"];
 
-/** What the same change does the other way round. */
+/** Returns the effect of the reverse change. */
 export function opposite(effect: ChangeEffect): ChangeEffect {
   if (effect === "different") return effect;
   return effect === "stricter" ? "looser" : "stricter";
 }
 
-/** Said of what proxies have by configuration: an edit of the policy does not bring it there. */
+/** Added if proxies receive it by configuration: an edit of the policy does not update them. */
 export const generateAnew = "; regenerate the proxies' configuration";
 
-/** One change of a policy, in words. */
+/** A description of one change of a policy. */
 export interface PolicyChange {
   readonly effect: ChangeEffect;
   /** Example: `shop/plan.user free-pace`, `service orders`. Policy text only. */

@@ -15,7 +15,7 @@ import { compareDomains, compareRules } from "./limit-changes.js";
 import { changeEffects, generateAnew, type PolicyChange } from "./policy-change.js";
 import { compareRooms } from "./room-changes.js";
 
-/** What of a policy is compared. */
+/** The parts of a policy that are compared. */
 export interface ComparedPolicy {
   readonly domains: readonly string[];
   readonly rules: readonly Rule[];
@@ -28,8 +28,8 @@ export interface ComparedPolicy {
 }
 
 /**
- * What changes from one policy to another, limit by limit and field by field. Those that make
- * something stricter come first; among equals, in the order of the policy. Empty: they mean the
+ * Returns the changes from one policy to another, limit by limit and field by field. Stricter
+ * changes come first; equal effects are in the order of the policy. Empty: the policies mean the
  * same, however they are written.
  */
 export function comparePolicies(
@@ -48,12 +48,12 @@ export function comparePolicies(
   return changeEffects.flatMap((effect) => changes.filter((one) => one.effect === effect));
 }
 
-/** A change as one sentence. */
+/** Formats a change as one sentence. */
 export function changeSentence({ place, words }: Pick<PolicyChange, "place" | "words">): string {
   return `${place}: ${words}`;
 }
 
-/** What changes of services, field by field; services are the same where their names are. */
+/** Returns the changes of services, field by field. Services are matched by name. */
 function compareServices(
   before: readonly ServicePolicy[],
   after: readonly ServicePolicy[],
@@ -102,14 +102,14 @@ function changedService(before: ServicePolicy, after: ServicePolicy): readonly P
   }));
 }
 
-/** What only counted refuses from now on, or the other way round. */
+/** Returns the effect of a new dry run: a block that leaves it refuses from now on. */
 function dryRunEffect({ name, was, is }: FieldChange): ChangeEffect | undefined {
   const isDryRun = name === "admission.dryRun" && was instanceof Set && is instanceof Set;
   if (!isDryRun) return undefined;
   return [...was].some((block) => !is.has(block)) ? "stricter" : "looser";
 }
 
-/** What holds for all proxies. */
+/** Returns the changes of settings for all proxies. */
 function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly PolicyChange[] {
   const changes = fieldChanges({ before, after, form: proxies, isGenerated: true });
   return changes.map(({ effect, words }) => ({
@@ -120,8 +120,8 @@ function compareProxies(before: ProxyPolicy, after: ProxyPolicy): readonly Polic
 }
 
 /**
- * What changes of quotas, field by field; they are the same where their names are. A rate of a
- * quota's own is a limit of its domain, and is compared as one.
+ * Returns the changes of quotas, field by field. Quotas are matched by name. A quota's own rate is
+ * a limit of its domain, and is compared as one.
  */
 function compareQuotas(
   before: readonly QuotaPolicy[],
@@ -165,7 +165,7 @@ function changedQuota(before: QuotaPolicy, after: QuotaPolicy): readonly PolicyC
   }));
 }
 
-/** A quota as it is told: its lists as texts. */
+/** Returns a quota for the report, with its lists as texts. */
 function reportedOf({ bucket, afterExpiry, deny, match, ...rest }: QuotaPolicy): object {
   return {
     ...rest,
@@ -198,7 +198,7 @@ function expiryText({ forSeconds, fallback }: ExpiredQuota): string {
   return `${hits} in ${formatDuration(1_000 * periodSeconds)}, ${burst} at once, for ${time}`;
 }
 
-/** A class that comes or goes is in the configuration; how much it weighs is not. */
+/** Adding or removing a class changes the configuration; changing a weight does not. */
 function isGenerated(change: FieldChange): boolean {
   return change.isGenerated || change.was === undefined || change.is === undefined;
 }

@@ -7,7 +7,7 @@ import type { RoomPolicy } from "../waiting-rooms/room-policy.js";
 import { type FieldChange, fieldChanges } from "./field-changes.js";
 import { generateAnew, type PolicyChange } from "./policy-change.js";
 
-/** What changes of waiting rooms, field by field; they are the same where their names are. */
+/** Returns the changes of waiting rooms, field by field. They are matched by name. */
 export function compareRooms(
   before: readonly RoomPolicy[],
   after: readonly RoomPolicy[],
@@ -50,7 +50,7 @@ function changedRoom(before: RoomPolicy, after: RoomPolicy): readonly PolicyChan
   }));
 }
 
-/** Of rooms that guard the same request the first one counts. */
+/** Reports a new order: of rooms that match the same request, the first one applies. */
 function reorderedRooms(
   before: readonly RoomPolicy[],
   after: readonly RoomPolicy[],
@@ -64,7 +64,7 @@ function reorderedRooms(
   return [{ effect: "different", place: "waiting rooms", words }];
 }
 
-/** A room as it is told: lists and maps by name as objects. */
+/** Returns a room for the report, with lists and maps as objects by name. */
 function reportedOf({ events, page, ...rest }: RoomPolicy): object {
   const texts = [...page.texts].map(([language, own]) => [language, Object.fromEntries(own)]);
   return {
@@ -74,7 +74,7 @@ function reportedOf({ events, page, ...rest }: RoomPolicy): object {
   };
 }
 
-/** By the names of the policy, since no declaration names the fields of an event by its name. */
+/** Uses the policy's names, because no declaration maps an event's fields by its name. */
 function reportedEvent(event: RoomEvent): object {
   const [start, end] = [event.startsAtMs, event.endsAtMs].map((ms) => formatTimestamp(ms * 1_000));
   return {
@@ -87,17 +87,17 @@ function reportedEvent(event: RoomEvent): object {
   };
 }
 
-/** Values of headers let their callers pass, so nobody sees them; a page has too many lines. */
+/** Hides header values, which let their senders pass, and pages, which have too many lines. */
 function wordsOf({ name, was, is, words }: FieldChange): string {
   const isEdited = was !== undefined && is !== undefined;
   const isBrief = name === "bypass.headers" || (name === "page.template" && isEdited);
   return isBrief ? `${name} changes` : words;
 }
 
-/** Whoever is let pass is a looser change, and the other way round. */
+/** Returns the effect; a longer list of bypasses is looser, a shorter one stricter. */
 function effectOf({ name, was, is, effect }: FieldChange): ChangeEffect {
   const isNumber = typeof was === "number" || typeof is === "number";
-  // A number bounds what was measured, and `auto` is no number.
+  // A number bounds what `auto` measures, and `auto` is not a number to compare.
   if (isNumber && typeof was !== typeof is) return "different";
   if (!name.startsWith("bypass.") || !Array.isArray(was) || !Array.isArray(is)) return effect;
   return is.length > was.length ? "looser" : is.length < was.length ? "stricter" : "different";

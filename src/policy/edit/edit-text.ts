@@ -12,34 +12,34 @@ import {
 } from "yaml";
 import { quoteText } from "../problems/problem.js";
 
-/** Where something stands in a text: names of maps, and indexes of lists from 0. */
+/** A position in a text: names of maps, and indexes of lists from 0. */
 export type TextPath = readonly (string | number)[];
 
-/** A name of a map, and what it says from now on. */
+/** A name of a map, and its new value. */
 export interface EditedEntry {
   readonly name: string;
-  /** As YAML has it. */
+  /** In YAML syntax. */
   readonly value: string;
-  /** One line that stands behind the value. */
+  /** One line after the value. */
   readonly comment?: string;
 }
 
 /** One edit of a text. */
 export type TextEdit =
-  /** Changes entries of the map there. */
+  /** Changes entries of the map at the path. */
   | { readonly kind: "set"; readonly path: TextPath; readonly entries: readonly EditedEntry[] }
   /**
-   * Adds lines behind the entries of the map or list there, as far to the right as these. A list in
-   * brackets takes a single line, without a dash.
+   * Adds lines after the entries of the map or list at the path, with the same indentation. A list
+   * in brackets takes a single line, without a dash.
    */
   | { readonly kind: "append"; readonly path: TextPath; readonly lines: readonly string[] };
 
-/** The text after an edit, or a sentence why it cannot be made. */
+/** The edited text, or a sentence that explains why the edit is impossible. */
 export type EditedText =
   | { readonly kind: "edited"; readonly text: string }
   | { readonly kind: "problem"; readonly message: string };
 
-/** Changes a text of YAML; all else stays as it is written, comments among it. */
+/** Edits a YAML text. Everything else stays as written, including comments. */
 export function editText(text: string, edit: TextEdit): EditedText {
   const place = findPlace(text, edit.path);
   const where = quoteText(edit.path.join("."));
@@ -62,9 +62,9 @@ export function editText(text: string, edit: TextEdit): EditedText {
 
 interface Place<T> {
   readonly node: T;
-  /** The columns before its entries, were each on a line of its own. */
+  /** The indentation of its entries, if each is on a line of its own. */
   readonly indent: string;
-  /** Whether it is the item of a list, whose first entry stands behind the dash. */
+  /** Whether it is an item of a list, with its first entry after the dash. */
   readonly isItem: boolean;
   /** Whether it is within brackets or braces. */
   readonly isInFlow: boolean;
@@ -91,7 +91,7 @@ function nameOf(key: unknown): string | undefined {
   return isScalar(key) ? String(key.value) : undefined;
 }
 
-/** Where a node begins, and where what it says ends. */
+/** Returns where a node begins, and where its value ends. */
 function rangeOf(node: unknown): readonly [start: number, end: number] {
   const range = isNode(node) ? node.range : undefined;
   return range ? [range[0], range[1]] : [0, 0];
@@ -102,7 +102,7 @@ function columnsBefore(text: string, node: unknown): string {
   return " ".repeat(start - (text.lastIndexOf("\n", start - 1) + 1));
 }
 
-/** Where the line ends in which a place is. */
+/** Returns the end of the line that contains a position. */
 function lineEnd(text: string, from: number): number {
   const end = text.indexOf("\n", from);
   if (end === -1) return text.length;
@@ -117,11 +117,11 @@ function entryText({ name, value, comment }: EditedEntry, end = ""): string {
   return `${name}: ${value}${end}${comment === undefined ? "" : ` # ${comment}`}`;
 }
 
-/** Where the last line ends that belongs to a block. */
+/** Returns the end of the last line of a block. */
 function blockEnd(text: string, node: YAMLMap | YAMLSeq): number {
   const last = node.items.at(-1);
   const [, end] = rangeOf(isPair(last) ? (last.value ?? last.key) : last);
-  // A block's own end is already behind its last line.
+  // The end of a block is already after its last line.
   return lineEnd(text, text[end - 1] === "\n" ? end - 1 : end);
 }
 
@@ -166,7 +166,7 @@ function replace(
     .reduce((all, cut) => all.slice(0, cut.from) + cut.text + all.slice(cut.to), text);
 }
 
-/** Gives a map in braces a line for each name, so that there is room for comments. */
+/** Gives each name of a map in braces its own line, to make room for comments. */
 function rewrite(
   text: string,
   { node, indent, isItem, isInFlow }: Place<YAMLMap>,

@@ -3,7 +3,7 @@ import type { Rule } from "../../core/limits/limit.js";
 import type { PolicyText } from "../parse.js";
 import type { TextPath } from "./edit-text.js";
 
-/** Where something of a policy is written. */
+/** The place of a part of a policy. */
 export interface WrittenPlace {
   readonly source: PolicyText;
   readonly path: TextPath;
@@ -11,15 +11,15 @@ export interface WrittenPlace {
   readonly isPolicy: boolean;
 }
 
-/** The part of a rule's path that is written already. */
+/** The part of a rule's path that the policy already contains. */
 interface WrittenSteps extends WrittenPlace {
-  /** How many steps of the path lead there; 0: the domain. */
+  /** Number of steps of the path to it; 0: the domain. */
   readonly stepCount: number;
-  /** What stands there. */
+  /** Names that it contains. */
   readonly names: ReadonlySet<string>;
 }
 
-/** Where a rule would have to be added; undefined: its domain is not written. */
+/** Returns where to add a rule; undefined if the policy does not contain its domain. */
 export function findDeepest(
   sources: readonly PolicyText[],
   domain: string,
@@ -36,7 +36,7 @@ export function findDeepest(
   return undefined;
 }
 
-/** Where a limit of a rule is written. Undefined: what is written there cannot be told. */
+/** Returns the place of a limit of a rule; undefined if it cannot be determined. */
 export function findLimit(
   sources: readonly PolicyText[],
   { domain, path }: Pick<Rule, "domain" | "path">,
@@ -57,7 +57,7 @@ export function findLimit(
   return undefined;
 }
 
-/** Where a service is written, and what stands there. */
+/** Returns the place of a service, and its content. */
 export function findService(
   sources: readonly PolicyText[],
   name: string,
@@ -65,7 +65,7 @@ export function findService(
   return findItem(sources, "services", name);
 }
 
-/** Where a budget is written, and what stands there. */
+/** Returns the place of a budget, and its content. */
 export function findBudget(
   sources: readonly PolicyText[],
   name: string,
@@ -73,7 +73,7 @@ export function findBudget(
   return findItem(sources, "budgets", name);
 }
 
-/** The item of a list of `spec` that has this name. */
+/** Returns the item of a list of `spec` that has this name. */
 function findItem(
   sources: readonly PolicyText[],
   list: "services" | "budgets",
@@ -91,7 +91,7 @@ function findItem(
   return undefined;
 }
 
-/** Where `spec` is written, in the first file that has one, and what stands there. */
+/** Returns the place of `spec` in the first file that has one, and its content. */
 export function findSpec(sources: readonly PolicyText[]): ReturnType<typeof findService> {
   for (const source of sources) {
     const root = readPlain(source);
@@ -125,7 +125,7 @@ function domainsOf(sources: readonly PolicyText[]): readonly DomainPlace[] {
   });
 }
 
-/** Descriptors at the end of a rule's path; several where a domain repeats what is above them. */
+/** Yields the descriptors at the end of a rule's path; several if a domain repeats parents. */
 function* descendants(
   { value, path }: DomainPlace,
   steps: Rule["path"],
@@ -144,7 +144,7 @@ function* descendants(
   yield* level;
 }
 
-/** What a policy says of a key or value; an empty value is none. */
+/** Returns a key or value of a policy as text; an empty value counts as absent. */
 function textOf(value: unknown): string | undefined {
   return value === undefined || value === null || value === "" ? undefined : String(value);
 }
@@ -157,7 +157,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a text says, as plain values. It was read before, so its aliases are bounded. */
+/** Returns a text as plain values. It was read before, so its aliases are bounded. */
 function readPlain({ text }: PolicyText): unknown {
   return parseDocument(text, { logLevel: "silent", merge: true }).toJS({ maxAliasCount: -1 });
 }

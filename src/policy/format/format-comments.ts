@@ -14,11 +14,11 @@ import { SourceText } from "../problems/source-text.js";
 /** A comment of a text. */
 interface Comment {
   readonly start: number;
-  /** Behind the `#`. */
+  /** After the `#`. */
   readonly text: string;
   readonly line: number;
   readonly column: number;
-  /** Nothing but space before it. */
+  /** Whether only white space precedes it in its line. */
   readonly isAlone: boolean;
 }
 
@@ -28,7 +28,7 @@ interface UncommentedText {
   readonly comments: readonly Comment[];
 }
 
-/** Takes the comments out of a text. */
+/** Removes the comments from a text. */
 export function stripComments(text: string): UncommentedText {
   const source = new SourceText({ file: "", text }, 0);
   const comments: Comment[] = [];
@@ -36,7 +36,7 @@ export function stripComments(text: string): UncommentedText {
   let offset = 0;
   let isScalarNext = false;
   for (const lexeme of new Lexer().lex(text)) {
-    // Marks of the lexer itself stand for no character.
+    // The lexer's own marks stand for no character.
     const isMark = lexeme === CST.BOM || lexeme === CST.DOCUMENT || lexeme === CST.FLOW_END;
     if (isMark || (!isScalarNext && lexeme === CST.SCALAR)) {
       isScalarNext = lexeme === CST.SCALAR;
@@ -55,15 +55,15 @@ export function stripComments(text: string): UncommentedText {
   return { text: bare, comments };
 }
 
-/** A name of a map or an item of a list, where it begins, and what it stands in. */
+/** A name of a map or an item of a list, with its position and its container. */
 interface Item {
   readonly start: number;
-  /** What comments and blank lines before it are written to. */
+  /** The node that receives the comments and blank lines before it. */
   readonly lead: Node;
-  /** What it says; undefined for a name without a value. */
+  /** Its value; undefined for a name without a value. */
   readonly value: Node | undefined;
   readonly holder: Holder;
-  /** Nothing of its map or list stands before it. */
+  /** Whether it is the first in its map or list. */
   readonly isFirst: boolean;
   /** The item of a list that begins at the same place. */
   readonly outer: Item | undefined;
@@ -73,17 +73,17 @@ interface Item {
 interface Holder {
   readonly node: Node;
   readonly end: number;
-  /** 1-based; of a list its dashes. */
+  /** 1-based; for a list, that of its dashes. */
   readonly column: number;
   readonly isFlow: boolean;
-  /** What says it; undefined for the file as a whole. */
+  /** The item whose value it is; undefined for the file as a whole. */
   readonly of: Item | undefined;
 }
 
 /**
- * Puts comments, and the blank lines between what stands in lines of its own, into the document of
- * the bare text: a comment belongs to what follows it, unless it is indented deeper; one behind a
- * value belongs to the value.
+ * Restores comments in the document of the bare text, and blank lines between parts that have lines
+ * of their own. A comment belongs to what follows it, unless it is indented deeper. A comment after
+ * a value belongs to the value.
  */
 export function restoreComments(document: Document, bare: UncommentedText, original: string): void {
   visit(document, (_, node) => {
@@ -99,7 +99,7 @@ class CommentPlacer {
   readonly #blankLines: ReadonlySet<number>;
   /** In the order of the text, outer ones first. */
   readonly #items: Item[] = [];
-  /** How many of them stand before the comment that is placed. */
+  /** Number of items before the comment that is being placed. */
   #passedCount = 0;
   /** Comments before an item, each in a line of its own. */
   readonly #before = new Map<Item, Comment[]>();
@@ -158,7 +158,7 @@ class CommentPlacer {
     else append(this.#document, comment.text);
   }
 
-  /** Behind a value; what is behind the name of a map or list is told before it. */
+  /** Places a comment after a value. One after the name of a map or list moves before it. */
   #placeBehind(comment: Comment): void {
     const last = this.#items[this.#passedCount - 1];
     const flow = flowAround(last, comment);
@@ -175,7 +175,7 @@ class CommentPlacer {
     else this.#add(item, comment);
   }
 
-  /** The line on which what an item says before the comment ends. */
+  /** Returns the line on which the part of an item before the comment ends. */
   #endLine({ start, value }: Item, comment: Comment): number {
     const [from = start, to = start] = value?.range ?? [];
     const end = from < comment.start ? Math.min(to, comment.start) : start;
@@ -189,7 +189,7 @@ class CommentPlacer {
     else known.push(comment);
   }
 
-  /** Blank lines are kept one by one, and none at the beginning of a map or list. */
+  /** Blank lines in a row become one, and none remain at the start of a map or list. */
   #writeBefore(item: Item): void {
     const { lead, holder } = item;
     const comments = (this.#before.get(item) ?? []).toSorted((a, b) => a.line - b.line);
@@ -205,7 +205,7 @@ class CommentPlacer {
     }
     const isApart = (comments.at(-1)?.line ?? line) < line && this.#blankLines.has(line - 1);
     if (item === this.#items[0] && isApart) {
-      // What a file begins with is of the file, wherever its first name goes.
+      // A comment at the start of a file belongs to the file, wherever its first name moves.
       this.#document.commentBefore = texts.join("\n");
       return;
     }
@@ -218,20 +218,20 @@ function nodeOf(value: unknown): Node | undefined {
   return isScalar(value) || isCollection(value) || isAlias(value) ? value : undefined;
 }
 
-/** The map or list in braces or brackets that a comment stands in. */
+/** Returns the map or list in braces or brackets that contains a comment. */
 function flowAround(last: Item | undefined, { start }: Comment): Holder | undefined {
   let holder = last?.holder;
   while (holder !== undefined && !(holder.isFlow && holder.end > start)) holder = holder.of?.holder;
   return holder;
 }
 
-/** The innermost map or list around an item that is not indented deeper than a comment. */
+/** Returns the innermost map or list around an item that is not indented deeper than a comment. */
 function holderAt(last: Item | undefined, column: number): Holder | undefined {
   let holder = last?.holder;
   while (holder !== undefined && (holder.isFlow || holder.column > column)) {
     holder = holder.of?.holder;
   }
-  // Names at the left edge: what follows the last one is of the file.
+  // At the left edge, a comment after the last name belongs to the file.
   return holder?.of === undefined ? undefined : holder;
 }
 

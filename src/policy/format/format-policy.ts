@@ -26,16 +26,16 @@ import type { Form, MapForm } from "../text/form.js";
 import { readYaml } from "../text/yaml-text.js";
 import { restoreComments, stripComments } from "./format-comments.js";
 
-/** Widest line with a map or list in braces or brackets; wider ones become lines of their own. */
+/** Maximum width of a line with a map or list in brackets; wider ones are split into lines. */
 export const formattedColumnsMax = 100;
 
-/** A text in its one form, or why it has none. */
+/** A formatted text, or the reasons why it cannot be formatted. */
 type FormattedPolicy = { readonly kind: "formatted"; readonly text: string } | ParseProblems;
 
 /**
- * A file of either dialect in its one form: names in the order of their shapes, two spaces, and
- * lines that fit. Comments stay with what they stand before; texts, numbers and durations stay as
- * they are written. In a file with aliases names stay in their order: an anchor has to stand above.
+ * Formats a file of either dialect: names in the order of their shapes, two spaces, and lines that
+ * fit. Comments stay with what they precede; texts, numbers and durations stay as written. In a
+ * file with aliases, names keep their order, because an anchor must stand above its aliases.
  */
 export function formatPolicy(given: PolicyText): FormattedPolicy {
   const log = new ProblemLog();
@@ -46,7 +46,7 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
   if (yaml.hasAliases) findAliasTargets(yaml.node, source, log);
   if (log.count > 0) return { kind: "problems", ...log.found() };
   let text = source.text;
-  // What moves may make room for what did not fit: until nothing moves any more.
+  // A moved part may make room for another, so this repeats until nothing moves.
   for (let round = 0; round < roundsMax; round += 1) {
     const next = formatOnce(text, yaml.hasAliases);
     if (next === text) break;
@@ -60,8 +60,8 @@ export function formatPolicy(given: PolicyText): FormattedPolicy {
 }
 
 /**
- * What a policy's text says, whatever its comments and the order of its names. What it says through
- * aliases must be bounded, as it is in a text that was read.
+ * Returns the content of a policy's text, regardless of comments and the order of names. Content
+ * from aliases must be bounded, as it is in a text that was read.
  */
 export function policyContent(text: string): string {
   const value: unknown = parseTypeless(text).toJS({ maxAliasCount: -1 });
@@ -72,7 +72,7 @@ export function policyContent(text: string): string {
   });
 }
 
-/** Two rounds are enough for all that is known; a bound for what is not. */
+/** Maximum number of rounds. Two are enough for all known texts. */
 const roundsMax = 8;
 
 function formatOnce(text: string, hasAliases: boolean): string {
@@ -91,7 +91,7 @@ function formatOnce(text: string, hasAliases: boolean): string {
   });
 }
 
-/** Without types: what looks like a number stays as it is written. */
+/** Parses without types: text that looks like a number stays as written. */
 function parseTypeless(text: string): Document.Parsed {
   return parseDocument(text, {
     schema: "failsafe",
@@ -104,13 +104,13 @@ function parseTypeless(text: string): Document.Parsed {
   });
 }
 
-/** A policy file by its names, or else one of envoyproxy/ratelimit. */
+/** Returns the form of a policy file, by its names, or else of envoyproxy/ratelimit. */
 function formOf(root: Node): MapForm {
   const isPolicy = isMap(root) && policyForm.shape.names.some((name) => root.has(name));
   return isPolicy ? policyForm : domainForms.ratelimit;
 }
 
-/** Nothing at all is not an empty text, also where nothing else has a type. */
+/** An absent value is not an empty text, even in a schema without types. */
 const emptyTag: ScalarTag = {
   tag: "tag:yaml.org,2002:null",
   default: true,
@@ -141,7 +141,7 @@ function order(node: unknown, form: Form): void {
   }
 }
 
-/** Behind a dash there is no room for the comment of a name that came first. */
+/** Moves the comment of an item's first name before the item: it has no room after a dash. */
 function leadItem(item: unknown): void {
   const key = isMap(item) ? item.items[0]?.key : undefined;
   if (!isMap(item) || !isScalar(key) || !key.commentBefore) return;
@@ -156,7 +156,7 @@ function nameOf({ key }: Pair): string {
   return isScalar(key) ? String(key.value) : "";
 }
 
-/** Unknown names come last, as they stand. */
+/** Sorts names. Unknown names come last, in their present order. */
 function sortNames(map: YAMLMap, names: readonly string[]): void {
   const rank = (pair: Pair): number => {
     const index = names.indexOf(nameOf(pair));
@@ -168,7 +168,7 @@ function sortNames(map: YAMLMap, names: readonly string[]): void {
   map.items = sorted;
 }
 
-/** Gives what does not fit into its line, or holds comments, lines of its own. */
+/** Splits maps and lists that do not fit into a line, or contain comments, into lines. */
 function spread(node: unknown, indent: number, probe: LineProbe): void {
   if (!isCollection(node)) return;
   for (const item of node.items) {
@@ -187,7 +187,7 @@ function spread(node: unknown, indent: number, probe: LineProbe): void {
   }
 }
 
-/** Behind lines of its own a comment would seem to be of the last one. */
+/** Moves a comment after the value before it: after several lines, it would belong to the last. */
 function leadWithComment(item: unknown, value: YAMLMap | YAMLSeq): void {
   const lead = isPair(item) ? item.key : value;
   const { comment } = value;
@@ -200,7 +200,7 @@ function keyWidth({ key }: Pair): number {
   return isScalar(key) ? String(key.source ?? key.value).length + 2 : formattedColumnsMax;
 }
 
-/** Whether there are comments between braces or brackets, and not just behind them. */
+/** Reports whether there are comments inside the braces or brackets, not only after them. */
 function hasComment(node: Node): boolean {
   let found = false;
   visit(node, (_, each) => {
@@ -211,17 +211,17 @@ function hasComment(node: Node): boolean {
   return found;
 }
 
-/** Measures what a map or list takes in one line. */
+/** Measures the width of a map or list on one line. */
 class LineProbe {
   readonly #list = new YAMLSeq<Node>();
-  /** Made once: a document costs more than what it writes. */
+  /** Created once: a document costs more than writing it. */
   readonly #document = new Document(this.#list, { schema: "failsafe", customTags: [emptyTag] });
 
   constructor() {
     this.#list.flow = true;
   }
 
-  /** The brackets of the list around it stand for the two more that the library counts with. */
+  /** Includes the outer list's brackets: two columns that the library counts, too. */
   widthOf(node: Node): number {
     this.#list.items = [node];
     const text = this.#document.toString({

@@ -12,7 +12,7 @@ const timeZoneRule: TextRule = {
   expected: "a name of the IANA time zone database, such as Europe/Stockholm or UTC",
 };
 
-/** A time zone that this process knows. */
+/** A time zone that this process supports. */
 export const timeZone = readBy(
   text(timeZoneRule, /^[A-Za-z][A-Za-z0-9_+/-]*$/),
   (reader, place) => {
@@ -26,7 +26,7 @@ export const timeZone = readBy(
   },
 );
 
-/** How a limit counts, as a limit says it. */
+/** Fields of a limit that choose how it counts. */
 export const algorithmFields = {
   algorithm: field(
     choice({ what: "an algorithm" }, "gcra", "fixed_window"),
@@ -43,12 +43,12 @@ export const algorithmFields = {
 
 const limit = { rows: algorithmFields };
 
-/** Units that a calendar divides time into; those that are shorter are the same everywhere. */
+/** Units that depend on the time zone; shorter ones are the same everywhere. */
 const calendarUnits: readonly LimitUnit[] = ["hour", "day", "week", "month", "year"];
 
 /**
- * Reads `algorithm` and `time_zone`, which implies windows; undefined when they are wrong. A limit
- * with a `burst` drains, whatever the default is: windows have none.
+ * Reads `algorithm` and `time_zone`, which implies windows; undefined if they are wrong. A limit
+ * with a `burst` uses `gcra`, whatever the default is, because windows have no burst.
  */
 export function readAlgorithm(block: Block, inherited: Algorithm["kind"]): Algorithm | undefined {
   const isNamed = block.field("algorithm") !== undefined;
@@ -70,7 +70,7 @@ function defaultOf(block: Block, inherited: Algorithm["kind"]): Algorithm["kind"
   return block.field("burst") === undefined ? inherited : "gcra";
 }
 
-/** A calendar has units; a period of 10 days begins nowhere in it. */
+/** Refuses `time_zone` with a period or a short unit. A period of 10 days has no calendar start. */
 export function refuseOffCalendar(block: Block, unit: LimitUnit | undefined): void {
   if (block.field("time_zone") === undefined) return;
   if (block.field("period") !== undefined) block.refusePair("time_zone", "period");
@@ -79,7 +79,7 @@ export function refuseOffCalendar(block: Block, unit: LimitUnit | undefined): vo
   }
 }
 
-/** Offsets like `+02:00`, which some versions of Node take, are refused before. */
+/** The pattern first refuses offsets like `+02:00`, which some versions of Node accept. */
 function isTimeZone(text: string): boolean {
   try {
     return (

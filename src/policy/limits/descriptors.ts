@@ -39,10 +39,10 @@ import {
 } from "./rule-settings.js";
 import { Siblings } from "./siblings.js";
 
-/** Levels of descriptors. */
+/** Maximum number of descriptor levels. */
 export const pathStepsMax = 32;
 
-/** Characters of all keys and values on the way to a descriptor, with their separators. */
+/** Maximum length of all keys and values on the path to a descriptor, with separators. */
 export const pathCharsMax = 2_048;
 
 const value = ruledText(valueRule);
@@ -85,42 +85,42 @@ function formOf(dialect: Dialect) {
   );
 }
 
-/** A descriptor, by dialect. */
+/** The form of a descriptor, by dialect. */
 export const descriptorForms = { ratelimit: formOf("ratelimit"), headgate: formOf("headgate") };
 
 function formBelow(dialect: Dialect): MapForm {
   return descriptorForms[dialect];
 }
 
-/** Where a list of descriptors stands. */
+/** Context of a list of descriptors. */
 export interface DescriptorLevel {
   readonly reader: NodeReader;
   readonly dialect: Dialect;
   readonly rules: RuleList;
   readonly names: LimitNames;
   readonly domain: string;
-  /** What the domain says for limits that say nothing. */
+  /** The domain's defaults for its limits. */
   readonly defaults: LimitDefaults;
-  /** Regions of the service that reads it; undefined: not known. */
+  /** Number of regions of the deployment that reads the policy; undefined if unknown. */
   readonly regionCount: number | undefined;
-  /** What stands beside: in a domain of several files, also what the files before said. */
+  /** Siblings so far. In a domain of several files, they include those of earlier files. */
   readonly siblings: Siblings;
   /** The descriptors above, outermost first. */
   readonly above: DescriptorAncestors;
 }
 
-/** What a descriptor has from those above it. */
+/** Values that a descriptor inherits from those above it. */
 export interface DescriptorAncestors {
   readonly path: readonly PathStep[];
-  /** By step: see `Rule.sharePatterns`. */
+  /** One per step: see `Rule.sharePatterns`. */
   readonly sharePatterns: readonly (string | undefined)[];
-  /** By step. */
+  /** One per step. */
   readonly metricPath: readonly MetricStep[];
   /** Empty at the top. */
   readonly label: string;
 }
 
-/** Above the descriptors of a domain. */
+/** Values above the top descriptors of a domain. */
 export const domainAncestors: DescriptorAncestors = {
   path: [],
   sharePatterns: [],
@@ -128,7 +128,7 @@ export const domainAncestors: DescriptorAncestors = {
   label: "",
 };
 
-/** Reads a list of descriptors and what is below them into `level.rules`, parents first. */
+/** Reads a list of descriptors and their children into `level.rules`, parents first. */
 export function readDescriptors(field: Field, level: DescriptorLevel): void {
   const items = level.reader.readList(field, "a list of descriptors");
   for (const item of items ?? []) {
@@ -153,7 +153,7 @@ function readDescriptor(node: ParsedNode, level: DescriptorLevel): undefined {
     level.siblings.add(step, node, reader);
     refuseSharing(block, { step, isShared: own.isShared });
     if (!isPathInBounds(reader, node, above)) return undefined;
-    // Problems end in no policy, so what a wrong descriptor leaves in the list is never seen.
+    // A policy with problems is never used, so the rules of a wrong descriptor have no effect.
     if (!rules.add(draftRule(domain, above, { read, settings: own, disclosure, dialect }))) {
       const message = `a policy cannot hold more than ${rulesMax} descriptors`;
       return reader.report(node, { id: "HG160", message });
@@ -179,7 +179,7 @@ function below(
   };
 }
 
-/** The rule of the last step, with no more in it than it says. */
+/** Builds the rule of the last step, with only the properties that are set. */
 function draftRule(
   domain: string,
   { path, sharePatterns, metricPath, label }: DescriptorAncestors,
@@ -203,7 +203,7 @@ function draftRule(
   return { ...rule, ...extras };
 }
 
-/** What a rule says beside its path. */
+/** Properties of a rule other than its path. */
 interface DraftSettings {
   readonly read: ReadEffect;
   readonly settings: RuleSettings;
@@ -221,13 +221,13 @@ function readStep(block: Block, dialect: Dialect): PathStep | undefined {
   if (keyField !== undefined && key !== undefined) warnOfNumber(reader, keyField, key);
   if (valueField !== undefined && value !== undefined) warnOfNumber(reader, valueField, value);
   if (key === undefined) return undefined;
-  // With its value unknown, the descriptor must not be taken for the key alone.
+  // If its value is unknown, the descriptor must not be read as the key alone.
   const isValueUnknown = valueField !== undefined && value === undefined;
   if (isValueUnknown || block.fields.misspelt.has("value")) return undefined;
   return value === undefined ? { key } : { key, value };
 }
 
-/** A number is the text of its digits, as in envoyproxy/ratelimit: `0x1F` is not `31`. */
+/** A number is read as the text of its digits, as in envoyproxy/ratelimit: `0x1F` is not `31`. */
 function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
   const node = reader.contentOf(field);
   if (field.value === undefined || !isScalar(node) || typeof node.value !== "number") return;
@@ -235,7 +235,7 @@ function warnOfNumber(reader: NodeReader, field: Field, text: string): void {
   reader.warn(field.value, { id: "HG172", message });
 }
 
-/** The field `value`; an empty text is none, as in envoyproxy/ratelimit: the key alone. */
+/** Returns `value`; an empty text counts as absent, as in envoyproxy/ratelimit: the key alone. */
 function findValue(block: Block): Field | undefined {
   const written = block.field("value");
   const node = written && block.reader.contentOf(written);

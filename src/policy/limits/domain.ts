@@ -33,5 +33,5 @@ function formOf(dialect: Dialect) {
   );
 }
 
-/** A domain: an item of `rateLimits`, or a whole file of envoyproxy/ratelimit. */
+/** The form of a domain: an item of `rateLimits`, or a whole file of envoyproxy/ratelimit. */
 export const domainForms = { ratelimit: formOf("ratelimit"), headgate: formOf("headgate") };

@@ -5,15 +5,15 @@ import type { Field, NodeReader } from "../text/node-reader.js";
 import { kindOf, ratelimitBoolean } from "../text/scalars.js";
 import type { Dialect } from "../text/shapes.js";
 
-/** Maps and lists of a rule's metadata inside each other, with the outermost. */
+/** Maximum depth of a rule's metadata, including the outermost map. */
 export const metadataDepthMax = 8;
 
-/** Characters of a rule's metadata as JSON without white space: each response may carry it. */
+/** Maximum length of a rule's metadata as compact JSON: each response may carry it. */
 export const metadataCharsMax = 4_096;
 
 /**
- * Reads `metadata`: a map of whatever a response's dynamic metadata may hold. Undefined where it is
- * wrong, and reported.
+ * Reads `metadata`: a map of any values for a response's dynamic metadata. Undefined, and reported,
+ * if it is wrong.
  */
 export function readRuleMetadata(
   reader: NodeReader,
@@ -46,7 +46,7 @@ export function readRuleMetadata(
   return reader.report(place, { id: "HG135", message, expected: bound });
 }
 
-/** Makes JSON of one rule's metadata; what is wrong with it is reported where it stands. */
+/** Converts one rule's metadata to JSON; problems are reported at their places. */
 class MetadataReading {
   readonly #reader: NodeReader;
   readonly #dialect: Dialect;
@@ -58,7 +58,7 @@ class MetadataReading {
     this.#dialect = dialect;
   }
 
-  /** `depth` counts the map itself. */
+  /** `depth` includes the map itself. */
   object(node: MetadataMap, depth: number): JsonObject {
     const entries = new Map<string, JsonValue>();
     for (const { key, value } of node.items) {
@@ -109,7 +109,7 @@ class MetadataReading {
       if (key.value !== "<<" || key.type !== Scalar.PLAIN) return key.value;
       return this.#report(key, { id: "HG104", message: "metadata does not support merge keys" });
     }
-    // An alias was reported where aliases are resolved.
+    // Aliases were reported when they were resolved.
     this.isWrong = true;
     if (isAlias(key)) return undefined;
     return this.#report(key, { id: "HG123", message: "a metadata key is not text" });
@@ -124,8 +124,8 @@ class MetadataReading {
 type MetadataMap = YAMLMap<ParsedNode, ParsedNode | null>;
 
 /**
- * Neither octal in an older YAML, nor infinite, nor a whole number that a double rounds; what is
- * written with a fraction or an exponent is a double for every reader.
+ * Reports whether a number is neither octal in YAML 1.1, nor infinite, nor a whole number that a
+ * double rounds. A number written with a fraction or an exponent is a double for every reader.
  */
 function isPlainNumber(written: string, value: number): boolean {
   if (!Number.isFinite(value) || /^[-+]?0[0-9]/.test(written)) return false;

@@ -9,7 +9,7 @@ import { field, inner, object } from "../text/object.js";
 import type { DurationBounds, NumberBounds } from "../text/quantities.js";
 import { requestHeaders } from "../text/request-headers.js";
 
-/** How long a limit may hold a request. */
+/** Bounds of the time for which a limit may delay a request. */
 const delayBounds: DurationBounds = { minMs: 1, maxMs: delayUsMax / 1_000 };
 
 const headersExpected = "headers by name, such as {x-over-limit: yes}";
@@ -37,7 +37,7 @@ const annotate = object(
   },
 );
 
-/** The name of a cluster, as it stands in a header. */
+/** The name of a cluster, as a header contains it. */
 const clusterName = ruledText({
   charsMax: 256,
   forbidden: /[^!-~]/,
@@ -86,7 +86,7 @@ const softRows = {
   ),
 };
 
-/** What becomes of requests that do not fit, beside a refusal and a delay. */
+/** Ways to handle requests over a limit other than refusing or delaying them. */
 export type SoftAnswer = Exclude<OverLimit, { kind: "delay" }>;
 
 interface ReadSoftAnswer {
@@ -151,7 +151,7 @@ export const budgetOver = object(
 
 const warnBounds: NumberBounds = { min: 0, max: 1, isMinExcluded: true };
 
-/** `warnAt`: a used share, above 0 to 1. */
+/** `warnAt`: ratio of the limit in use, above 0 to 1. */
 export const warnAt = number(warnBounds);
 
 /** `warnHeaders`. */

@@ -35,35 +35,35 @@ import { limitOver, warnAt, warnHeaders, warnOfCluster } from "./over.js";
 import { type ReplacedName, replaces } from "./replaces.js";
 import { readSpread } from "./spread.js";
 
-/** What a `rate_limit` says; `node` is where (an alias of it), for problems found later. */
+/** The content of a `rate_limit`; `node` is its place (or an alias), for problems found later. */
 export type RateLimit = {
   readonly node: ParsedNode;
-  /** As they are written: a name may stand twice. */
+  /** As written: a name may occur twice. */
   readonly replaces: readonly ReplacedName[];
 } & (
   | { readonly kind: "limit"; readonly limit: Limit }
   | { readonly kind: "unlimited"; readonly name?: string }
 );
 
-/** What its descriptor says about a limit. */
+/** Context of a limit, from its descriptor. */
 interface LimitContext {
   readonly dialect: Dialect;
   readonly mode: Denial;
   readonly defaults: LimitDefaults;
-  /** Regions of the service that reads it; undefined: not known. */
+  /** Number of regions of the deployment that reads the policy; undefined if unknown. */
   readonly regionCount: number | undefined;
-  /** Told the name of each limit, also where the rest of the limit is wrong. */
+  /** Called with the name of each limit, even if the rest of the limit is wrong. */
   readonly defineName: (name: string) => void;
-  /** Told of each limit that needs ext_proc. @param warn called if nobody asks for it there */
+  /** Called for each limit that needs ext_proc. @param warn called if no service uses it there */
   readonly needsExtProc: (warn: () => void) => void;
-  /** Told of each limit that sends requests to a cluster. @param warn called if nobody has it */
+  /** Called for each limit with a fallback cluster. @param warn called if no service has it */
   readonly needsCluster: (cluster: string, warn: () => void) => void;
 }
 
 /** Periods that have a name. */
 const units: readonly LimitUnit[] = ["second", "minute", "hour", "day", "week", "month", "year"];
 
-/** A period, as a limit has it. */
+/** The period of a limit. */
 export type LimitPeriod = Pick<Limit, "unit" | "unitMultiplier" | "periodUs">;
 
 const periodRule = {
@@ -95,20 +95,20 @@ export const period = readBy<LimitPeriod>(
   },
 );
 
-/** `overrideMax` of a limit or a domain: how many times as much an override may give. */
+/** `overrideMax` of a limit or a domain: maximum factor by which an override raises a limit. */
 export const overrideMaxField = field(
   whole({ min: 1, max: multiplierMax }),
   "How many times the limit an operator's override may set, for hits and burst.",
   { dependentDefault: defaultOverrideMax },
 );
 
-/** A flag as a dialect reads it. */
+/** A flag in the syntax of a dialect. */
 export function dialectFlag(dialect: Dialect) {
   const form: Form = dialect === "headgate" ? flag : { kind: "ratelimitBoolean" };
   return readBy(form, (reader, place) => reader.readFlag(place, dialect));
 }
 
-/** Names that say something about a limit, which `unlimited: true` has not. */
+/** Fields of a limit that do not apply to `unlimited: true`. */
 const limitOnlyFields = {
   period: field(period, "A period of any length, instead of `unit`: 10s, 5m, 1h30m, 1d, 2w."),
   requests_per_unit: field(
@@ -174,14 +174,14 @@ function formOf(dialect: Dialect) {
     },
     {
       name: field(
-        // As in envoyproxy/ratelimit, where a limit without a name has an empty one.
+        // As in envoyproxy/ratelimit, where an unnamed limit has an empty name.
         isOurs ? name : readBy(any(name, words("")), name.read),
         "Names the limit in headers and metrics. The limit keeps its state when " +
           "its period changes. Several limits of one key need different names or " +
           "different periods. Default: its period.",
       ),
       unit: field(
-        // An empty one beside `unlimited` is nothing there.
+        // There, an empty unit beside `unlimited` counts as left out.
         readBy(isOurs ? unit : any(unit, words("")), (reader, place) =>
           reader.readChoice(place, units, { id: "HG142", what: "a unit", ignoreCase: true }),
         ),
@@ -217,7 +217,7 @@ const ourRules = {
   ],
 };
 
-/** A limit, by dialect. */
+/** The form of a limit, by dialect. */
 export const rateLimitForms = { ratelimit: formOf("ratelimit"), headgate: formOf("headgate") };
 
 type LimitForm = (typeof rateLimitForms)[Dialect];
@@ -251,7 +251,7 @@ function isEmptyText({ reader, fields }: Block, name: string): boolean {
   return isScalar(node) && node.value === "";
 }
 
-/** In the reference's dialect a number beside `unlimited` means nothing there, and is taken. */
+/** Refuses fields beside `unlimited`. In the `ratelimit` dialect, numbers there are ignored. */
 function refuseTogether(block: Block, dialect: Dialect): boolean {
   const names = dialect === "headgate" ? ["unit", ...Object.keys(limitOnlyFields)] : ["unit"];
   const meant = names.filter((name) => {
@@ -278,7 +278,7 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
   if (pace === undefined || hits === undefined || burst === undefined) return undefined;
   if (!isWithinDrainTime(block, { ...pace, hits, burst })) return undefined;
   if (charge === undefined || algorithm === undefined) return undefined;
-  // One that annotates or falls back refuses nobody.
+  // A limit that annotates or falls back refuses no request.
   const isSoft = over !== undefined && over.kind !== "delay";
   const role = charge === "settle" ? settledRole(mode) : isSoft ? "shadow" : mode;
   const counted = algorithm.kind === "gcra" ? {} : { algorithm };
@@ -304,8 +304,8 @@ function readLimit(block: Block, setting: LimitContext): Omit<Limit, "name"> | u
 }
 
 /**
- * `over` stands for a refusal, so only a limit that refuses by itself has one. Only one that drains
- * knows when a request fits.
+ * Reads `over`. It replaces a refusal, so only a limit that refuses by itself can have it. A delay
+ * needs a limit that drains, because only that one knows when a request fits.
  */
 function readOver(
   block: Block,
@@ -333,7 +333,7 @@ function readOver(
   return over;
 }
 
-/** A limit that denies everything lets nothing pass that could be warned about. */
+/** Reads the warning. A limit that denies everything admits no request to warn about. */
 function readWarning(block: Block, form: LimitForm, hits: number | undefined): Limit["warn"] {
   const atRatio = readField(form, block, "warnAt");
   const headers = readField(form, block, "warnHeaders");
@@ -354,7 +354,7 @@ interface OverContext {
   readonly algorithm: Algorithm | undefined;
 }
 
-/** Reports `warnHeaders` where no `warnAt` says when they are set. */
+/** Reports `warnHeaders` without a `warnAt` that determines when they are set. */
 export function refuseIdleWarning(block: Block): undefined {
   const message = '"warnHeaders" has no threshold from which they are set';
   return block.report("warnHeaders", { id: "HG207", message, expected: "warnAt: 0.8 next to it" });
@@ -370,7 +370,7 @@ function readPace(block: Block, form: LimitForm): LimitPeriod | undefined {
   return unit && { unit, unitMultiplier: 1, periodUs: unitSeconds[unit] * 1_000_000 };
 }
 
-/** Left out it is 0 in the reference's dialect: nobody passes. */
+/** Reads the hits. Left out in the `ratelimit` dialect, they are 0: every request is denied. */
 function readHits(block: Block, form: LimitForm, dialect: Dialect): number | undefined {
   const name = "requests_per_unit";
   if (dialect === "ratelimit" && block.isLeftOut(name)) {
@@ -382,7 +382,7 @@ function readHits(block: Block, form: LimitForm, dialect: Dialect): number | und
   return readField(form, block, name);
 }
 
-/** As many as drain in one period, unless said otherwise. */
+/** Reads the burst. Default: the hits that drain in one period. */
 function readBurst(block: Block, form: LimitForm, hits: number | undefined): number | undefined {
   const written = block.field("burst");
   if (written === undefined) return hits;
@@ -394,7 +394,7 @@ function readBurst(block: Block, form: LimitForm, hits: number | undefined): num
 
 function readCharge(block: Block, form: LimitForm, mode: Denial): "settle" | "ask" | undefined {
   if (block.field("charge") === undefined) return "ask";
-  // Nobody is refused for the debt that it would keep.
+  // In shadow mode, no request is refused for the debt that `settle` would keep.
   if (mode === "shadow") return block.refusePair("charge", "shadow_mode");
   return readField(form, block, "charge");
 }

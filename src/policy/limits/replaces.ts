@@ -2,7 +2,7 @@ import { list, readBy, ruledText } from "../text/form.js";
 import { field, innerBy, object, type PlacedValue, readField } from "../text/object.js";
 import { nameRule } from "../text/text-rules.js";
 
-/** Names in one limit's `replaces`. */
+/** Maximum number of names in one limit's `replaces`. */
 export const replacesMax = 64;
 
 const item = object(
@@ -19,7 +19,7 @@ const item = object(
 
 const itemType = innerBy(item, (block) => readField(item, block, "name"));
 
-/** A name in `replaces`, and the item that it stands in. */
+/** A name in `replaces`, and the item that contains it. */
 export type ReplacedName = PlacedValue<string>;
 
 /** `replaces`; wrong items are reported and left out. */

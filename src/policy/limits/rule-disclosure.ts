@@ -2,7 +2,7 @@ import { defaultDisclosure } from "../../core/limits/reported-rule.js";
 import { flag } from "../text/form.js";
 import { field, object } from "../text/object.js";
 
-/** `tellRule`: where refusals name what refused. */
+/** `tellRule`: where refusals name the rule that refused. */
 export const disclosure = object(
   {
     title: "a tellRule",

@@ -10,7 +10,7 @@ import { type RateLimit, readRateLimit } from "./rate-limit.js";
 import type { ReplacedName } from "./replaces.js";
 import { limitSettingNames, type RuleSettings } from "./rule-settings.js";
 
-/** Limits on one descriptor: each is a charge of every request that meets it. */
+/** Maximum number of limits on one descriptor: each is a charge of every matching request. */
 export const limitsPerDescriptorMax = 16;
 
 interface EffectContext {
@@ -19,18 +19,18 @@ interface EffectContext {
   readonly names: LimitNames;
   readonly settings: RuleSettings;
   readonly defaults: LimitDefaults;
-  /** Regions of the service that reads it; undefined: not known. */
+  /** Number of regions of the deployment that reads the policy; undefined if unknown. */
   readonly regionCount: number | undefined;
 }
 
-/** What a descriptor does to requests that meet it. */
+/** Effect of a descriptor on matching requests. */
 export interface ReadEffect {
   readonly effect: RuleEffect;
-  /** Each once. */
+  /** Without duplicates. */
   readonly replaces: readonly string[];
 }
 
-/** Reads the limits of a descriptor; those that are wrong are reported and left out. */
+/** Reads the limits of a descriptor; wrong ones are reported and left out. */
 export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   const { reader, fields } = block;
   const { dialect, settings, defaults, regionCount } = setting;
@@ -72,7 +72,7 @@ export function readEffect(block: Block, setting: EffectContext): ReadEffect {
   return { effect: { kind: "none" }, replaces };
 }
 
-/** Settings of a limit need one beside them: nothing is inherited. */
+/** Reports limit settings without a limit beside them, because they are not inherited. */
 function refuseIdleSettings(block: Block, one: RateLimit | undefined): void {
   if (one?.kind === "unlimited" && block.field("on_store_failure") !== undefined) {
     block.refusePair("on_store_failure", "unlimited");
@@ -132,7 +132,7 @@ function readSeveral(
   });
 }
 
-/** State is kept by name, or by period where there is none: see core/limits/key.ts. */
+/** State is stored by name, or by period for an unnamed limit: see core/limits/key.ts. */
 function refuseSameIdentity(
   reader: NodeReader,
   { limit, node }: { readonly limit: Limit; readonly node: ParsedNode },
@@ -148,7 +148,7 @@ function refuseSameIdentity(
   identities.add(identity);
 }
 
-/** The names that the limits replace, none of them their own. */
+/** Returns the names that the limits replace. They must not be limits of this descriptor. */
 function checkReplaces(
   reader: NodeReader,
   read: readonly RateLimit[],
@@ -165,7 +165,7 @@ function checkReplaces(
       });
     } else {
       replaced.add(one.value);
-      // The reference takes a name that is nobody's: its files may be written for one another.
+      // envoyproxy/ratelimit accepts a name without a limit: its files may refer to each other.
       if (setting.dialect === "headgate") refer(reader, one, setting);
     }
   }

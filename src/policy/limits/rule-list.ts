@@ -1,28 +1,28 @@
 import type { PathStep, Rule } from "../../core/limits/limit.js";
 
-/** Rules of one policy. */
+/** Maximum number of rules of one policy. */
 export const rulesMax = 100_000;
 
-/** A rule before it has its place: its label may be another's too. */
+/** A rule before it is added to the list: another rule may have the same label. */
 export type RuleDraft = Omit<Rule, "index">;
 
-/** The rules of a policy as they are read: numbers them and keeps labels apart. */
+/** The rules of a policy while it is read: assigns indexes and makes labels unique. */
 export class RuleList {
   readonly #rules: Rule[] = [];
   #isOverfull = false;
-  /** The last suffix given, by domain and label. */
+  /** The last suffix assigned, by domain and label. */
   readonly #labelCounts = new Map<string, Map<string, number>>();
 
   get rules(): readonly Rule[] {
     return this.#rules;
   }
 
-  /** True once a rule had no room. */
+  /** True after a rule was rejected for lack of room. */
   get isOverfull(): boolean {
     return this.#isOverfull;
   }
 
-  /** Adds a rule at the end; false, and not added, when the policy holds `rulesMax` already. */
+  /** Adds a rule at the end; false, and not added, if the policy already has `rulesMax`. */
   add(draft: RuleDraft): boolean {
     this.#isOverfull = this.#rules.length >= rulesMax;
     if (this.#isOverfull) return false;

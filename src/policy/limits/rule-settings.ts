@@ -18,10 +18,10 @@ import { dialectFlag } from "./rate-limit.js";
 import { disclosure } from "./rule-disclosure.js";
 import { stepLabel } from "./rule-list.js";
 
-/** What a descriptor says beside its limits. */
+/** Properties of a descriptor other than its limits. */
 export interface RuleSettings {
   readonly mode: Denial;
-  /** Undefined: as the domain says. */
+  /** Undefined: the domain's setting. */
   readonly onStoreFailure: FailureMode | undefined;
   readonly isShared: boolean;
   readonly isDetailedMetric: boolean;
@@ -31,7 +31,7 @@ export interface RuleSettings {
   readonly body: BodyStyle | undefined;
 }
 
-/** What answers while the store is away. */
+/** The answer while the store is unreachable. */
 export const failureMode = choice(
   { what: "an answer for when the store is away" },
   "local",
@@ -100,13 +100,13 @@ export const limitSettingNames: readonly string[] = [
   "tellRule",
 ];
 
-/** What a descriptor says beside its limits, by dialect. */
+/** The settings of a descriptor, by dialect. */
 export const settings = {
   ratelimit: { rows: rowsOf("ratelimit") },
   headgate: { rows: rowsOf("headgate") },
 };
 
-/** Reads the settings of a descriptor; what is wrong is reported, and reads as left out. */
+/** Reads the settings of a descriptor; a wrong one is reported, and reads as left out. */
 export function readSettings(block: Block, dialect: Dialect): RuleSettings {
   const form = settings[dialect];
   return {
@@ -121,7 +121,7 @@ export function readSettings(block: Block, dialect: Dialect): RuleSettings {
   };
 }
 
-/** What `tellRule` changes of what holds by default there; undefined where nobody says it. */
+/** Applies `tellRule` to the inherited setting; undefined if neither is set. */
 export function readDisclosure(
   block: Block,
   inherited: RuleDisclosure | undefined,
@@ -130,7 +130,7 @@ export function readDisclosure(
   return own === undefined ? inherited : disclosure.read(own, inherited);
 }
 
-/** A limit that denies nobody has no part in a quota either: shadow wins, as in the reference. */
+/** A limit that never denies has no part in a quota: shadow wins, as in envoyproxy/ratelimit. */
 function readMode(block: Block, dialect: Dialect): Denial {
   const isShadow = readField(settings[dialect], block, "shadow_mode");
   const isQuota = readField(settings[dialect], block, "quota_mode");
@@ -139,7 +139,7 @@ function readMode(block: Block, dialect: Dialect): Denial {
   return isQuota ? "quota" : "enforce";
 }
 
-/** Refuses `share_threshold` where there is no pattern whose values could share. */
+/** Refuses `share_threshold` if the descriptor has no pattern whose values could share. */
 export function refuseSharing(
   block: Block,
   { step, isShared }: { readonly step: PathStep; readonly isShared: boolean },
@@ -149,12 +149,12 @@ export function refuseSharing(
   block.report("share_threshold", { id: "HG128", message });
 }
 
-/** What stands in keys in place of an entry's value; undefined where the value itself does. */
+/** Returns the text that replaces an entry's value in keys; undefined if the value is used. */
 export function sharePattern(step: PathStep, { isShared }: RuleSettings): string | undefined {
   return isShared && isPattern(step) ? (step.value ?? "*") : undefined;
 }
 
-/** How a step shows in the metrics of a rule, its own or one below. */
+/** Returns how a step appears in the metrics of a rule, its own or one below. */
 export function metricStep(
   step: PathStep,
   { isShared, isValueInMetric }: RuleSettings,
@@ -164,7 +164,7 @@ export function metricStep(
   return { kind: "policy", text: stepLabel(step) };
 }
 
-/** The metric path of a rule with `detailed_metric`: each value but those that are shared. */
+/** Returns the metric path of a rule with `detailed_metric`: each value except shared ones. */
 export function detailedMetric(
   path: readonly PathStep[],
   sharePatterns: readonly (string | undefined)[],

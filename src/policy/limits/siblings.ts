@@ -5,12 +5,12 @@ import type { NodeReader } from "../text/node-reader.js";
 import { stepLabel } from "./rule-list.js";
 
 /**
- * Patterns among the siblings of one key: a request's value is held against each of them. As many
- * again may stand in keys.
+ * Maximum number of patterns among the siblings of one key: a request's value is compared to each
+ * of them. The keys may contain as many patterns again.
  */
 export const patternsPerKeyMax = 1_000;
 
-/** What stands in one list of descriptors, or in several merged ones: refuses the same twice. */
+/** Descriptors of one list, or of several merged lists: refuses duplicates. */
 export class Siblings {
   readonly #places = new Map<string, { readonly file: string; readonly line: number }>();
   readonly #patternCounts = new Map<string, number>();

@@ -1,9 +1,9 @@
 import type { Algorithm, Limit } from "../../core/limits/limit.js";
 import type { Block } from "../text/block.js";
 
-/** What `spread` is held against. */
+/** Values that `spread` is checked against. */
 interface SpreadContext {
-  /** As far as it is right. */
+  /** A wrong value is undefined. */
   readonly limit: {
     readonly hits: number | undefined;
     readonly burst: number | undefined;
@@ -12,13 +12,13 @@ interface SpreadContext {
   readonly regionCount: number | undefined;
 }
 
-/** The fewest regions that one can have. */
+/** Minimum number of regions of a deployment with regions. */
 const regionCountMin = 2;
 
 /**
- * The spread of a limit. Warns where it has no effect, and where the limit is too small: a region
- * lends half of its burst, so each needs two hits. Where the number of regions is not known, the
- * smallest is taken.
+ * Reads the spread of a limit. Warns if it has no effect, or if the limit is too small: a region
+ * lends half of its burst, so each region needs two hits. If the number of regions is unknown, the
+ * minimum is assumed.
  */
 export function readSpread(
   block: Block,

@@ -1,19 +1,19 @@
-/** Where Headgate deliberately behaves otherwise than envoyproxy/ratelimit does. */
+/** A deliberate difference between Headgate and envoyproxy/ratelimit. */
 export interface DifferenceRow {
   /**
-   * `better`: nobody who relied on the other behaviour loses by it. `different`: somebody may.
-   * `stricter`: what is taken there may be refused here, with the reason.
+   * `better`: no user who relied on the other behaviour is worse off. `different`: some may be.
+   * `stricter`: what is accepted there may be refused here, with the reason.
    */
   readonly kind: "better" | "different" | "stricter";
   /** What envoyproxy/ratelimit does. */
   readonly reference: string;
   /** What Headgate does. */
   readonly headgate: string;
-  /** What brings the other behaviour back; absent where nothing does. */
+  /** How to restore the other behaviour; absent if that is impossible. */
   readonly choice?: string;
 }
 
-/** One text of several lines. */
+/** Joins the lines of one text. */
 export function joined(...lines: readonly string[]): string {
   return lines.join(" ");
 }

@@ -1,7 +1,7 @@
 import { type DifferenceRow, joined } from "./difference-row.js";
 import { serviceDifferenceRows } from "./service-differences.js";
 
-/** Differences in what a file means: what the report of `headgate check --ratelimit` is made of. */
+/** Differences in the meaning of a file: the content of `headgate check --ratelimit`'s report. */
 const fileDifferenceRows = {
   "smooth-limits": {
     kind: "different",
@@ -169,10 +169,10 @@ const fileDifferenceRows = {
 } as const satisfies Record<string, DifferenceRow>;
 
 /**
- * Every known difference, those that matter most first: a page of docs/reference. An id keeps its
- * meaning, and for each there is a test that begins with it.
+ * Every known difference, the most important first: a page of docs/reference. An id keeps its
+ * meaning, and each has a test whose name begins with it.
  */
 export const differenceRows = { ...fileDifferenceRows, ...serviceDifferenceRows } as const;
 
-/** A row's name. */
+/** The id of a row. */
 export type DifferenceId = keyof typeof differenceRows;

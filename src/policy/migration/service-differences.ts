@@ -1,6 +1,6 @@
 import { type DifferenceRow, joined } from "./difference-row.js";
 
-/** Differences in how the process runs, whatever its files say. */
+/** Differences in how the process runs, regardless of its files. */
 export const serviceDifferenceRows = {
   "new-counters": {
     kind: "different",

@@ -1,6 +1,6 @@
 import type { ProblemRow } from "./problem-row.js";
 
-/** Mistakes in what a policy says of budgets, prices and the usage of services. */
+/** Mistakes in budgets, prices and the usage of services. */
 export const budgetProblemRows = {
   HG290: {
     title: "A header cannot be set on requests to the upstream.",

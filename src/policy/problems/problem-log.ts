@@ -1,10 +1,10 @@
 import type { Problem, ProblemId } from "./problem.js";
 import type { SourceText, TextRange } from "./source-text.js";
 
-/** Problems that are described; the rest are counted. */
+/** Maximum number of problems that are described; the rest are counted. */
 export const problemsMax = 100;
 
-/** What is wrong at a place. */
+/** A problem at a place. */
 export interface Finding {
   readonly id: ProblemId;
   readonly message: string;
@@ -12,25 +12,25 @@ export interface Finding {
   readonly suggestion?: string | undefined;
 }
 
-/** Problems in the order of sources and places, and how many more there are. */
+/** Problems in the order of sources and places, and the number of further ones. */
 export interface FoundProblems {
   /** At most `problemsMax`. */
   readonly problems: readonly Problem[];
   readonly unreportedCount: number;
 }
 
-/** What comes of texts that are wrong: at least one problem. */
+/** Result of reading wrong texts: at least one problem. */
 export interface ParseProblems extends FoundProblems {
   readonly kind: "problems";
 }
 
-/** Collects the problems of all sources of one policy, and beside them what is right and odd. */
+/** Collects the problems of all sources of one policy, and separately their warnings. */
 export class ProblemLog {
-  /** What is right by the letter, and hardly meant. */
+  /** Valid texts that are probably mistakes. */
   readonly warnings = new Problems();
   readonly #problems = new Problems();
 
-  /** Problems so far, described or not. */
+  /** Number of problems so far, described or not. */
   get count(): number {
     return this.#problems.count;
   }
@@ -40,7 +40,7 @@ export class ProblemLog {
     this.#problems.report(source, range, finding);
   }
 
-  /** The described problems, and how many more there are. */
+  /** Returns the described problems, and the number of further ones. */
   found(): FoundProblems {
     return this.#problems.found();
   }

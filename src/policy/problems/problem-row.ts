@@ -1,7 +1,7 @@
-/** What one kind of mistake is called, and what the user does about it. */
+/** Title of one kind of mistake, and what the user can do about it. */
 export interface ProblemRow {
   readonly title: string;
   readonly remedy: string;
-  /** Absent: an error. `either`: by the case. */
+  /** Absent: an error. `either`: depends on the case. */
   readonly severity?: "warning" | "either";
 }

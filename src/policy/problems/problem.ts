@@ -4,7 +4,7 @@ import { quotaProblemRows } from "./quota-problems.js";
 import { roomProblemRows } from "./room-problems.js";
 import { serviceProblemRows } from "./service-problems.js";
 
-/** Mistakes in a file as such, and in limits. */
+/** Mistakes in files in general, and in limits. */
 const fileProblemRows = {
   HG101: {
     title: "The text is not valid YAML.",
@@ -218,7 +218,7 @@ const fileProblemRows = {
   },
 } as const satisfies Record<string, ProblemRow>;
 
-/** Every mistake a policy can hold; the docs' table is these rows. An id keeps its meaning. */
+/** Every mistake that a policy can contain; the docs list these rows. An id keeps its meaning. */
 export const problemRows = {
   ...fileProblemRows,
   ...serviceProblemRows,
@@ -227,12 +227,12 @@ export const problemRows = {
   ...budgetProblemRows,
 } as const;
 
-/** A row's name. */
+/** The id of a row. */
 export type ProblemId = keyof typeof problemRows;
 
-/** One mistake in a policy's text: plain data, so it may cross threads. */
+/** One mistake in a policy's text: plain data, so that it can be sent to other threads. */
 export interface Problem {
-  /** As the caller named the source. */
+  /** The caller's name of the source. */
   readonly file: string;
   /** 1-based. */
   readonly line: number;
@@ -241,18 +241,18 @@ export interface Problem {
   readonly id: ProblemId;
   /** One sentence; quotes at most a short piece of the text, with control characters escaped. */
   readonly message: string;
-  /** The line, or the part of it around the place when it is long; one visible character each. */
+  /** The line, or the part around the place if it is long; each character is visible. */
   readonly excerpt: string;
   /** What the caret marks, in characters (code points) of `excerpt`; `length` is at least 1. */
   readonly caret: { readonly start: number; readonly length: number };
-  /** What would have been right. */
+  /** Description of a valid text. */
   readonly expected?: string;
-  /** The nearest right text. */
+  /** The nearest valid text. */
   readonly suggestion?: string;
 }
 
 /**
- * A problem as text of several lines, without a newline at the end.
+ * Formats a problem as text of several lines, without a newline at the end.
  *
  * Example:
  *
@@ -275,7 +275,7 @@ export function formatProblem(problem: Problem): string {
   return lines.join("\n");
 }
 
-/** Many problems as text, and how many more there were; empty when there are none. */
+/** Formats problems as text, with the number of further ones; empty if there are none. */
 export function formatProblems(found: {
   readonly problems: readonly Problem[];
   readonly unreportedCount: number;
@@ -285,21 +285,21 @@ export function formatProblems(found: {
   return parts.join("\n");
 }
 
-/** Longest piece of the user's text that a message quotes, in characters. */
+/** Maximum length of the user's text that a message quotes, in characters. */
 export const quotedCharsMax = 40;
 
-/** The user's text in quotes, shortened to `quotedCharsMax` and with nothing in it that acts. */
+/** Quotes the user's text, shortened to `quotedCharsMax` and without control characters. */
 export function quoteText(text: string): string {
   const isLong = text.length > quotedCharsMax;
   return `"${visibleText(isLong ? text.slice(0, quotedCharsMax) : text)}${isLong ? "..." : ""}"`;
 }
 
-/** The text with each character that a terminal would act on, or not show, replaced by U+FFFD. */
+/** Replaces each character that a terminal would interpret, or not show, by U+FFFD. */
 export function visibleText(text: string): string {
   return text.replaceAll("\t", " ").replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
 
-/** `a, b or c`. */
+/** Joins words: `a, b or c`. */
 export function listWords(words: readonly string[]): string {
   if (words.length < 2) return words.join("");
   return `${words.slice(0, -1).join(", ")} or ${words[words.length - 1]}`;

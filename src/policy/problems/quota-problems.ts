@@ -1,6 +1,6 @@
 import type { ProblemRow } from "./problem-row.js";
 
-/** Mistakes in what a policy says of quotas. */
+/** Mistakes in quotas. */
 export const quotaProblemRows = {
   HG260: {
     title: "A duration of a quota is not in whole seconds.",

@@ -1,6 +1,6 @@
 import type { ProblemRow } from "./problem-row.js";
 
-/** Mistakes in what a policy says of waiting rooms. */
+/** Mistakes in waiting rooms. */
 export const roomProblemRows = {
   HG270: {
     title: "Two waiting rooms, or two events of one, have the same name.",

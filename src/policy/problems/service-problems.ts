@@ -1,6 +1,6 @@
 import type { ProblemRow } from "./problem-row.js";
 
-/** Mistakes in what a policy says of services. */
+/** Mistakes in services. */
 export const serviceProblemRows = {
   HG201: {
     title: "A duration cannot be parsed.",

@@ -6,15 +6,15 @@ export interface TextRange {
   readonly end: number;
 }
 
-/** Widest excerpt of a line, in UTF-16 units. */
+/** Maximum width of an excerpt of a line, in UTF-16 units. */
 export const excerptCharsMax = 100;
 
-/** How much of a long line an excerpt shows before the place. */
+/** Characters of a long line that an excerpt shows before the place. */
 const excerptLeadChars = 40;
 
-/** One file of a policy, and where in it an offset is. Lines end at LF or CRLF. */
+/** One file of a policy, which maps offsets to lines. Lines end at LF or CRLF. */
 export class SourceText {
-  /** As the caller named it. */
+  /** The caller's name of the file. */
   readonly file: string;
   /** Position among the sources, 0-based. */
   readonly order: number;
@@ -30,14 +30,14 @@ export class SourceText {
     this.#lineStarts = findLineStarts(this.text);
   }
 
-  /** The 1-based line and column of an offset; one beyond the end counts as the end. */
+  /** Returns the 1-based line and column of an offset; one beyond the end counts as the end. */
   position(offset: number): { readonly line: number; readonly column: number } {
     const at = Math.max(0, Math.min(offset, this.text.length));
     const index = this.#lineIndex(at);
     return { line: index + 1, column: at - (this.#lineStarts[index] ?? 0) + 1 };
   }
 
-  /** The line of a range's start, bounded to `excerptCharsMax`, and the part of the range in it. */
+  /** Returns the line of a range's start, at most `excerptCharsMax`, and the range's part in it. */
   excerpt(range: TextRange): { readonly text: string; readonly start: number; length: number } {
     const { line, column } = this.position(range.start);
     const lineStart = this.#lineStarts[line - 1] ?? 0;
@@ -85,7 +85,7 @@ function findLineStarts(text: string): readonly number[] {
   return starts;
 }
 
-/** Code points: what takes one place on a line, as far as it can be told without a font. */
+/** Counts code points, which approximate the columns of a line without knowledge of the font. */
 function characterCount(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;

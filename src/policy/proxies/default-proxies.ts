@@ -1,6 +1,6 @@
 /**
- * What holds where a policy says nothing of proxies: the defaults of all fields of `proxies`, as
- * plain data, so that a service starts without what reads them.
+ * Defaults of all fields of `proxies`, for a policy without it. Plain data, so that a service can
+ * start without their readers.
  */
 export const defaultProxies = {
   expectedCount: 1,

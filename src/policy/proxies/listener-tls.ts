@@ -8,9 +8,9 @@ import {
   subjectAltNames,
 } from "../upstream/client-tls.js";
 
-/** Where the certificate of a listener comes from, and what vouches for callers' certificates. */
+/** Source of a listener's certificate, and of the CA certificates for callers. */
 type CertificateSource =
-  /** Files as the proxy sees them, read as it starts. */
+  /** Files as the proxy sees them, read when it starts. */
   | {
       readonly kind: "files";
       readonly certFile: string;
@@ -18,17 +18,17 @@ type CertificateSource =
       /** Undefined: callers need no certificate. */
       readonly clientCaFile: string | undefined;
     }
-  /** A secret by its name, which a proxy follows as it changes. */
+  /** Name of a secret; a proxy follows its changes. */
   | {
       readonly kind: "secret";
       readonly secret: string;
-      /** Whether callers have to show a certificate that the secret's authorities vouch for. */
+      /** Whether callers must present a certificate that the secret's CA certificates validate. */
       readonly isMutual: boolean;
     };
 
 /** Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext. */
 export type ListenerTls = CertificateSource & {
-  /** Names of which a caller's certificate has one: hosts, addresses or URIs. Empty: any. */
+  /** Names, one of which a caller's certificate must have: hosts, IPs or URIs. Empty: any. */
   readonly subjectAltNames: readonly string[];
   /** Default "TLSv1_2". */
   readonly versionMin: "TLSv1_2" | "TLSv1_3";
@@ -68,7 +68,7 @@ export const listenerTls = object(
       { default: [] },
     ),
     minVersion: field(
-      // The oldest that callers may be held to. Source: TlsParameters.TlsProtocol.
+      // Minimum versions that callers may be held to. Source: TlsParameters.TlsProtocol.
       choice({ expected: "TLSv1_2 or TLSv1_3" }, "TLSv1_2", "TLSv1_3"),
       "The minimum TLS version.",
       { as: "versionMin", default: "TLSv1_2" },
@@ -99,7 +99,7 @@ export const listenerTls = object(
   },
 );
 
-/** Whether callers have to show a certificate. */
+/** Reports whether callers must present a certificate. */
 export function asksForCertificate(source: CertificateSource): boolean {
   return source.kind === "secret" ? source.isMutual : source.clientCaFile !== undefined;
 }

@@ -19,10 +19,10 @@ import {
   tcpListeners,
 } from "./tcp-listeners.js";
 
-/** Listeners of a Gateway. Source: Gateway API, GatewaySpec. */
+/** Maximum number of listeners of a Gateway. Source: Gateway API, GatewaySpec. */
 const gatewayListenersMax = 64;
 
-/** The longest that a request may wait for a rate limit's answer, in milliseconds. */
+/** Maximum time that a request may wait for a rate limit's answer, in milliseconds. */
 export const rateLimitTimeoutMsMax = 60_000;
 
 const headgate = object(
@@ -43,7 +43,7 @@ const headgate = object(
     rateLimitTimeout: field(
       duration({ minMs: 1, maxMs: rateLimitTimeoutMsMax }),
       "The timeout of a rate limit call.",
-      // Envoy's own.
+      // Envoy's own default.
       { larger: "different", as: "rateLimitTimeoutMs", default: 20 },
     ),
     failureModeDeny: field(flag, "Whether requests are refused when Headgate does not answer.", {
@@ -78,7 +78,7 @@ const http3 = object(
   },
 );
 
-/** What must be different ports of one listener. */
+/** Ports of one listener, which must differ. */
 const listenerPorts = ["port", "outboundPort", "adminPort", "statisticsPort"] as const;
 
 const listener = object(
@@ -195,7 +195,7 @@ const gatewayListener = object(
     }),
     hostname: field(hostPattern, "The listener's hostname in the Gateway. Default: all hosts."),
     protocol: field(
-      // Those that serve HTTP. Source: Gateway API, ProtocolType.
+      // Protocols that serve HTTP. Source: Gateway API, ProtocolType.
       choice({ what: "a protocol of a Gateway's listener" }, "HTTP", "HTTPS"),
       "The listener's protocol in the Gateway. HTTP/3 needs https.",
     ),
@@ -232,7 +232,7 @@ const gateway = object(
   },
 );
 
-/** Alerts add the name of a section, and Prometheus fills in what stands in braces. */
+/** Alerts append the name of a section to it, and Prometheus expands braces. */
 const runbookUrl = readBy(text({ charsMax: 2_048 }, /^https?:\/\/[^#{}]+$/), (reader, place) => {
   const written = url.read(reader, place);
   if (written === undefined || !/[#{}]/.test(written)) return written;
@@ -304,7 +304,7 @@ export const proxies = object(
   },
 );
 
-/** What holds for every proxy of the fleet: `proxies` of a policy. Plain data. */
+/** Settings for every proxy of the fleet: `proxies` of a policy. Plain data. */
 export type ProxyPolicy = (typeof proxies.defaults)["policy"];
 
 /** The gateway whose proxies `generate gateway` and `generate istio` patch. */
@@ -313,21 +313,21 @@ type GatewayPolicy = ProxyPolicy["gateway"];
 /** A listener of a Gateway. Source: Gateway API, Listener. */
 export type GatewayListener = NonNullable<GatewayPolicy["listeners"]>[number];
 
-/** What an edge proxy does with %2F and %5C in paths. */
+/** Handling of %2F and %5C in paths by an edge proxy. */
 export type EscapedSlashesAction = NonNullable<ListenerPolicy["escapedSlashes"]>;
 
-/** `proxies` as one file of a policy says it: a second one is refused. */
+/** Reads `proxies` from one file of a policy. A second one is refused. */
 export class ProxiesReader {
   #policy: ProxyPolicy = defaultProxies;
   #claims: readonly ConnectionLimitClaim[] = [];
   #place: string | undefined;
 
-  /** What is said, or the default. */
+  /** The written settings, or the defaults. */
   get policy(): ProxyPolicy {
     return this.#policy;
   }
 
-  /** Limits that TCP listeners ask for. */
+  /** Limits that TCP listeners refer to. */
   get claims(): readonly ConnectionLimitClaim[] {
     return this.#claims;
   }

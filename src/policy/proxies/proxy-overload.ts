@@ -3,10 +3,10 @@ import { field, inner, object } from "../text/object.js";
 import { type NumberBounds, positiveRatioBounds } from "../text/quantities.js";
 import { thresholdBounds } from "../upstream/circuit-breakers.js";
 
-/** The least memory that an Envoy could run in. */
+/** Minimum memory in which an Envoy could run. */
 export const memoryBytesMin = 16 * 2 ** 20;
 
-/** The most: more than any machine has. */
+/** Maximum: more than any machine has. */
 export const memoryBytesMax = 2 ** 44;
 
 const memoryBounds: NumberBounds = { min: memoryBytesMin, max: memoryBytesMax };
@@ -72,7 +72,7 @@ const heapNames = ["shrinkHeapAt", "shedFrom", "stopAcceptingAt"] as const;
 export const proxyOverload = object(
   { title: "an overload", docs: "Envoy's overload manager. Default: not configured." },
   {
-    // Envoy looks no more often, and less than once a minute would be no protection.
+    // Envoy does not check more often, and less than once a minute would not protect.
     refreshInterval: field(duration({ minMs: 10, maxMs: 60_000 }), "The interval between checks.", {
       larger: "different",
       as: "refreshMs",
@@ -135,7 +135,7 @@ export const proxyOverload = object(
 /** Envoy's overload manager. Source: envoy.config.overload.v3.OverloadManager. */
 export type OverloadPolicy = typeof proxyOverload.defaults;
 
-/** Ratios of the heap's largest size. */
+/** Ratios of the heap's maximum size. */
 export type HeapOverload = NonNullable<OverloadPolicy["heap"]>;
 
 /** Ratios of the control group's memory. */

@@ -20,13 +20,13 @@ import { upstreamTls, upstreamTlsOf } from "../upstream/client-tls.js";
 import { fillBounds } from "../upstream/local-rate-limit.js";
 import { tryTimeBounds } from "../upstream/retries.js";
 
-/** TCP listeners of one policy. */
+/** Maximum number of TCP listeners of one policy. */
 export const tcpListenersMax = 64;
 
-/** Descriptors of one TCP listener, and entries of one descriptor. */
+/** Maximum number of descriptors of one TCP listener, and of entries of one descriptor. */
 const descriptorsMax = 16;
 
-/** What is known of a connection: where it comes from, and what the policy says of its listener. */
+/** Data of a connection: its source address, and fixed texts from the policy. */
 export type ConnectionPart =
   | { readonly kind: "remoteAddress"; readonly key: string }
   | { readonly kind: "fixed"; readonly key: string; readonly value: string };
@@ -138,7 +138,7 @@ const upstream = object(
   },
 );
 
-/** A listener as it is written: places are left out of the policy when it is complete. */
+/** A listener as written. The finished policy contains no places. */
 const tcpListener = object(
   {
     title: "a TCP listener",
@@ -188,7 +188,7 @@ const tcpListener = object(
 
 type ReadTcpListener = typeof tcpListener.defaults;
 
-/** Which descriptors a new connection is charged by. */
+/** The descriptors that a new connection is charged by. */
 interface ConnectionLimit {
   readonly domain: string;
   readonly descriptors: readonly (readonly ConnectionPart[])[];
@@ -203,7 +203,7 @@ export interface TcpListenerPolicy
   readonly rateLimit: ConnectionLimit | undefined;
 }
 
-/** That a domain has limits for a listener's descriptors, and where the policy says so. */
+/** A reference to a domain for a listener's descriptors, with its places. */
 export interface ConnectionLimitClaim {
   readonly reader: NodeReader;
   readonly domain: string;
@@ -215,7 +215,7 @@ export interface ConnectionLimitClaim {
   }[];
 }
 
-/** A TCP listener with what it claims; undefined where it is wrong. */
+/** A TCP listener with its reference; undefined if it is wrong. */
 interface ClaimingListener {
   readonly listener: TcpListenerPolicy;
   readonly claim: ConnectionLimitClaim | undefined;

@@ -2,22 +2,22 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import { quotaBucketKey, quotaClassKey } from "../../core/quota/quota.js";
 import type { QuotaPolicy } from "./quota-policy.js";
 
-/** What a bucket means for the limits of its domain. */
+/** Meaning of a bucket for the limits of its domain. */
 interface QuotaBucket {
-  /** The descriptor that it is: its parts in the order of the policy. */
+  /** Its descriptor: the parts in the order of the policy. */
   readonly entries: readonly DescriptorEntry[];
-  /** Of its class; 1 for one of none. */
+  /** Weight of its class; 1 if it has none. */
   readonly weight: number;
 }
 
-/** How a bucket id reads. */
+/** Result of reading a bucket id. */
 type ReadQuotaBucket =
   | { readonly kind: "bucket"; readonly bucket: QuotaBucket }
-  /** Not what the quota's filter makes: an Envoy of an older policy, or none of ours. */
+  /** The quota's filter does not create it: the Envoy has an older policy, or another one. */
   | { readonly kind: "foreign" };
 
 /**
- * Reads a bucket id of a quota, as an Envoy reports it: a map, whose order means nothing.
+ * Reads a bucket id of a quota, as an Envoy reports it: a map, whose order has no meaning.
  *
  * Example: of `bucket: [{header: x-tenant, as: tenant}]`, `{quota: search, class: gold, tenant: a}`
  * is the descriptor `[tenant=a]` with the weight of gold.
@@ -27,7 +27,7 @@ export function readQuotaBucket(
   id: Readonly<Record<string, string>>,
 ): ReadQuotaBucket {
   let isForeign = false;
-  // Not `push`, which allocates room for 17 entries that are kept as long as the bucket.
+  // `push` would allocate room for 17 entries, which live as long as the bucket.
   const entries = bucket.map((part): DescriptorEntry => {
     const value = Object.hasOwn(id, part.key) ? id[part.key] : undefined;
     if (value === undefined || (part.kind === "fixed" && value !== part.value)) isForeign = true;

@@ -17,37 +17,37 @@ import type { QuotaPart } from "./quota-parts.js";
 import type { ExpiredQuota, QuotaPolicy, QuotaRate } from "./quota-policy.js";
 import { isDivisible, quotaLimit, type ReadExpiry, type ReadQuotaRate } from "./quota-settings.js";
 
-/** Quotas of one policy. Each is a filter of every Envoy that it is for. */
+/** Maximum number of quotas of one policy. Each is a filter in every Envoy that it applies to. */
 export const quotasMax = 128;
 
-/** A quota as it was read, and where; its other files may say what it is about. */
+/** A quota as read, and its places. Its domain and services may be defined in other files. */
 export interface QuotaDraft {
   readonly quota: Omit<QuotaPolicy, "afterExpiry">;
   readonly reader: NodeReader;
-  /** Undefined: a limit of the domain is met, or the rate is wrong. */
+  /** Undefined: the quota uses a limit of the domain, or the rate is wrong. */
   readonly rate: ReadQuotaRate | undefined;
-  /** Whether a rate is written, right or wrong. */
+  /** Whether a rate is written, valid or not. */
   readonly isRated: boolean;
   readonly expiry: ReadExpiry;
   readonly nodes: {
     readonly domain: ParsedNode;
-    /** One for each of the services that it names. */
+    /** One for each named service. */
     readonly services: readonly ParsedNode[];
     readonly bucket: ParsedNode;
     readonly rate: ParsedNode;
   };
 }
 
-/** What a quota is held against when all files are read. */
+/** Data that a quota is checked against after all files are read. */
 interface QuotaContext {
   readonly domains: readonly string[];
-  /** Those of quotas' own rates among them. */
+  /** Including the rules of quotas' own rates. */
   readonly rules: readonly Rule[];
   readonly services: readonly string[];
   readonly proxies: ProxyPolicy;
 }
 
-/** The quotas of a policy as they are read, from all its files. */
+/** The quotas of a policy while it is read, from all its files. */
 export class QuotaList {
   readonly names: LimitNames;
   readonly #drafts: QuotaDraft[] = [];
@@ -56,7 +56,7 @@ export class QuotaList {
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
 
-  /** @param names of limits, of which a quota's own rate is one */
+  /** @param names of limits, including quotas' own rates */
   constructor(names: LimitNames) {
     this.names = names;
   }
@@ -68,18 +68,18 @@ export class QuotaList {
     return true;
   }
 
-  /** What holds for limits of a domain that do not say it themselves. */
+  /** Records a domain's defaults for its limits. */
   defineDomain(domain: string, defaults: LimitDefaults): void {
     this.#defaults.set(domain, defaults);
   }
 
-  /** As `ServiceList.doubt`. */
+  /** Like `ServiceList.doubt`. */
   doubt(domain: string | undefined): void {
     if (domain === undefined) this.#isEachDoubted = true;
     else this.#doubted.add(domain);
   }
 
-  /** Makes a quota's own rate a limit of its domain, unless one stands there. */
+  /** Adds a quota's own rate as a limit of its domain, unless its path is taken. */
   addRules(rules: RuleList): void {
     const rated = this.#drafts.filter(({ rate }) => rate !== undefined);
     if (rated.length === 0) return;
@@ -114,7 +114,7 @@ export class QuotaList {
     reader.report(nodes.rate, { id: "HG160", message });
   }
 
-  /** The quotas in the order of the files; reports those that fit nothing. */
+  /** Returns the quotas in the order of the files; reports those that do not fit the policy. */
   finish(around: QuotaContext): readonly QuotaPolicy[] {
     const paths = new Map(around.domains.map((domain) => [domain, new LimitPaths()]));
     for (const rule of this.#drafts.length === 0 ? [] : around.rules) {
@@ -182,7 +182,7 @@ function reportLimit(draft: QuotaDraft, paths: ReadonlyMap<string, LimitPaths>):
   });
 }
 
-/** What is divided has to drain all the time, and fast enough for a share to mean something. */
+/** Reports limits that cannot be divided: they must drain all the time, and fast enough. */
 function reportUndivided({ quota, reader, nodes }: QuotaDraft, met: readonly Rule[]): void {
   for (const { effect, label } of met) {
     for (const limit of effect.kind === "limited" ? effect.limits : []) {
@@ -199,7 +199,7 @@ function reportUndivided({ quota, reader, nodes }: QuotaDraft, met: readonly Rul
   }
 }
 
-/** Both would charge the same limit for a request that both are for. */
+/** Reports two quotas that would charge the same limit for the same request. */
 function reportTwice(others: readonly QuotaDraft[], { quota, reader, nodes }: QuotaDraft): void {
   const before = others.find(({ quota: one }) => {
     if (one.domain !== quota.domain || !shareService(one, quota)) return false;
@@ -229,16 +229,16 @@ function reachSame(one: readonly QuotaPart[], other: readonly QuotaPart[]): bool
   });
 }
 
-/** The longest period that a share is written in: an Envoy fills its bucket as it goes along. */
+/** Maximum period of a share of at least one hit: an Envoy refills its bucket continuously. */
 const sharePeriodSecondsMax = 86_400;
 
 /**
- * What an Envoy does with a bucket when nobody told it anything new: `limit` is the smallest of the
- * limits that the bucket may meet, divided by all who may do the same. It needs nobody to be asked,
- * and all of them together admit no more than the limit while they are as many as expected.
+ * Returns what an Envoy does with a bucket after its assignment expires. `limit` is the smallest
+ * limit that the bucket may match, divided by all sharers. It needs no communication, and the
+ * sharers together admit at most the limit while there are no more of them than expected.
  *
- * @param met the rules that a bucket of the quota may meet
- * @param sharers proxies, each as often as it has buckets of one limit
+ * @param met the rules that a bucket of the quota may match
+ * @param sharers proxies, each counted once for each of its buckets of one limit
  */
 export function expiredQuota(
   { fallback, forSeconds }: ReadExpiry,
@@ -250,7 +250,7 @@ export function expiredQuota(
     .flatMap(({ effect }) => (effect.kind === "limited" ? effect.limits : []))
     .filter(({ role }) => role !== "shadow");
   const [first, ...others] = limits;
-  // What only counts, or has no limit, is let pass by an Envoy that is on its own, too.
+  // Without an enforced limit, an Envoy also admits on its own.
   if (first === undefined) return { forSeconds, fallback: { kind: "blanket", rule: "allow" } };
   const least = others.reduce((slow, one) => (isSlower(one, slow) ? one : slow), first);
   if (least.hits === 0) return { forSeconds, fallback: { kind: "blanket", rule: "deny" } };
@@ -263,7 +263,7 @@ function isSlower(one: Limit, other: Limit): boolean {
 }
 
 /**
- * A limit divided by those who share it, never more than its part.
+ * Divides a limit among its sharers; never more than its part.
  *
  * Example: 1,000 a second among 3 are 1,000 in 3 s; 10 a day among 100 are 1 in 10 days.
  */

@@ -9,31 +9,31 @@ import { field, innerBy, object, readField } from "../text/object.js";
 import { describedHeader } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
 
-/** Where one entry of a bucket id comes from: parts that Envoy's quota filter can make. */
+/** Source of one entry of a bucket id: a part that Envoy's quota filter can build. */
 export type QuotaPart = QuotaPartSource & {
   /**
-   * The value where a request does not say it; undefined: the quota leaves such a request alone.
-   * Always undefined for an address and for a fixed value.
+   * The value if a request does not contain it; undefined: the quota ignores such a request. Always
+   * undefined for an address and for a fixed value.
    */
   readonly fallback: string | undefined;
 };
 
-/** The parts of descriptors that a bucket may be made of. */
+/** The parts of descriptors that a bucket may consist of. */
 export type QuotaPartSource = Extract<
   DescriptorPart,
   { readonly kind: "remoteAddress" | "header" | "query" | "fixed" }
 >;
 
-/** Parts of one bucket. */
+/** Maximum number of parts of one bucket. */
 export const quotaPartsMax = 8;
 
-/** Parts with a `default`: each doubles what Envoy has to tell apart. */
+/** Maximum number of parts with a `default`: each doubles the cases that Envoy distinguishes. */
 export const quotaDefaultsMax = 3;
 
-/** Classes of one quota. */
+/** Maximum number of classes of one quota. */
 export const quotaClassesMax = 16;
 
-/** What a part of a bucket is made from: one of these names, beside `as`. */
+/** Sources of a part of a bucket: exactly one of these, beside `as`. */
 const sources = ["header", "query", "value"] as const;
 
 const part = object(
@@ -72,11 +72,11 @@ const bucketPart = readBy<QuotaPart>(any(partWord, partMap), (reader, place) => 
   return word && { kind: "remoteAddress", key: word, fallback: undefined };
 });
 
-/** What belongs into `bucket`. */
+/** Expected content of `bucket`, for messages. */
 export const bucketExpected =
   "a list of parts, such as [remote_address, {header: x-tenant, as: tenant}]";
 
-/** `bucket`; undefined where something of it is wrong. */
+/** `bucket`; undefined if any of it is wrong. */
 export const bucketParts = readBy<readonly QuotaPart[]>(
   list(bucketPart, quotaPartsMax, 1),
   (reader, place) => {
@@ -101,7 +101,7 @@ export const bucketParts = readBy<readonly QuotaPart[]>(
   },
 );
 
-/** A bucket's id is a map: each key stands once, and two of them are taken. */
+/** Refuses repeated and reserved keys: a bucket's id is a map, and two keys are reserved. */
 function takeKey(
   reader: NodeReader,
   {
@@ -155,7 +155,7 @@ function readSource(
   }
 }
 
-/** A class is what a header says: it goes into bucket ids as it is. */
+/** A class is a header's value, which goes unchanged into bucket ids. */
 const classRule: TextRule = {
   charsMax: 128,
   forbidden: /[^ -~]/,

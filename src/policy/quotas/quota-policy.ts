@@ -15,13 +15,13 @@ import {
   ttlField,
 } from "./quota-settings.js";
 
-/** What belongs into `services` of a quota. */
+/** Expected content of `services` of a quota, for messages. */
 export const servicesExpected = "a list of services' names; left out: all";
 
 /** The bounds of `callsShare`. */
 export const callsShareBounds: NumberBounds = { min: 0, max: 0.9 };
 
-/** The part that is kept where a quota has no rate of its own. */
+/** Default of `callsShare` if a quota has no rate of its own. */
 export const callsShareDefault = 0.1;
 
 /** An item of `quotas`. */
@@ -93,19 +93,19 @@ export const quota = object(
 
 type ReadQuota = typeof quota.defaults;
 
-/** What is known of a quota once all of the policy is read. */
+/** Properties of a quota that are known after the whole policy is read. */
 interface Finished {
-  /** No other quota of the policy has it. */
+  /** Unique in the policy. */
   readonly name: string;
   /** One of the policy's domains. */
   readonly domain: string;
   /** Names of services; undefined: every request of every proxy. */
   readonly services: readonly string[] | undefined;
-  /** Headers that a request must have, all of them; empty: none. */
+  /** Header conditions that a request must all match; empty: none. */
   readonly match: readonly TextMatch[];
   /**
-   * At least one. In this order its entries are a descriptor of the domain, and the limits that it
-   * meets are what the bucket is given of.
+   * At least one. In this order, its entries are a descriptor of the domain. The bucket gets shares
+   * of the limits that this descriptor matches.
    */
   readonly bucket: readonly QuotaPart[];
   readonly callsShareRatio: number;
@@ -113,28 +113,28 @@ interface Finished {
 }
 
 /**
- * Requests that Envoys let pass by themselves, by what Headgate assigns them. Plain data.
+ * Requests that Envoys admit locally, within assignments from Headgate. Plain data.
  *
- * A bucket's id has the entries `quota` (the name) and, where the request is of a class, `class`
- * (the class header's value), and one entry for each part of `bucket`.
+ * A bucket's id has the entries `quota` (the name), `class` (the class header's value) if the
+ * request has a class, and one entry for each part of `bucket`.
  */
 export type QuotaPolicy = Omit<ReadQuota, "rate" | keyof Finished> & Finished;
 
-/** What Envoy does with a bucket after its assignment; `forSeconds` later as before the first. */
+/** Handling of a bucket after its assignment expires; after `forSeconds`, as before the first. */
 export interface ExpiredQuota {
   /** Whole seconds, 2 to 86,400. Default 3,600. */
   readonly forSeconds: number;
   readonly fallback:
     | { readonly kind: "blanket"; readonly rule: "allow" | "deny" }
-    /** So much for each bucket of each Envoy: the limit's, divided by proxies and classes. */
+    /** Tokens for each bucket of each Envoy: the limit, divided by proxies and classes. */
     | { readonly kind: "tokens"; readonly rate: QuotaRate };
 }
 
-/** How fast, and how much at once. */
+/** A rate and a burst. */
 export interface QuotaRate {
   /** 1 to `hitsMax`. */
   readonly hits: number;
-  /** Whole seconds from 1: Envoy drops what is beyond them, and 0 s let everything pass. */
+  /** Whole seconds from 1: Envoy drops fractions, and 0 s would admit everything. */
   readonly periodSeconds: number;
   /** 1 to `hitsMax`. */
   readonly burst: number;

@@ -27,13 +27,13 @@ import type { DurationBounds } from "../text/quantities.js";
 import { headerName, headerPattern } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 
-/** The slowest quota: hits an hour. What is slower cannot be divided among many. */
+/** Minimum rate of a quota, in hits an hour. A slower one cannot be divided among many. */
 export const quotaHitsPerHourMin = 1;
 
-/** Headers of a refusal, beside `retry-after`. */
+/** Maximum number of headers of a refusal, besides `retry-after`. */
 export const quotaHeadersMax = 16;
 
-/** Longest body of a refusal, in characters. */
+/** Maximum length of the body of a refusal, in characters. */
 export const quotaBodyCharsMax = 4_096;
 
 /** The bounds of a quota's `hits` and `burst`. */
@@ -57,7 +57,7 @@ const rateRows = {
   dryRun: field(flag, "Counts and reports, but never denies.", { default: false }),
 };
 
-/** `rate` of a quota; undefined where it is wrong. */
+/** `rate` of a quota; undefined if it is wrong. */
 export const quotaRate = object(
   {
     title: "a quota's rate",
@@ -101,19 +101,19 @@ function rateOf({
   return { ...pace, hits, burst, role, ...rest };
 }
 
-/** What the `rate` of a quota says, which is a limit of its domain. */
+/** The `rate` of a quota, which is a limit of its domain. */
 export type ReadQuotaRate = NonNullable<ReturnType<typeof rateOf>>;
 
 function isDrainedLate({ hits, burst, periodUs }: ReadQuotaRate): boolean {
   return BigInt(burst) * BigInt(periodUs) > BigInt(drainTimeUsMax) * BigInt(hits);
 }
 
-/** Whether a limit is fast enough to be divided; one that blocks is the same to all. */
+/** Reports whether a limit is fast enough to be divided; one of 0 hits blocks all alike. */
 export function isDivisible({ hits, periodUs }: Pick<Limit, "hits" | "periodUs">): boolean {
   return hits === 0 || hits * 3_600_000_000 >= quotaHitsPerHourMin * periodUs;
 }
 
-/** A quota's own rate as the limit that it is. */
+/** Returns a quota's own rate as a limit. */
 export function quotaLimit(name: string, rate: ReadQuotaRate, defaults: LimitDefaults): Limit {
   const overrideMax = rate.overrideMax ?? defaults.overrideMax;
   return {
@@ -130,7 +130,7 @@ export function quotaLimit(name: string, rate: ReadQuotaRate, defaults: LimitDef
   };
 }
 
-/** A duration of whole seconds: of others Envoy would drop a part. */
+/** A duration of whole seconds: Envoy would drop a fraction. */
 function keptSeconds(bounds: DurationBounds): FieldType<number> {
   return seconds(bounds, (reader, place, ms) => {
     const kept = Math.max(bounds.minMs, Math.ceil(ms / 1_000) * 1_000);
@@ -143,7 +143,7 @@ function keptSeconds(bounds: DurationBounds): FieldType<number> {
   });
 }
 
-/** `ttl`. Source: Envoy 1.40 cuts it to whole seconds, and 0 is over at once. */
+/** `ttl`. Source: Envoy 1.40 truncates it to whole seconds, and 0 expires at once. */
 export const ttlField = field(
   keptSeconds({ minMs: quotaTtlMsMin, maxMs: 300_000 }),
   "How long an assignment is valid, in whole seconds from 2s to 5m. A dead Envoy " +
@@ -151,7 +151,7 @@ export const ttlField = field(
   { larger: "different", isGenerated: false, as: "ttlSeconds", default: defaultQuotaTtlMs / 1_000 },
 );
 
-/** Words that Envoys do, beside some that mean something and that they do not. */
+/** Words that Envoys support; known words that they do not support are refused with a reason. */
 function doneWords<const Word extends string>(
   done: readonly Word[],
   {
@@ -182,7 +182,7 @@ export const beforeAssignmentField = field(
 
 const notKept = "Envoy does not keep such a denial after expiry";
 
-/** `afterExpiry`; the limit's share is known when all files are read. */
+/** `afterExpiry`. The share of the limit is known after all files are read. */
 export const quotaExpiry = object(
   {
     title: "an afterExpiry",
@@ -202,13 +202,13 @@ export const quotaExpiry = object(
     for: field(
       keptSeconds({ minMs: quotaTtlMsMin, maxMs: 86_400_000 }),
       "For how long, in whole seconds. After that, `beforeAssignment` applies again.",
-      // As long as a Headgate may be away before its Envoys are back at `beforeAssignment`.
+      // How long Headgate may be away before its Envoys return to `beforeAssignment`.
       { larger: "different", as: "forSeconds", default: 3_600 },
     ),
   },
 );
 
-/** What `afterExpiry` says. */
+/** The content of `afterExpiry`. */
 export type ReadExpiry = typeof quotaExpiry.defaults;
 
 const bodyRule: TextRule = {
@@ -225,7 +225,7 @@ const headerValueRule: TextRule = {
 
 const statusType = whole({ min: 400, max: 599 });
 
-/** A status that Envoy takes. */
+/** A status that Envoy supports. */
 const status = readBy(statusType, (reader, place) => {
   const read = statusType.read(reader, place);
   if (read === undefined || isEnvoyStatus(read)) return read;
@@ -292,7 +292,7 @@ export const quotaDenial = object(
     ),
     headers: field(furtherHeaders, "Additional response headers.", { default: [] }),
     grpcStatus: field(
-      // 0 would be no refusal.
+      // 0 (OK) would be no refusal.
       whole({ min: 1, max: 16 }),
       "The gRPC status for gRPC calls; 8 is RESOURCE_EXHAUSTED.",
       { larger: "different", default: grpcStatuses.resourceExhausted },

@@ -5,7 +5,7 @@ import type { Field, NodeReader } from "../text/node-reader.js";
 import { type QuotaDraft, type QuotaList, quotasMax } from "./quota-list.js";
 import { callsShareDefault, quota, servicesExpected } from "./quota-policy.js";
 
-/** Reads `quotas` into the list; what is wrong is reported. */
+/** Reads `quotas` into the list; problems are reported. */
 export function readQuotas(reader: NodeReader, written: Field, list: QuotaList): void {
   readMaps(reader, written, {
     expected: "a list of quotas: {name: ...}",
@@ -18,7 +18,7 @@ export function readQuotas(reader: NodeReader, written: Field, list: QuotaList):
   });
 }
 
-/** Undefined where what it is about is not known: its name, its domain or its buckets. */
+/** Reads one quota; undefined if its name, its domain or its bucket is wrong. */
 function readQuota(block: Block, list: QuotaList): QuotaDraft | undefined {
   const { reader, fields } = block;
   const { name, domain, bucket, rate, services, afterExpiry, ...read } = quota.read(block);

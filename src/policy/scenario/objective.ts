@@ -4,7 +4,7 @@ import type { Finding } from "../problems/problem-log.js";
 import { parseDurationMs } from "../text/duration.js";
 import { findNearestName } from "../text/nearest-name.js";
 
-/** What an objective may be about; ratios are of requests that were offered. */
+/** Metrics of objectives. Ratios are of offered requests, except for `goodput`. */
 export const objectiveMetrics = {
   goodput: { unit: "ratio", docs: "Requests served in time, of what the workers could serve." },
   served: { unit: "ratio", docs: "Requests served in time, of all offered." },
@@ -22,18 +22,18 @@ export const objectiveMetrics = {
 /** One of `objectiveMetrics`. */
 export type ObjectiveMetric = keyof typeof objectiveMetrics;
 
-/** How a value is held against a bound. */
+/** How a value is compared with a bound. */
 export type ObjectiveOperator = ">=" | "<=" | ">" | "<";
 
-/** What must come of a run. */
+/** A required result of a run. */
 export interface Objective {
-  /** As it was written. */
+  /** As written. */
   readonly text: string;
-  /** Whose requests; undefined: all. */
+  /** Requests that it covers; undefined: all. */
   readonly of: { readonly kind: "class" | "caller" | "service"; readonly name: string } | undefined;
   readonly metric: ObjectiveMetric;
   readonly operator: ObjectiveOperator;
-  /** A ratio, a count or milliseconds, as the metric has it. */
+  /** A ratio, a count or milliseconds, depending on the metric. */
   readonly bound: number;
 }
 
@@ -86,7 +86,7 @@ export function parseObjective(text: string, names: ObjectiveNames): Objective |
   return { text, of, metric, operator, bound };
 }
 
-/** Whether a value is on the right side of an objective's bound; nothing known is not. */
+/** Reports whether a value meets an objective's bound; an unknown value does not. */
 export function meetsObjective(
   { operator, bound }: Pick<Objective, "operator" | "bound">,
   actual: number | undefined,

@@ -34,13 +34,13 @@ import {
   type TimeDistribution,
 } from "./scenario-times.js";
 
-/** The most of each in one scenario. */
+/** Maximum number of each in one scenario. */
 const servicesMax = 20;
 const callersMax = 50;
 const eventsMax = 100;
 const objectivesMax = 50;
 
-/** The most requests of one scenario: several minutes of simulation. */
+/** Maximum number of requests of one scenario: several minutes of simulation. */
 const scenarioRequestsMax = 20_000_000;
 
 const objectiveRule: TextRule = {
@@ -159,12 +159,12 @@ export interface Scenario {
   readonly objectives: readonly ScenarioObjective[];
 }
 
-/** A scenario file, understood or not. */
+/** Result of reading a scenario file. */
 export type ParsedScenario =
   | { readonly kind: "scenario"; readonly scenario: Scenario }
   | ParseProblems;
 
-/** Reads a scenario file: all mistakes at once, or the scenario. */
+/** Reads a scenario file: returns the scenario, or all problems at once. */
 export function parseScenario(given: PolicyText): ParsedScenario {
   const parsed = readBlockFile(given, {
     shape: scenarioForm.shape,
@@ -177,7 +177,7 @@ export function parseScenario(given: PolicyText): ParsedScenario {
 
 type ReadScenario = typeof scenarioForm.defaults;
 
-/** What is written of services and callers, once their names are known. */
+/** Completes services and callers after their names are known. */
 function finish(block: Block, read: ReadScenario): Scenario | undefined {
   const { duration: durationMs, warmUp: warmUpMs, services = [], callers = [] } = read;
   if (warmUpMs >= durationMs) {
@@ -218,7 +218,7 @@ function finish(block: Block, read: ReadScenario): Scenario | undefined {
   return finished;
 }
 
-/** The names, each reported where it is there twice or a class of priority. */
+/** Returns the names, and reports each one that occurs twice or is a priority class. */
 function namesOf(
   each: readonly { readonly block: Block; readonly data: { readonly name: string | undefined } }[],
 ): readonly string[] {
@@ -235,7 +235,7 @@ function namesOf(
   return [...names].slice(4);
 }
 
-/** A name that must be one of some; undefined, and reported, where it is not. */
+/** Returns a name that must be a known one; undefined, and reported, if it is not. */
 function known(
   { reader }: Block,
   named: PlacedValue<string> | undefined,
@@ -292,7 +292,7 @@ function objectiveOf(
   return [];
 }
 
-/** Refuses what would take too long, as far as the rates tell. */
+/** Refuses a scenario that would take too long, as far as its rates show. */
 function checkSize(block: Block, { callers, durationMs, events }: Scenario): void {
   const factor = events.reduce((most, { callers: wild }) => Math.max(most, wild?.factor ?? 1), 1);
   let requestCount = 0;

@@ -6,7 +6,7 @@ import type { TextRule } from "../text/text-rules.js";
 import { scenarioRate } from "./scenario-rate.js";
 import { scenarioName, someTime } from "./scenario-times.js";
 
-/** The most keys of one caller. */
+/** Maximum number of keys of one caller. */
 const scenarioKeysMax = 100_000;
 
 const headerRule: TextRule = {
@@ -17,7 +17,7 @@ const headerRule: TextRule = {
 
 const headerValue = ruledText(headerRule);
 
-/** The most headers of one caller. */
+/** Maximum number of headers of one caller. */
 const headersMax = 32;
 
 /** Fixed headers, by lower-case name. */
@@ -77,7 +77,7 @@ const keys = object(
   },
 );
 
-/** The most connections of one caller. */
+/** Maximum number of connections of one caller. */
 const connectionsMax = 100_000;
 
 const keepAlive = object(
@@ -93,7 +93,7 @@ const keepAlive = object(
   },
 );
 
-/** What a caller may retry. */
+/** Outcomes that a caller may retry. */
 const retriedOutcomes = ["refused", "failed", "timeout"] as const;
 
 const retryRules = object(
@@ -178,5 +178,5 @@ export const scenarioCaller = object(
   },
 );
 
-/** Who sends requests. */
+/** A sender of requests. */
 export type ScenarioCaller = typeof scenarioCaller.defaults;

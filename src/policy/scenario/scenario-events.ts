@@ -2,10 +2,10 @@ import { flag, number, whole, words } from "../text/form.js";
 import { field, inner, object, placed } from "../text/object.js";
 import { anyTime, distributedTime, scenarioName, someTime } from "./scenario-times.js";
 
-/** The most workers of one service. */
+/** Maximum number of workers of one service. */
 const workersMax = 100_000;
 
-/** The most replicas of Headgate, the most Envoys, and the most zones. */
+/** Maximum numbers of replicas of Headgate, of zones, and of Envoys. */
 const headgatesMax = 16;
 const zonesMax = 16;
 const envoysMax = 1_000;

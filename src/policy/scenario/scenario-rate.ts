@@ -3,13 +3,13 @@ import { any, duration, list, map, number, readBy } from "../text/form.js";
 import { field, inner, innerBy, items, object } from "../text/object.js";
 import { anyTime, scenarioFile, scenarioMsMax, someTime } from "./scenario-times.js";
 
-/** The most requests a second of one caller. */
+/** Maximum number of requests a second of one caller. */
 const callerPerSecondMax = 1_000_000;
 
-/** The most steps of one rate. */
+/** Maximum number of steps of one rate. */
 const rateStepsMax = 1_000;
 
-/** A moment and the rate then; between two of them the rate changes evenly. */
+/** A time and its rate; between two points, the rate changes evenly. */
 export interface RatePoint {
   readonly atMs: number;
   readonly perSecond: number;
@@ -17,13 +17,13 @@ export interface RatePoint {
 
 /** Requests a second over time. */
 export type ScenarioRate =
-  /** @property periodMs where the points begin again; undefined: the last rate stays */
+  /** @property periodMs time after which the points repeat; undefined: the last rate stays */
   | {
       readonly kind: "points";
       readonly points: readonly RatePoint[];
       readonly periodMs: number | undefined;
     }
-  /** One rate a line, each for `stepMs`. */
+  /** A file with one rate a line, each for `stepMs`. */
   | { readonly kind: "trace"; readonly file: string; readonly stepMs: number };
 
 const perSecond = number({ min: 0, max: callerPerSecondMax });

@@ -4,13 +4,13 @@ import { field, inner, object } from "../text/object.js";
 import { ratioBounds } from "../text/quantities.js";
 import { nameRule, type TextRule } from "../text/text-rules.js";
 
-/** How long a time of a scenario may be: a day, in milliseconds. */
+/** Maximum time in a scenario: a day, in milliseconds. */
 export const scenarioMsMax = 86_400_000;
 
-/** A time that may be none. */
+/** A time that may be 0. */
 export const anyTime = duration({ minMs: 0, maxMs: scenarioMsMax });
 
-/** A time that passes. */
+/** A time above 0. */
 export const someTime = duration({ minMs: 1, maxMs: scenarioMsMax });
 
 /** A name that results use. */
@@ -26,7 +26,7 @@ const fileRule: TextRule = {
 /** The path of another file, relative to the scenario's. */
 export const scenarioFile = ruledText(fileRule);
 
-/** How the times of a service or of the store are distributed; in milliseconds. */
+/** Distribution of the times of a service or of the store, in milliseconds. */
 export type TimeDistribution =
   | { readonly kind: "exponential"; readonly meanMs: number }
   | { readonly kind: "fixed"; readonly ms: number }
@@ -43,7 +43,7 @@ export type TimeDistribution =
       readonly maxMs: number;
       readonly shape: number;
     }
-  /** Drawn from the times in a file, each as likely. */
+  /** Drawn from the times in a file, each with the same probability. */
   | { readonly kind: "trace"; readonly file: string };
 
 const lognormal = object(

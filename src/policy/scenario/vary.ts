@@ -5,10 +5,10 @@ import { findNearestName } from "../text/nearest-name.js";
 
 import { scenarioForm } from "./parse-scenario.js";
 
-/** The most runs that are compared. */
+/** Maximum number of runs that are compared. */
 export const variedRunsMax = 12;
 
-/** Values of a range `from..to`, both ends included. */
+/** Number of values of a range `from..to`, including both ends. */
 const rangeValuesCount = 5;
 
 /** A place in a scenario or its policy, and the values that it takes in turn. */
@@ -17,7 +17,7 @@ export interface Variation {
   readonly values: readonly string[];
 }
 
-/** Reads `path=a,b,c` or `path=10..200`; a sentence where it is neither. */
+/** Reads `path=a,b,c` or `path=10..200`; returns a sentence if it is neither. */
 export function parseVariation(text: string): Variation | string {
   const [, path = "", written = ""] = /^([^=]{1,200})=(.{1,1000})$/.exec(text) ?? [];
   if (path === "") return `${quoteText(text)} is not path=a,b,c or path=10..200`;
@@ -26,7 +26,7 @@ export function parseVariation(text: string): Variation | string {
   return { path, values };
 }
 
-/** Numbers from one to another, spread evenly, or by ratio where they differ tenfold. */
+/** Returns evenly spaced numbers of a range, or spaced by ratio if the ends differ tenfold. */
 function rangeValues(written: string): readonly string[] | undefined {
   const form = /^([0-9]+(?:\.[0-9]+)?)([a-z]*)\.\.([0-9]+(?:\.[0-9]+)?)([a-z]*)$/;
   const [, from, fromUnit, to, unit] = form.exec(written) ?? [];
@@ -46,11 +46,11 @@ function rangeValues(written: string): readonly string[] | undefined {
 /** The texts of a scenario and of its policy. */
 export interface ScenarioTexts {
   readonly scenario: PolicyText;
-  /** None: nothing is limited. */
+  /** Empty: nothing is limited. */
   readonly policies: readonly PolicyText[];
 }
 
-/** So that a changed text differs from the one before in little else. */
+/** Keeps the rest of a changed text as it was, as far as possible. */
 const asWritten = { lineWidth: 0, flowCollectionPadding: false };
 
 /** One place and its value. */
@@ -59,7 +59,7 @@ export interface VariedSetting {
   readonly value: string;
 }
 
-/** The texts with values in other places; a sentence where a place is not clear. */
+/** Returns the texts with values set at places; a sentence if a place is ambiguous or unknown. */
 export function varyTexts(
   texts: ScenarioTexts,
   settings: readonly VariedSetting[],
@@ -92,9 +92,9 @@ function varyText(
 
 interface Place {
   readonly document: Document.Parsed;
-  /** Keys and indexes, as the document has them. */
+  /** Keys and indexes in the document. */
   readonly path: readonly (string | number)[];
-  /** The same with items by their names. */
+  /** The same path, with list items by their names. */
   readonly names: readonly string[];
 }
 
@@ -118,7 +118,7 @@ function findPlace(places: readonly Place[], segments: readonly string[]): Place
     return { document, path: [leaf], names: [leaf] };
   }
   const all = new Set(places.map(({ names }) => names.at(-1) ?? ""));
-  // Places in lists are not misspelled.
+  // Indexes in lists are not misspelt names.
   const known = [...all].filter((name) => !/^\d+$/.test(name));
   const nearest = findNearestName(leaf, known);
   const hint = nearest === undefined ? "" : `; did you mean "${nearest}"?`;
@@ -131,7 +131,7 @@ function endsWith(names: readonly string[], segments: readonly string[]): boolea
   return offset >= 0 && segments.every((segment, i) => names[offset + i] === segment);
 }
 
-/** Every place of a document; what stands behind aliases is where their anchors are. */
+/** Returns every place of a document. The content of aliases is only at their anchors. */
 function placesIn(document: Document.Parsed): readonly Place[] {
   const places: Place[] = [];
   const walk = (node: unknown, at: Pick<Place, "path" | "names">): void => {

@@ -29,22 +29,22 @@ import {
 import { headerName } from "../text/service-texts.js";
 import { readingMax } from "./signal-source.js";
 
-/** The longest wait or deadline that a policy may name, in milliseconds: an hour. */
+/** Maximum wait or deadline in a policy, in milliseconds: an hour. */
 export const waitMsMax = 3_600_000;
 
-/** The longest wait in a waiting room that a policy may name, in milliseconds: a day. */
+/** Maximum wait in a waiting room in a policy, in milliseconds: a day. */
 export const roomWaitMsMax = 86_400_000;
 
-/** The longest queue of a service: each that waits holds a stream of Envoy's. */
+/** Maximum queue size of a service: each waiting request holds an Envoy stream. */
 export const queueSizeMax = 100_000;
 
-/** A wait that is one. */
+/** Bounds of a wait that is not zero. */
 export const waitBounds: DurationBounds = { minMs: 1, maxMs: waitMsMax };
 
-/** A duration that may also be none. */
+/** Bounds of a duration that may be zero. */
 export const marginBounds: DurationBounds = { minMs: 0, maxMs: waitMsMax };
 
-/** In each block that decides. */
+/** A field of each block that decides. */
 export const dryRun = field(flag, "Decides and counts, but never refuses.", { default: false });
 
 /** `deadline`. */
@@ -110,10 +110,10 @@ export const queue = object(
   },
 );
 
-/** The steepest curve, per second: within a millisecond from nearly all to nearly none. */
+/** Maximum slope, per second: from nearly all to nearly none within a millisecond. */
 export const slopePerSecondMax = 10_000;
 
-/** Stands where a wrong one was told. */
+/** Replaces a wrong value that was reported. */
 const someWait: WaitBound = { kind: "duration", ms: 1_000 };
 
 const sigmoidDocs =
@@ -178,7 +178,7 @@ export const estimatedWait = object(
   { data: (read) => read, check: refuseUnbounded },
 );
 
-/** `estimatedWait` of a waiting room; a service time is the length of a session there. */
+/** `estimatedWait` of a waiting room, where a service time is the length of a session. */
 export const roomEstimatedWait = object(
   {
     title: "an estimatedWait of a room",
@@ -211,7 +211,7 @@ const gateRows = {
   ),
 } as const;
 
-/** It has to open below where it closes. */
+/** Reports a gate that does not open below the probability at which it closes. */
 function refuseGateOrder(block: Block, { openBelowRatio, closeAboveRatio }: GateSettings): void {
   if (openBelowRatio < closeAboveRatio) return;
   const isOpenWritten = block.field("openBelow") !== undefined;
@@ -262,10 +262,10 @@ export const throttle = object(
   },
 );
 
-/** How a service's throttle works, and for whom. */
+/** Settings of a service's throttle. */
 export type ThrottlePolicy = Omit<typeof throttle.defaults, "dryRun">;
 
-/** At its baseline latency is no load at all, so what is full lies above it. */
+/** A multiple above 1: the baseline latency means no load, so a full load lies above it. */
 const fullLatency = readBy(multiple, (reader, place) => {
   const read = multiple.read(reader, place);
   if (read === undefined || read > 1) return read;
@@ -276,14 +276,14 @@ const fullLatency = readBy(multiple, (reader, place) => {
   });
 });
 
-/** Above 1 where a service may use more than it asks for. */
+/** Above 1 if a service may use more CPU than it requests. */
 const orcaCpuBounds: NumberBounds = { min: 0, max: 10, isMinExcluded: true };
 
 const fullReadingBounds: NumberBounds = { min: 0, max: readingMax, isMinExcluded: true };
 
 const runQueueBounds: NumberBounds = { min: 0, max: 1_000, isMinExcluded: true };
 
-/** What it says of a reading: what it is. */
+/** Documents a reading by its description. */
 const hostDocs = (name: HostReadingName): string => {
   const { docs } = hostReadings[name];
   return `${docs.charAt(0).toUpperCase()}${docs.slice(1)}.`;
@@ -365,7 +365,7 @@ export const load = object(
   },
 );
 
-/** The largest least `retry-after`, in seconds: a day. */
+/** Maximum of the minimum `retry-after`, in seconds: a day. */
 export const retryAfterMinSecondsMax = 86_400;
 
 const retryAfterMin = seconds(

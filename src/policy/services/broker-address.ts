@@ -1,4 +1,4 @@
-/** Where a broker listens: a host, without brackets around IPv6, and a port from 1. */
+/** Address of a broker: a host, without brackets around IPv6, and a port from 1. */
 interface BrokerAddress {
   readonly host: string;
   readonly port: number;

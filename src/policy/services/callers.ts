@@ -2,12 +2,12 @@ import { addressAttribute, type RequestFacts, routeAttribute } from "../cel/requ
 import type { AskablePart } from "./descriptor-parts.js";
 import type { KeyedPermits } from "./service-admission.js";
 
-/** What headers and attributes alone tell. */
+/** Keys that are determined by headers and attributes alone. */
 export type RequestKey = Exclude<KeyedPermits["per"], { readonly kind: "model" }>;
 
 /**
- * Who sent a request, or by which route it came. Empty where the request does not say it: all of
- * those are one.
+ * Returns the caller of a request, or the route that it used. Empty if the request does not contain
+ * it: all such requests share one key.
  */
 export function requestKey(by: RequestKey, { headers, attributes }: RequestFacts): string {
   switch (by.kind) {
@@ -21,8 +21,8 @@ export function requestKey(by: RequestKey, { headers, attributes }: RequestFacts
 }
 
 /**
- * What Envoy writes for a part of a descriptor; undefined where it leaves the descriptor out. A
- * header that is there and empty makes an entry with an empty value.
+ * Returns what Envoy writes for a part of a descriptor; undefined if Envoy omits the descriptor. A
+ * header that is present and empty makes an entry with an empty value.
  *
  * Source: envoy.config.route.v3.RateLimit.Action, as Envoy 1.40 answers it.
  */
@@ -40,8 +40,8 @@ export function descriptorText(part: AskablePart, request: RequestFacts): string
 }
 
 /**
- * `10.0.0.1:5000` is `10.0.0.1`, `[::1]:5000` is `::1`: Envoy's descriptors have no brackets, so
- * that limits and overrides of an address are written without. What has no port stays.
+ * Turns `10.0.0.1:5000` into `10.0.0.1`, and `[::1]:5000` into `::1`: Envoy's descriptors have no
+ * brackets, so limits and overrides of an address are written without. No port: returned unchanged.
  */
 function withoutPort(address: string): string {
   if (address.startsWith("[")) {
@@ -49,7 +49,7 @@ function withoutPort(address: string): string {
     return end === -1 ? address : address.slice(1, end);
   }
   const colon = address.indexOf(":");
-  // None, or more than the one before a port.
+  // No colon, or more than the one before a port.
   if (colon === -1 || isSocketPath(address) || address.includes(":", colon + 1)) return address;
   return address.slice(0, colon);
 }

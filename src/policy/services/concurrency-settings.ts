@@ -32,7 +32,7 @@ const statistic = field(
   { default: mean, writtenDefault: "mean" },
 );
 
-/** Of the field of each law. */
+/** Documentation of each algorithm's field. */
 export const lawDocs = "Settings of this law.";
 
 const smoothingDocs = "The weight of a new sample.";
@@ -116,7 +116,7 @@ const latencyShed = object(
   { data: ({ thresholdMs = 1_000, ...rest }) => ({ thresholdMs, ...rest }) },
 );
 
-/** The settings of laws that have some; those of `signal` are read in their own way. */
+/** Settings of the algorithms that have any, except `signal`, which has its own reader. */
 export const lawFields = {
   aimd: lawField("aimd", aimd),
   vegas: lawField("vegas", vegas),
@@ -124,7 +124,7 @@ export const lawFields = {
   latencyShed: lawField("latencyShed", latencyShed),
 };
 
-/** Of laws that cannot do without settings: what belongs there. */
+/** Algorithms that require settings, with the expected text for messages. */
 export const neededLawFields: Readonly<Partial<Record<LawName, string>>> = {
   latencyShed: "latencyShed: {threshold: 250ms}",
   signal: "signal: {prometheus: ..., target: ..., critical: ...}",

@@ -2,33 +2,32 @@ import { envoyShareDefault } from "../../core/feedback/feedback-settings.js";
 import type { ProxyPolicy } from "../proxies/proxies.js";
 import type { ServicePolicy } from "./service-policy.js";
 
-/** What of a service the threshold depends on. */
+/** Properties of a service that determine the threshold. */
 type ConfiguredService = Pick<
   ServicePolicy,
   "admission" | "circuitBreakers" | "concurrency" | "priority"
 >;
 
-/** The largest threshold there is: Envoy holds it in 32 bits. */
+/** Maximum threshold: Envoy stores it in 32 bits. */
 export const requestsThresholdMax = 2 ** 32 - 1;
 
 /**
- * `max_requests` of a proxy's circuit breaker as it is configured: what it lets into work while
- * nobody drives it. The same number stands at both of Envoy's priorities, so that what is critical
- * is refused by no limit of the others.
+ * Returns the configured `max_requests` of a proxy's circuit breaker: the requests that it admits
+ * while no feedback drives it. Both of Envoy's priorities get the same number, so that no limit of
+ * other requests refuses critical ones.
  *
  * ```
  * auto = the fleet's largest limit / proxies that are expected     rounded up
  * ```
  *
- * The largest limit is the law's, or what admission holds where that is less; where there is
- * neither, it is Envoy's own default for each proxy.
+ * The largest limit is that of the concurrency algorithm, or of admission if that is lower. If
+ * there is neither, it is Envoy's own default for each proxy.
  *
- * Where each request has a permit of Headgate's and no limit goes back to Envoys, it is the whole
- * limit at each proxy: a backstop. As a part of it, it would refuse what Headgate has let in or
- * queues.
+ * If each request needs a Headgate permit and no limit is fed back to Envoys, each proxy gets the
+ * whole limit, as a backstop. A part of it would refuse requests that Headgate admitted or queues.
  *
- * Example: a law up to 1,000, 300 at most by admission, 8 proxies expected: 38 where breakers are
- * driven, else 300.
+ * Example: an algorithm up to 1,000, at most 300 by admission, 8 expected proxies: 38 if breakers
+ * are driven, else 300.
  *
  * @returns a whole number from 1
  */
@@ -47,32 +46,32 @@ export function configuredRequestsMax(
   return Math.min(requestsThresholdMax, Math.max(1, part));
 }
 
-/** Whether Headgate's permits bound what a breaker would, and it has no share of its own. */
+/** Reports whether Headgate's permits bound the requests, so the breaker has no share itself. */
 export function isBackstop(service: Pick<ConfiguredService, "admission" | "concurrency">): boolean {
   const isDriven = (service.concurrency?.feedback.length ?? 0) > 0;
   return !isDriven && asksForAdmission(service);
 }
 
 /**
- * Whether routes of a service run at Envoy's priority HIGH, with a threshold of their own: where a
- * rule, the default or a header that everybody may send makes requests critical. Paths of
- * authentication and bypassed ones do not count: every policy has some, and a permit of each Envoy
- * would be set aside for next to no traffic.
+ * Reports whether routes of a service use Envoy's priority HIGH, with a threshold of its own: if a
+ * rule, the default, or a header that anyone may send makes requests critical. Authentication paths
+ * and bypassed paths do not count: every policy has some, and each Envoy would set a permit aside
+ * for almost no traffic.
  */
 export function hasCriticalRoutes({ priority }: Pick<ServicePolicy, "priority">): boolean {
   const { rules, default: unstated, trust } = priority;
   return unstated === "critical" || trust.anyone || rules.some(({ is }) => is === "critical");
 }
 
-/** What a proxy lets into work for a service while nobody drives it, at both priorities. */
+/** Returns the requests that a proxy admits for a service by default, at both priorities. */
 export function configuredShare(service: ConfiguredService, proxies: ProxyPolicy): number {
   const max = configuredRequestsMax(service, proxies);
   return hasCriticalRoutes(service) ? 2 * max : max;
 }
 
 /**
- * Whether requests of a service ask Headgate for admission. A law that only listens to what Envoys
- * tell, and only sends its limit back, needs no request to ask.
+ * Reports whether requests of a service ask Headgate for admission. If an algorithm only observes
+ * what Envoys report, and only feeds its limit back, no request needs to ask.
  */
 export function asksForAdmission({
   admission,

@@ -6,8 +6,8 @@ import { describedHeader, regex } from "../text/service-texts.js";
 import { keyRule, type TextRule, valueRule } from "../text/text-rules.js";
 
 /**
- * Where one entry of a descriptor comes from. Those beside `AskablePart` only Envoy's own filter
- * can make. Source: envoy.config.route.v3.RateLimit.Action.
+ * Source of one entry of a descriptor. Only Envoy's own filter can build the parts other than
+ * `AskablePart`. Source: envoy.config.route.v3.RateLimit.Action.
  */
 export type DescriptorPart =
   | AskablePart
@@ -16,7 +16,7 @@ export type DescriptorPart =
   | {
       readonly kind: "maskedAddress";
       readonly key: string;
-      /** Bits that count, 0 to 32. Default 32. */
+      /** Length of the prefix in bits, 0 to 32. Default 32. */
       readonly v4PrefixBits: number;
       /** 0 to 128. Default 128. */
       readonly v6PrefixBits: number;
@@ -26,7 +26,7 @@ export type DescriptorPart =
       readonly kind: "headerMatch" | "queryMatch";
       readonly key: string;
       readonly value: string;
-      /** Whether all must match, or at least one must not. Default true. */
+      /** True: all must match. False: at least one must not match. Default true. */
       readonly isMatch: boolean;
       readonly matches: readonly TextMatch[];
     }
@@ -36,19 +36,19 @@ export type DescriptorPart =
       readonly from: "dynamic" | "route";
       readonly namespace: string;
       readonly path: readonly string[];
-      /** Where there is none; undefined: the descriptor is left out. */
+      /** Value if the metadata has none; undefined: the descriptor is left out. */
       readonly fallback: string | undefined;
     }
-  /** CEL over Envoy's attributes, as Envoy evaluates it. */
+  /** CEL over Envoy's attributes, evaluated by Envoy. */
   | { readonly kind: "expression"; readonly key: string; readonly cel: string };
 
-/** Parts that ext_proc can ask for as well. */
+/** Parts that ext_proc can send as well. */
 export type AskablePart =
   | { readonly kind: "remoteAddress"; readonly key: string }
   | { readonly kind: "header"; readonly header: string; readonly key: string }
   | { readonly kind: "fixed"; readonly key: string; readonly value: string };
 
-/** A header or a query parameter, and what it has to be. */
+/** A condition on a header or query parameter. */
 export interface TextMatch {
   readonly name: string;
   readonly test: "exact" | "prefix" | "suffix" | "contains" | "regex" | "present";
@@ -56,22 +56,22 @@ export interface TextMatch {
   readonly text: string;
 }
 
-/** Headers or parameters that one part looks at. */
+/** Maximum number of headers or parameters in one part. */
 const textMatchesMax = 16;
 
-/** Steps of a path into metadata. */
+/** Maximum number of steps in a metadata path. */
 const metadataPathMax = 16;
 
-/** Longest expression of a part, in characters. */
+/** Maximum length of the expression of a part, in characters. */
 const expressionCharsMax = 1_024;
 
 const key = ruledText(keyRule);
 const value = ruledText(valueRule);
 
-/** How a text may be compared. */
+/** Ways to compare a text. */
 const textTests = ["exact", "prefix", "suffix", "contains", "regex", "present"] as const;
 
-/** A test of a header or query parameter. */
+/** A condition on a header or query parameter. */
 const textMatch = object(
   {
     title: "a match",
@@ -94,7 +94,7 @@ const textMatch = object(
 
 const matchExpected = "a list such as [{name: x-plan, exact: free}]";
 
-/** Tests of headers, or of query parameters. */
+/** Conditions on headers, or on query parameters. */
 function textMatches(isHeader: boolean, min: number) {
   const match = innerBy(
     textMatch,
@@ -104,7 +104,7 @@ function textMatches(isHeader: boolean, min: number) {
   return items(match, { expected: matchExpected, max: textMatchesMax, min });
 }
 
-/** Tests of headers; wrong ones are reported and have no `match`. */
+/** Conditions on headers; wrong ones are reported and have no `match`. */
 export const headerMatches = textMatches(true, 0);
 
 function readTextMatch(block: Block, isHeader: boolean): TextMatch | undefined {
@@ -179,14 +179,14 @@ const mask = object(
   },
 );
 
-/** CEL that Envoy reads, over attributes of its own: what is in it, Envoy says. */
+/** Rule for CEL over Envoy's attributes. Only Envoy parses the expression. */
 const expressionRule: TextRule = {
   charsMax: expressionCharsMax,
   forbidden: /(?![\n\t])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u,
   expected: `an expression in CEL of at most ${expressionCharsMax} characters`,
 };
 
-/** What a part is made from: one of these, beside `as` and what belongs to it. */
+/** Sources of a part: exactly one of these, beside `as` and its own settings. */
 const sources = {
   header: field(
     describedHeader,
@@ -228,7 +228,7 @@ const part = object(
   },
 );
 
-/** Parts that stand alone: Envoy gives each its key, and no other. */
+/** Parts without settings. Envoy defines the key of each. */
 const partWordKinds = {
   remote_address: { kind: "remoteAddress", key: "remote_address" },
   masked_remote_address: {
@@ -279,7 +279,7 @@ function readPart(block: Block): DescriptorPart | undefined {
   return own === undefined || others.length > 0 ? undefined : made;
 }
 
-/** What a part is read with: the name that it is made from, and its key, which may be wrong. */
+/** Source of a part, and its key, which may be wrong. */
 interface PartSource {
   readonly source: Exclude<(typeof partSources)[number], "maskedRemoteAddress"> | undefined;
   readonly key: string;
@@ -341,7 +341,7 @@ function readMatch(
   return { kind, key: own, value: matched, isMatch, matches };
 }
 
-/** `{v4: 24, v6: 64}`: Envoy gives it the key `masked_remote_address`, and no other. */
+/** Reads `{v4: 24, v6: 64}`. Envoy always uses the key `masked_remote_address` for it. */
 function readMask(block: Block): DescriptorPart | undefined {
   const bits = readField(part, block, "maskedRemoteAddress");
   for (const name of ["as", "value", "expectMatch"]) {

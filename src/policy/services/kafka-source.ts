@@ -5,7 +5,7 @@ import { field, items, object } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
 import { parseBroker } from "./broker-address.js";
 
-/** A consumer group, and where its lag is read. */
+/** A consumer group, and the brokers from which its lag is read. */
 export interface KafkaPlace {
   readonly kind: "kafka";
   /** `host:port`, 1 to `kafkaBrokersListedMax`; one that answers names all others. */
@@ -14,12 +14,12 @@ export interface KafkaPlace {
   /** Names of topics, each with at most one `*`; 1 to `kafkaTopicsMax`. */
   readonly topics: readonly string[];
   readonly unit: "messages" | "seconds";
-  /** Where the group reads from in a partition without a commit. */
+  /** Where the group starts to read in a partition without a commit. */
   readonly offsetReset: "earliest" | "latest";
   readonly tls: boolean;
-  /** How Headgate authenticates; undefined: by its certificate, or not at all. */
+  /** Authentication of Headgate; undefined: by its certificate, or none. */
   readonly mechanism: "PLAIN" | "SCRAM-SHA-256" | "SCRAM-SHA-512" | undefined;
-  /** What readings are split by; undefined: one reading. */
+  /** Dimension that splits the readings; undefined: one reading. */
   readonly by: "topic" | "partition" | undefined;
 }
 
@@ -133,7 +133,7 @@ export const kafka = object(
   },
 );
 
-/** A list whose items are wrong has reported that. */
+/** Reports an empty list. A list with wrong items was reported before. */
 function refuseEmpty(block: Block, name: string, expected: string): void {
   const written = block.field(name);
   const content = written && block.reader.contentOf(written);

@@ -7,16 +7,16 @@ const oneHit: DescriptorHits = { kind: "fixed", count: 1 };
 
 type ClaimedDescriptor = RateLimitClaim["descriptors"][number];
 
-/** What a typical request costs by a format of Envoy's, in hits; undefined: nobody knows. */
+/** Returns the typical cost of a request by an Envoy format, in hits; undefined if unknown. */
 function typicalCost(format: string): number | undefined {
-  // A small body of JSON, or a short prompt.
+  // A small JSON body, or a short prompt.
   if (/BYTES|TOKEN/i.test(format)) return 1_000;
   return format.startsWith("%DURATION") ? 100 : undefined;
 }
 
 /**
  * Warns of descriptors whose cost is above what a limit can hold at once. GCRA refuses such a
- * charge whatever was used before, and one after the response is not stored.
+ * charge regardless of earlier use, and does not store such a charge after the response.
  *
  * @param rules of the claim's domain
  */
@@ -42,12 +42,12 @@ export function warnOfCosts({ reader, descriptors }: RateLimitClaim, rules: read
   }
 }
 
-/** One that denies everything does so on purpose. */
+/** A limit of 0 hits denies everything on purpose. */
 function isTooTight({ hits, burst, role }: Limit, cost: number): boolean {
   return hits > 0 && burst < cost && denialOf(role) !== "shadow";
 }
 
-/** The rules that requests may meet; of a fixed value the rule that names it comes first. */
+/** Returns the rules that requests may match; a rule that names a fixed value takes precedence. */
 function metRules({ parts }: ClaimedDescriptor, rules: readonly Rule[]): readonly Rule[] {
   let met = rules.filter(({ path }) => mayMeet(path, parts));
   parts.forEach((part, i) => {

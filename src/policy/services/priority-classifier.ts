@@ -16,23 +16,23 @@ import {
 } from "../text/network.js";
 import type { PriorityPolicy, TrustPolicy } from "./service-priority.js";
 
-/** Says in which class a request is. */
+/** Determines the class of a request. */
 export interface PriorityClassifier {
-  /** Headers that it wants to see, in lower case. */
+  /** Headers that it reads, in lower case. */
   readonly headerNames: ReadonlySet<string>;
-  /** Attributes that it wants to see. */
+  /** Attributes that it reads. */
   readonly attributeNames: ReadonlySet<string>;
   /**
-   * The class of a request: its path may pass uncounted ("bypass"); else the first rule that holds,
-   * the header of a trusted caller, a path of authentication, or the default one. Never throws.
+   * Returns the class of a request: "bypass" if its path is not counted; else by the first matching
+   * rule, a trusted caller's header, an authentication path, or the default. Never throws.
    */
   classify(facts: RequestFacts): Priority | "bypass";
 }
 
 /**
- * Makes the classifier of one service, in about 50 us a rule.
+ * Creates the classifier of one service, in about 50 us for each rule.
  *
- * @param policy as `parsePolicy` gives it: its conditions are right, or an assert fails
+ * @param policy as `parsePolicy` returns it: its conditions must be valid, or an assert fails
  */
 export function createPriorityClassifier(
   policy: PriorityPolicy,
@@ -55,7 +55,7 @@ export function createPriorityClassifier(
       const urlPath = path === undefined ? undefined : urlPathOf(path);
       if (urlPath !== undefined && matchesPath(policy.bypassPaths, urlPath)) return "bypass";
       for (const { condition, is } of rules) if (condition.holds(facts)) return is;
-      // Several values in one header are no class.
+      // A header with several values states no class.
       const word = trust.isAny ? facts.headers.get(policy.header) : undefined;
       const stated = word === undefined ? undefined : parsePriority(word);
       if (stated !== undefined && trust.believes(facts)) return stated;
@@ -71,9 +71,9 @@ function compile(when: string, compiler: ConditionCompiler): Condition {
   return compiled.condition;
 }
 
-/** Who may state a class. */
+/** Callers that may state a class. */
 interface Trust {
-  /** False: nobody, and the header need not be looked at. */
+  /** False: none may, and the header is not read. */
   readonly isAny: boolean;
   readonly attributeNames: readonly string[];
   believes(facts: RequestFacts): boolean;

@@ -28,10 +28,10 @@ import {
 } from "./admission-blocks.js";
 import { shedAt, shedThresholds } from "./shed-thresholds.js";
 
-/** The most keys that are counted at once. */
+/** Maximum number of keys that are counted at once. */
 export const permitKeysMax = 1_000_000;
 
-/** Blocks by the names that `dryRun` has for them, in the order of the checks. */
+/** Blocks by their names in `dryRun`, in the order of the checks. */
 const admissionBlocks = [
   "deadline",
   "gate",
@@ -47,26 +47,26 @@ const admissionBlocks = [
 /** One of the blocks that may decide and count without refusing. */
 export type AdmissionBlock = (typeof admissionBlocks)[number];
 
-/** What tells callers apart. */
+/** What distinguishes callers. */
 export type CallerKey =
   | { readonly kind: "remoteAddress" }
   | { readonly kind: "header"; readonly header: string };
 
 /** Permits by caller, route or model. */
 export interface KeyedPermits {
-  /** `model`: as `usage` of the service finds it. */
+  /** `model`: as determined by `usage` of the service. */
   readonly per: CallerKey | { readonly kind: "route" } | { readonly kind: "model" };
   readonly max: number;
-  /** Keys that are counted at once; above it new ones share one count. Default 10,000. */
+  /** Maximum keys counted at once; beyond it, new keys share one count. Default 10,000. */
   readonly keysMax: number;
   /**
-   * Which requests count together: those of all replicas, or of each one. Default fleet. Without a
-   * shared store it is each replica in any case.
+   * Requests that count together: those of all replicas, or of each replica. Default fleet. Without
+   * a shared store, each replica always counts alone.
    */
   readonly scope: "fleet" | "replica";
 }
 
-/** A header that tells callers apart. */
+/** A header that distinguishes callers. */
 export const headerKey = object(
   { title: "a caller", docs: "The value of a header." },
   {
@@ -108,7 +108,7 @@ const permitsPer = object(
   },
 );
 
-/** `true`: every block decides and counts, and refuses nobody; or a list of such blocks. */
+/** `true`: every block decides and counts, and refuses no request; or a list of such blocks. */
 const dryRuns: FieldType<readonly AdmissionBlock[] | boolean> = readBy(
   any(flag, list(words(...admissionBlocks))),
   (reader, place) =>
@@ -239,16 +239,16 @@ export const admission = object(
   },
 );
 
-/** `admission` as it is written: the default of `ownOverload` stands in `proxies`. */
+/** `admission` as it is written. The default of `ownOverload` comes from `proxies`. */
 export type AdmissionDraft = typeof admission.defaults;
 
-/** What stands before a service; each block undefined where the policy leaves it out. */
+/** Checks before a service; each block is undefined if the policy leaves it out. */
 export type AdmissionPolicy = AdmissionDraft & { readonly ownOverload: OwnOverloadMode };
 
-/** What may become of requests while Headgate itself is overloaded. */
+/** Handling of requests while Headgate itself is overloaded. */
 type OwnOverloadMode = NonNullable<AdmissionDraft["ownOverload"]>;
 
-/** What a concurrency law has where it stands alone: permits, and nothing else that refuses. */
+/** Admission of a service that has only a concurrency algorithm: permits, and no other check. */
 export const permitsAlone: AdmissionPolicy = {
   maxInFlight: undefined,
   maxInFlightPer: undefined,
@@ -267,7 +267,7 @@ export const permitsAlone: AdmissionPolicy = {
   dryRun: new Set(),
 };
 
-/** Completes it: an overloaded Headgate is answered for as one that does not answer. */
+/** Completes a draft. By default, own overload is handled as if Headgate did not answer. */
 export function finishAdmission(
   draft: AdmissionDraft,
   { headgate: { deniesWithoutAnswer } }: ProxyPolicy,
@@ -275,7 +275,7 @@ export function finishAdmission(
   return { ...draft, ownOverload: draft.ownOverload ?? (deniesWithoutAnswer ? "refuse" : "allow") };
 }
 
-/** `{per: caller, max: 20}`. */
+/** Reads `{per: caller, max: 20}`. */
 function keyedPermits(
   read: typeof permitsPer.defaults | undefined,
   caller: CallerKey,
@@ -286,17 +286,17 @@ function keyedPermits(
   return { per: per === "caller" ? caller : { kind: per }, max, ...rest };
 }
 
-/** What stands beside `admission` and matters to it. */
+/** Settings beside `admission` that affect it. */
 interface AdmissionContext {
-  /** Whether the service's law sets a limit that requests could wait for. */
+  /** Whether the service's algorithm sets a limit that requests could wait for. */
   readonly isLimited: boolean;
-  /** Whether the service's law follows a signal. */
+  /** Whether the service's algorithm follows a signal. */
   readonly hasSignal: boolean;
   /** Whether the service's calls are measured. */
   readonly isMeasured: boolean;
 }
 
-/** Refuses blocks that would do nothing without another one. */
+/** Refuses blocks that have no effect without another block. */
 export function refuseIdleBlocks(
   { block, data }: ReadBlock<AdmissionDraft>,
   { isLimited, hasSignal, isMeasured }: AdmissionContext,

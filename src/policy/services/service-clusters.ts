@@ -1,31 +1,31 @@
 import type { ServicePolicy } from "./service-policy.js";
 
-/** Who asks: an Envoy, by the group that it says it belongs to; Istio's is `<app>.<namespace>`. */
+/** The group that an Envoy reports as its own; Istio's is `<app>.<namespace>`. */
 export interface ProxyGroup {
   readonly cluster: string;
 }
 
-/** Which clusters of Envoys lead to which service. */
+/** Maps clusters of Envoys to services. */
 export interface ServiceClusters {
-  /** The service that a cluster of an Envoy leads to; undefined: none, or several claim it. */
+  /** Returns the service that a cluster of an Envoy leads to; undefined: none, or contested. */
   serviceOf(cluster: string, at: ProxyGroup): string | undefined;
-  /** The clusters of an Envoy that lead to a service and to no other, as the policy knows them. */
+  /** Returns the clusters of an Envoy that lead to this service only, according to the policy. */
   clustersOf(service: string, at: ProxyGroup): readonly string[];
-  /** Clusters that more than one service claims, and who: they belong to nobody. */
+  /** Clusters that several services claim, with the claimants. They belong to no service. */
   readonly contested: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * The names that a service's cluster may have in any Envoy: its own, the one that Istio makes of an
- * address and a port, and those that the policy lists. Source: Istio, "Understand your mesh with
- * istioctl", names of clusters.
+ * Returns the names that a service's cluster may have in any Envoy: its own, the one that Istio
+ * forms from an address and a port, and those that the policy lists. Source: Istio, "Understand
+ * your mesh with istioctl", names of clusters.
  */
 export function clusterNames({ name, upstream, clusters }: ServicePolicy): readonly string[] {
   const istio = upstream && `outbound|${upstream.port}||${upstream.address}`;
   return [...new Set([name, ...(istio === undefined ? [] : [istio]), ...clusters])];
 }
 
-/** Looks through the services of a policy, once. */
+/** Builds the index from the services of a policy. */
 export function indexClusters(services: readonly ServicePolicy[]): ServiceClusters {
   const claims = claimsOf(services, clusterNames);
   const inbound = new Map<string, readonly string[]>();
@@ -61,7 +61,7 @@ export function indexClusters(services: readonly ServicePolicy[]): ServiceCluste
       const known = byName.get(service);
       const here = known === undefined ? [] : inboundNames(known);
       const own = here.filter((name) => atPlace(name, at) === service);
-      // A name of the inbound side may be another service's in this very workload.
+      // In this workload, an inbound name may belong to another service.
       const others = names.filter((name) => (atPlace(name, at) ?? service) === service);
       return own.length === 0 && others.length === names.length
         ? names
@@ -71,7 +71,7 @@ export function indexClusters(services: readonly ServicePolicy[]): ServiceCluste
   };
 }
 
-/** By name, who claims it, in the order of the policy. */
+/** Returns the claimants of each name, in the order of the policy. */
 function claimsOf(
   services: readonly ServicePolicy[],
   namesOf: (service: ServicePolicy) => readonly string[],
@@ -88,15 +88,15 @@ function claimsOf(
 }
 
 /**
- * The workload of a service as Istio names it: all sidecars of a mesh call the cluster of what they
- * stand before by its port alone, so that the name says nothing without the workload.
+ * Returns the workload of a service as Istio names it. Every sidecar names the cluster of its own
+ * workload by the port alone, so this name identifies a service only with the workload.
  */
 function groupOf(service: ServicePolicy | undefined): string | undefined {
   if (service?.namespace === undefined) return undefined;
   return `${service.workloadLabels["app"] ?? service.name}.${service.namespace}`;
 }
 
-/** What Istio calls the cluster of a workload itself, in its own sidecar. */
+/** Returns the cluster names that Istio uses for a workload itself, in its own sidecar. */
 function inboundNames({ upstream, clusters }: ServicePolicy): readonly string[] {
   const listed = clusters.filter(isInbound);
   return upstream === undefined ? listed : [...new Set([`inbound|${upstream.port}||`, ...listed])];

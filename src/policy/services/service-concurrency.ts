@@ -18,10 +18,10 @@ import { lawDocs, lawFields, neededLawFields } from "./concurrency-settings.js";
 import { type ReadSignal, readSignal, signal } from "./signal-settings.js";
 import type { SignalSource } from "./signal-source.js";
 
-/** Keys of one service that metrics may name. */
+/** Maximum number of keys of one service that metrics name. */
 export const concurrencyNamesMax = 100;
 
-/** Keys of one service that are held at once. */
+/** Maximum number of keys of one service that are held at once. */
 export const concurrencyKeysMax = 100_000;
 
 const limits = object(
@@ -78,10 +78,10 @@ const key = object(
   },
 );
 
-/** By which header a limit is split. */
+/** The header that splits a limit. */
 export type ConcurrencyKey = NonNullable<typeof key.defaults>;
 
-/** Laws where none is named: of requests that are seen one by one, and of what Envoys tell. */
+/** Default algorithms: for requests observed one by one, and for reports from Envoys. */
 const defaultLaws = { ofRequests: "knee", ofEnvoys: "gradient" } as const;
 
 /** `concurrency` of a service. */
@@ -116,23 +116,23 @@ export const concurrency = object(
   },
 );
 
-/** The law of a service, what it listens to, and where its limit goes. */
+/** The algorithm of a service, its sources, and the receivers of its limit. */
 export type ServiceConcurrency = Pick<
   typeof concurrency.defaults,
   "per" | "sources" | "feedback"
 > & {
   readonly settings: ConcurrencySettings;
-  /** Where readings of `signal` come from, as they are polled. */
+  /** Source of the readings of `signal`, for polling. */
   readonly signal: SignalSource | undefined;
 };
 
-/** What `concurrency` says. */
+/** Result of reading `concurrency`. */
 interface ReadConcurrency {
   /** Undefined: switched off. */
   readonly concurrency: ServiceConcurrency | undefined;
-  /** Whether it sets a limit on what is in flight. */
+  /** Whether it limits the requests in flight. */
   readonly isLimited: boolean;
-  /** Whether its law follows a signal, as far as what is right of it says. */
+  /** Whether its algorithm follows a signal, as far as the valid settings show. */
   readonly hasSignal: boolean;
 }
 
@@ -162,7 +162,7 @@ export function readConcurrency(block: Block): ReadConcurrency {
   };
 }
 
-/** The law of a service that is protected, and says nothing of how. */
+/** The algorithm of a service with admission but without `concurrency`. */
 export const defaultConcurrency: ServiceConcurrency = {
   settings: {
     limits: { initial: 50, min: 1, max: 1_000 },
@@ -191,7 +191,7 @@ function readSettings(
     readonly read: ReadSignal | undefined;
   },
 ): ConcurrencySettings {
-  // Without a signal there was a problem with it, and nothing comes of this.
+  // A missing signal was reported as a problem, so this value is never used.
   if (law === "signal") return { limits: bounds, ...(read?.settings ?? { law: "fixed" }) };
   if (!isKeyOf(lawFields, law)) return { limits: bounds, law };
   return { limits: bounds, ...readField(concurrency, block, law) };
@@ -205,19 +205,19 @@ function refuseOtherLaws(block: Block, law: LawName): void {
   }
 }
 
-/** What Envoys tell are means of many requests. */
+/** Refuses an algorithm that needs single requests: Envoys report means of many. */
 function refuseSingle(block: Block, law: LawName): void {
   const message = `"law: ${law}" learns from single requests, and only extProc reports them`;
   block.report("law", { id: "HG126", message, expected: `law: ${defaultLaws.ofEnvoys}` });
 }
 
-/** The leader gives Envoys one limit, and would go by the host that it happens to run on. */
+/** Refuses feedback by `signal.host`: the leader would use the host that it happens to run on. */
 function refuseFeedback(block: Block): void {
   const message = '"feedback" shares one limit, and each replica has its own "signal.host"';
   block.report("feedback", { id: "HG126", message, expected: "another source of the signal" });
 }
 
-/** `min`, `initial` and `max`, in that order; where a law begins follows the other two. */
+/** Reads `min`, `initial` and `max`, in ascending order; `initial` defaults by the others. */
 function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): LimitBounds {
   const own = readField(concurrency, block, "limits");
   const defaults = read?.defaultLimits ?? { min: 1, max: 1_000 };
@@ -237,7 +237,7 @@ function readLimits(block: Block, law: LawName, read: ReadSignal | undefined): L
   return { initial, min, max };
 }
 
-/** Laws that learn begin at 50, as near as they may; the others at what they hold without news. */
+/** Learning algorithms start at 50, within the bounds; others at their limit without readings. */
 function initialOf(
   law: LawName,
   { min, max }: { readonly min: number; readonly max: number },

@@ -31,10 +31,10 @@ import { concurrency, readConcurrency } from "./service-concurrency.js";
 import { priority } from "./service-priority.js";
 import { serviceRateLimit } from "./service-rate-limit.js";
 
-/** Hosts of one service. */
+/** Maximum number of hosts of one service. */
 export const hostsMax = 64;
 
-/** Clusters that one service may be given. */
+/** Maximum number of additional clusters of one service. */
 export const clustersMax = 64;
 
 const upstream = object(
@@ -85,7 +85,7 @@ const cluster = ruledText({
   expected: "a cluster's name as Envoy has it, such as outbound|80||orders.shop.svc.cluster.local",
 });
 
-/** Protocols that one service's requests may change to. */
+/** Maximum number of protocols that one service's requests may upgrade to. */
 export const upgradesMax = 16;
 
 /** The form of a protocol's name. Source: RFC 9110 section 7.8. */
@@ -97,7 +97,7 @@ const upgradeRule: TextRule = {
   expected: "a protocol as Upgrade names it, such as websocket or spdy/3.1",
 };
 
-/** CONNECT is no upgrade of a route: it has a match of its own, which no policy can say. */
+/** CONNECT is not an upgrade: it needs its own route match, which a policy cannot express. */
 const upgrade = readBy(text(upgradeRule, upgradePattern), (reader, place) => {
   const written = reader.readText(place, upgradeRule);
   const name = written?.toLowerCase();
@@ -107,7 +107,7 @@ const upgrade = readBy(text(upgradeRule, upgradePattern), (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: upgradeRule.expected });
 });
 
-/** A map, or `off`, whose defaults stand in `proxies`: it is read once those are known. */
+/** A map or `off` with defaults in `proxies`. It is read after those are known. */
 function afterProxies<Data>(form: ObjectForm<Data>) {
   const written = wordOr(
     ["off"],

@@ -2,21 +2,21 @@ import { ConditionCompiler } from "../cel/cel.js";
 import { createPriorityClassifier, type PriorityClassifier } from "./priority-classifier.js";
 import type { ServicePolicy } from "./service-policy.js";
 
-/** A service of a policy, and what was made of it once for all its requests. */
+/** A service of a policy, with what is computed once for all its requests. */
 export interface IndexedService {
   readonly service: ServicePolicy;
   readonly classifier: PriorityClassifier;
 }
 
-/** The services of a policy by what requests say of them. */
+/** The services of a policy, by name and by host. */
 export interface ServiceIndex {
-  /** The service of that name; undefined: none. */
+  /** Returns the service of that name; undefined if there is none. */
   named(name: string): IndexedService | undefined;
-  /** The service that has the host of an `:authority`, in any case and with any port. */
+  /** Returns the service with the host of an `:authority`, in any case and with any port. */
   at(authority: string): IndexedService | undefined;
 }
 
-/** Makes an index service by service; names and hosts were told apart where they were read. */
+/** Builds an index service by service. Names and hosts are unique, as checked when read. */
 export class ServiceIndexBuilder {
   readonly #byName = new Map<string, IndexedService>();
   readonly #byHost = new Map<string, IndexedService>();
@@ -30,7 +30,7 @@ export class ServiceIndexBuilder {
     for (const host of service.hosts) this.#byHost.set(host, indexed);
   }
 
-  /** The index of what was added. */
+  /** Returns the index of the added services. */
   finish(): ServiceIndex {
     const byName = this.#byName;
     const byHost = this.#byHost;
@@ -42,7 +42,7 @@ export class ServiceIndexBuilder {
 }
 
 /**
- * The host of an authority, in lower case, without a port and without the dot that may end it.
+ * Returns the host of an authority in lower case, without a port and without a trailing dot.
  * Source: RFC 3986 section 3.2.
  */
 export function hostOf(authority: string): string {

@@ -12,13 +12,13 @@ import { indexClusters } from "./service-clusters.js";
 import type { ServicePolicy } from "./service-policy.js";
 import type { RateLimitClaim } from "./service-rate-limit.js";
 
-/** Services of one policy. */
+/** Maximum number of services of one policy. */
 export const servicesMax = 1_000;
 
 /** Finishes a service when all files are read; undefined for one without a name. */
 export type ServiceDraft = (proxies: ProxyPolicy) => ServicePolicy | undefined;
 
-/** A cluster that the policy gives a service, and where it says so. */
+/** A cluster that the policy assigns to a service, and its place. */
 interface ClusterClaim {
   readonly cluster: string;
   readonly service: string;
@@ -26,7 +26,7 @@ interface ClusterClaim {
   readonly reader: NodeReader;
 }
 
-/** The services of a policy as they are read, from all its files. */
+/** The services of a policy while it is read, from all its files. */
 export class ServiceList {
   readonly #drafts: ServiceDraft[] = [];
   readonly #clusterClaims: ClusterClaim[] = [];
@@ -36,14 +36,14 @@ export class ServiceList {
     "HG220",
     (name) => `a service named ${name} is already defined`,
   );
-  /** Hosts, which belong to one service each. */
+  /** Hosts. Each belongs to one service. */
   readonly hosts = new DefinedNames("HG221", (host) => {
     return `the host ${host} already belongs to a service`;
   });
   readonly #doubted = new Set<string>();
   #isEachDoubted = false;
 
-  /** Domains whose limits some service asks for in ext_proc. */
+  /** Domains whose limits some service requests by ext_proc. */
   get extProcDomains(): ReadonlySet<string> {
     return new Set(this.#claims.flatMap((one) => (one.inExtProc ? [one.domain] : [])));
   }
@@ -55,19 +55,19 @@ export class ServiceList {
     return true;
   }
 
-  /** The services in the order of the files, finished with what `proxies` says. */
+  /** Returns the services in the order of the files, finished with the settings of `proxies`. */
   finish(proxies: ProxyPolicy): readonly ServicePolicy[] {
     const services = this.#drafts.flatMap((draft) => draft(proxies) ?? []);
     this.#reportClusters(services);
     return services;
   }
 
-  /** A cluster is a service's, and must be no other's when all files are read. */
+  /** Records a service's cluster. After all files are read, no other service may have it. */
   claimCluster(claim: ClusterClaim): void {
     this.#clusterClaims.push(claim);
   }
 
-  /** A service's calls are measured. */
+  /** Records a service whose calls are measured. */
   measure(service: MeasuredService): void {
     this.#measured.push(service);
   }
@@ -77,12 +77,12 @@ export class ServiceList {
     return this.#measured;
   }
 
-  /** A service's rate limit must be there when all files are read. */
+  /** Records a service's rate limit. It must exist after all files are read. */
   claim(claim: RateLimitClaim): void {
     this.#claims.push(claim);
   }
 
-  /** What two services name is told at the second one; what one only implies, at who names it. */
+  /** Reports a shared cluster at its second mention, or at its only one if the other is implied. */
   #reportClusters(services: readonly ServicePolicy[]): void {
     const { contested } = indexClusters(services);
     const named = new Set<string>();
@@ -103,15 +103,15 @@ export class ServiceList {
   }
 
   /**
-   * A domain's limits were not all right, so what they may meet is not known; undefined: nor is
-   * which domain it is.
+   * Records that some limits of a domain were wrong, so it is unknown what they may match;
+   * undefined: the domain is unknown too.
    */
   doubt(domain: string | undefined): void {
     if (domain === undefined) this.#isEachDoubted = true;
     else this.#doubted.add(domain);
   }
 
-  /** Reports the claims that no domain or limit meets, unless something else is to blame. */
+  /** Reports claims that match no domain or limit, unless another problem may be the cause. */
   reportUnmet(domains: readonly string[], rules: readonly Rule[]): void {
     if (this.#claims.length === 0 || this.#isEachDoubted) return;
     const paths = new Map(domains.map((domain) => [domain, new LimitPaths()]));

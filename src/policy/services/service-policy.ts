@@ -7,19 +7,19 @@ import type { ServiceRateLimit } from "./service-rate-limit.js";
 /** `services` as it is written, field by field. */
 export type ReadService = typeof service.defaults;
 
-/** What is known of a service once all of the policy is read. */
+/** Properties of a service that are known after the whole policy is read. */
 interface Finished {
   readonly name: string;
-  /** Values of `:authority` that mean it, in lower case, without a port; may be empty. */
+  /** Values of `:authority` that select it, in lower case, without a port; may be empty. */
   readonly hosts: readonly string[];
   readonly clusters: readonly string[];
   /** Undefined: its calls are not measured, and no budget charges them. */
   readonly usage: ServiceUsage | undefined;
-  /** Undefined: none are asked for. */
+  /** Undefined: no rate limits are requested. */
   readonly rateLimit: ServiceRateLimit | undefined;
-  /** Undefined: admission is off, and every request passes. */
+  /** Undefined: admission is off, and every request is admitted. */
   readonly admission: AdmissionPolicy | undefined;
-  /** Undefined: only `admission.maxInFlight` holds. */
+  /** Undefined: only `admission.maxInFlight` applies. */
   readonly concurrency: ServiceConcurrency | undefined;
   readonly circuitBreakers: NonNullable<ReadService["circuitBreakers"]>["data"];
   readonly outlierDetection: Exclude<ReadService["outlierDetection"], "off">;
@@ -31,5 +31,5 @@ interface Finished {
 
 type AfterProxies<Read> = Read extends (defaults: infer Data) => unknown ? Data : never;
 
-/** One upstream service as the policy has it: plain data, so it may cross threads. */
+/** One upstream service of the policy. Plain data, so that it can be sent to other threads. */
 export type ServicePolicy = Omit<ReadService, keyof Finished> & Finished;

@@ -9,15 +9,15 @@ import { choice, flag, ruledText, words } from "../text/form.js";
 import { field, inner, items, object } from "../text/object.js";
 import { headerName, network, path } from "../text/service-texts.js";
 
-/** Rules of one service: each may run for every request. */
+/** Maximum number of rules of one service: each may run for every request. */
 export const priorityRulesMax = 64;
 
-/** Paths of one kind, networks, and principals of one service. */
+/** Maximum number of paths of one kind, of networks, and of principals of one service. */
 export const priorityItemsMax = 64;
 
 const principal = ruledText({
   charsMax: 1_024,
-  // A star stands for any rest, and for nothing in the middle.
+  // A `*` matches any rest, and is not allowed in the middle.
   forbidden: /[^!-~]|\*(?!$)/,
   expected: "a URI in the caller's certificate, such as spiffe://shop/web or spiffe://shop/*",
 });
@@ -82,7 +82,7 @@ const rule = object(
   },
 );
 
-/** A list that is written is the whole list: `[]` has none of the default ones either. */
+/** A written list replaces the default: `[]` has none of the default paths either. */
 const paths = items(path, { expected: "a list of paths", max: priorityItemsMax });
 
 /** `priority` of a service. */
@@ -125,16 +125,16 @@ export const priority = object(
   },
 );
 
-/** How a request's class is found: bypass, then rules in order, then the header, then default. */
+/** Determines a request's class: bypass, then rules in order, then the header, then the default. */
 export type PriorityPolicy = typeof priority.defaults;
 
-/** Who is believed: any that matches. */
+/** Trusted callers: one match is enough. */
 export type TrustPolicy = typeof trust.defaults;
 
 /**
- * Whether a policy leaves the paths that are neither counted nor refused as they are. Nobody is
- * warned where a gateway counts those: probes reach pods without it, and whoever else asks for
- * them from outside had better be counted.
+ * Reports whether a policy keeps the default bypass paths. Then there is no warning if a gateway
+ * counts requests for them: probes reach pods without the gateway, and other requests for these
+ * paths from outside should be counted.
  */
 export function isDefaultBypass({ bypassPaths }: PriorityPolicy): boolean {
   return bypassPaths === priority.defaults.bypassPaths;

@@ -24,16 +24,16 @@ import {
 import { domainRule, type TextRule } from "../text/text-rules.js";
 import { type DescriptorPart, descriptorPart } from "./descriptor-parts.js";
 
-/** Descriptors of one service: each is a question to the store for every request. */
+/** Maximum number of descriptors of one service: each is a query to the store for every request. */
 export const serviceDescriptorsMax = 16;
 
-/** Parts of one descriptor. */
+/** Maximum number of parts of one descriptor. */
 export const descriptorPartsMax = 16;
 
-/** Hits of one descriptor. Source: envoy.config.route.v3.RateLimit.HitsAddend. */
+/** Bounds of the hits of one descriptor. Source: envoy.config.route.v3.RateLimit.HitsAddend. */
 const hitsBounds = { min: 0, max: 1_000_000_000 } as const;
 
-/** That a domain and descriptors of it are there, and where it is said. */
+/** A reference to a domain and to descriptors of it, with its places. */
 export interface RateLimitClaim {
   readonly reader: Block["reader"];
   readonly domain: string;
@@ -48,19 +48,19 @@ export interface RateLimitClaim {
   }[];
 }
 
-/** How many hits a descriptor costs. */
+/** Cost of a descriptor, in hits. */
 export type DescriptorHits =
   /** A whole number from 0. */
   | { readonly kind: "fixed"; readonly count: number }
   /** A number that Envoy finds. Source: Envoy, "Access logging", command operators. */
   | { readonly kind: "format"; readonly format: string };
 
-/** One hit, asked for with the request. */
+/** Returns a descriptor of one hit, charged with the request. */
 export function askedOnce(parts: readonly DescriptorPart[]): ServiceDescriptor {
   return { parts, hits: { kind: "fixed", count: 1 }, isRefund: false, when: "request" };
 }
 
-/** A part of a descriptor and its place; undefined where it is wrong. */
+/** A part of a descriptor and its place; undefined if it is wrong. */
 type ReadPart = PlacedValue<DescriptorPart> | undefined;
 
 const partsExpected = "a descriptor: a list such as [remote_address, {header: x-user, as: user}]";
@@ -82,7 +82,7 @@ const parts: FieldType<readonly ReadPart[]> = readBy(partsForm, (reader, place) 
   });
 });
 
-/** What Envoy finds between two `%`. Source: Envoy, "Access logging", command operators. */
+/** A text between two `%` of Envoy. Source: Envoy, "Access logging", command operators. */
 const formatRule: TextRule = {
   charsMax: 256,
   forbidden: /[^ -~]/,
@@ -146,12 +146,12 @@ const descriptor = object(
   },
 );
 
-/** One descriptor, and what it costs. */
+/** One descriptor and its cost. */
 export type ServiceDescriptor = Omit<typeof descriptor.defaults, "entries"> & {
   readonly parts: readonly DescriptorPart[];
 };
 
-/** A descriptor as it is written: where its map says more than parts, that map too. */
+/** A descriptor as written. `block` is set if it is a map. */
 interface ReadDescriptor extends Omit<ServiceDescriptor, "parts"> {
   readonly entries: readonly ReadPart[] | undefined;
   readonly block?: Block;
@@ -170,7 +170,7 @@ const descriptorItem = readBy<ReadDescriptor>(any(parts, descriptorMap), (reader
 
 const expected = "a list of descriptors, such as [[remote_address]]";
 
-/** `rateLimit` of a service; undefined where its domain is wrong. */
+/** `rateLimit` of a service; undefined if its domain is wrong. */
 export const serviceRateLimit = object(
   {
     title: "a service's rateLimit",
@@ -216,10 +216,10 @@ export const serviceRateLimit = object(
   },
 );
 
-/** Which descriptors a service's requests are charged by. */
+/** The descriptors that a service's requests are charged by. */
 export type ServiceRateLimit = NonNullable<typeof serviceRateLimit.defaults>["rateLimit"];
 
-/** Refuses what only Envoy can ask for. */
+/** Refuses parts and settings that only Envoy can handle. */
 function refuseInExtProc({ reader }: Block, { entries, block, hits: cost, when }: ReadDescriptor) {
   for (const part of entries ?? []) {
     if (part === undefined || isAskable(part.value)) continue;

@@ -3,7 +3,7 @@ import type { ServicePolicy } from "./service-policy.js";
 
 type WaitingService = Pick<ServicePolicy, "admission" | "rateLimit">;
 
-/** Returns the longest time that ext_proc may hold a request of a service, in milliseconds. */
+/** Returns the maximum time for which ext_proc may hold a request of a service, in milliseconds. */
 export function serviceWaits(rules: readonly Rule[]): (service: WaitingService) => number {
   const delaysMs = new Map<string, number>();
   for (const rule of rules) {

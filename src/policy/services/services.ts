@@ -18,7 +18,7 @@ import { type ServiceDraft, type ServiceList, servicesMax } from "./service-list
 import type { ReadService, ServicePolicy } from "./service-policy.js";
 import type { serviceRateLimit } from "./service-rate-limit.js";
 
-/** Reads `services` into the list; what is wrong is reported. */
+/** Reads `services` into the list; problems are reported. */
 export function readServices(reader: NodeReader, field: Field, list: ServiceList): void {
   readMaps(reader, field, {
     expected: "a list of services: {name: ...}",
@@ -28,7 +28,7 @@ export function readServices(reader: NodeReader, field: Field, list: ServiceList
   });
 }
 
-/** A name is a whole service; what `proxies` has to do with waits until all files are read. */
+/** Reads a service, which needs only a name. Parts that depend on `proxies` are finished later. */
 function readService(block: Block, list: ServiceList): ServiceDraft {
   const read = service.read(block);
   const name = read.name?.value;
@@ -75,7 +75,7 @@ function readService(block: Block, list: ServiceList): ServiceDraft {
   };
 }
 
-/** Response times of measured calls say how long their answers are, not how busy the service is. */
+/** Response times of measured calls reflect the length of answers, not the load of the service. */
 function warnOfLearnedLimit(block: Block): void {
   block.reader.warn(block.field("admission")?.key ?? block.fields.node, {
     id: "HG257",
@@ -84,7 +84,7 @@ function warnOfLearnedLimit(block: Block): void {
   });
 }
 
-/** What is left out, or wrong, has its default. */
+/** Returns a setting, or its default if it is left out or wrong. */
 function finished<Data>(
   read: ((defaults: Data | undefined) => Data | "off") | undefined,
   defaults: Data | undefined,
@@ -93,7 +93,7 @@ function finished<Data>(
   return said === "off" ? undefined : said;
 }
 
-/** A name, a host and a cluster are one service's; the domain of its limits is there at the end. */
+/** Claims a service's name, hosts and clusters; the domain of its limits is checked at the end. */
 function claimNames(block: Block, read: ReadService, list: ServiceList): void {
   const { reader } = block;
   const { name, hosts, clusters, rateLimit } = read;
@@ -111,7 +111,7 @@ function claimNames(block: Block, read: ReadService, list: ServiceList): void {
   list.claim({ reader, domain, domainNode, inExtProc, descriptors });
 }
 
-/** Envoy asks by gRPC where it speaks HTTP/2 to all hosts alone. */
+/** Refuses a gRPC probe that Envoy cannot send: it needs HTTP/2 to all hosts. */
 function refuseProbe(
   block: Block,
   { upstream: place, healthChecks: checks }: Pick<ReadService, "upstream" | "healthChecks">,
@@ -121,16 +121,16 @@ function refuseProbe(
   block.report("healthChecks", { id: "HG207", message, expected: "protocol: http2, or http" });
 }
 
-/** What Headgate itself decides by. */
+/** Reads the settings by which Headgate itself decides. */
 function readGuards(
   block: Block,
   read: ReadService,
 ): Pick<ServicePolicy, "rateLimit" | "concurrency"> & {
   readonly admission: AdmissionDraft | undefined;
 } {
-  // One that is protected and names neither a number nor a law has a law that learns.
+  // A protected service with neither a number nor an algorithm gets a learning algorithm.
   const isLawLeftOut = block.isLeftOut("concurrency");
-  // One that is wrong is told already; it may set a limit.
+  // A wrong algorithm is reported already; it may set a limit.
   const isWrong = !isLawLeftOut && read.concurrency === undefined;
   const { isLimited, hasSignal } = read.concurrency ?? { isLimited: isWrong, hasSignal: isWrong };
   const { concurrency: law } = read.concurrency ?? {};
@@ -145,7 +145,7 @@ function readGuards(
   if (asked !== undefined) refuseIdleRateLimit(block, asked);
   const draft = read.admission?.data;
   const written = draft && asked?.isDryRun ? withRateLimitDry(draft) : draft;
-  // A law that nobody holds requests to would be a surprise.
+  // An algorithm whose limit is not enforced would be a surprise.
   const isLawAlone = law !== undefined && block.isLeftOut("admission");
   const guard = isLawAlone ? { ...permitsAlone, ownOverload: undefined } : written;
   const isDefault = isLawLeftOut && guard !== undefined && guard.maxInFlight === undefined;
@@ -160,7 +160,7 @@ function withRateLimitDry(draft: AdmissionDraft): AdmissionDraft {
   return { ...draft, dryRun: new Set([...draft.dryRun, "rateLimit"]) };
 }
 
-/** A limit that is driven from outside needs a filter, and a baseline that it cannot spoil. */
+/** Driving `adaptiveConcurrency` needs that filter, and a baseline that driving cannot distort. */
 function refuseIdleFeedback(
   block: Block,
   { feedback }: ServiceConcurrency,
@@ -184,7 +184,7 @@ function refuseIdleFeedback(
   }
 }
 
-/** Limits are only asked for, or only counted, where admission is. */
+/** Refuses limits in ext_proc without admission, and a dry run without limits in ext_proc. */
 function refuseIdleRateLimit(
   block: Block,
   { rateLimit, isDryRun }: NonNullable<typeof serviceRateLimit.defaults>,

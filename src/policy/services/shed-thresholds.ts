@@ -36,7 +36,7 @@ const edges = object(
 const hardEdge = number(positiveRatioBounds);
 const bothEdges = innerBlock(edges);
 
-/** `0.75`: hard there, and soft a little below; or `{soft, hard}`. */
+/** `0.75`: the hard threshold, with a slightly lower soft one; or `{soft, hard}`. */
 function threshold(priority: Priority): FieldType<ShedThreshold> {
   return readBy(any(hardEdge, bothEdges), (reader, place) => {
     if (!isMap(reader.contentOf(place))) {
@@ -91,7 +91,7 @@ export const shedAt = wordOr(
   "thresholds by class, such as {low: 0.75}, or usual, eager or off",
 );
 
-/** What `shedAt` says: undefined thresholds where no class is refused before another one. */
+/** Returns the thresholds of `shedAt`; undefined if no class is refused before another one. */
 export function shedThresholds(read: "usual" | "eager" | "off" | typeof byClass.defaults): {
   readonly thresholds: ShedThresholds | undefined;
   readonly isDryRun: boolean;
@@ -99,7 +99,7 @@ export function shedThresholds(read: "usual" | "eager" | "off" | typeof byClass.
   return typeof read === "string" ? { thresholds: presets[read], isDryRun: false } : read;
 }
 
-/** A class is refused no later than the one above it, at its soft and at its hard edge. */
+/** Reports a class that is refused later than the class above it, at the soft or hard threshold. */
 function refuseDisorder(block: Block, thresholds: ShedThresholds): void {
   priorities.slice(1).forEach((priority, i) => {
     const above = priorities[i] ?? "critical";

@@ -17,25 +17,25 @@ import {
   signalSourceFields,
 } from "./signal-source.js";
 
-/** Keys of one service that have thresholds of their own. */
+/** Maximum number of keys of one service that have thresholds of their own. */
 export const signalThresholdsMax = 100;
 
-/** The largest gain of a controller. */
+/** Maximum gain of a controller. */
 export const gainMax = 1_000;
 
 const gainBounds = { min: 0, max: gainMax } as const;
 
-/** What `signal` says. */
+/** Result of reading `signal`. */
 export interface ReadSignal {
   readonly settings: SignalSettings;
   readonly source: SignalSource | undefined;
-  /** Bounds of the limit where the policy names none. */
+  /** Bounds of the limit if the policy sets none. */
   readonly defaultLimits: Pick<LimitBounds, "min" | "max">;
-  /** No back-pressure at all. */
+  /** Whether there is no back-pressure at all. */
   readonly isOff: boolean;
 }
 
-/** What a preset stands for. */
+/** Values of a preset. */
 interface SignalPreset extends Pick<LimitBounds, "min" | "max"> {
   readonly target: number;
   readonly critical: number;
@@ -53,9 +53,9 @@ const defaultPreset: SignalPreset = {
 
 const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPreset>> = {
   usual: defaultPreset,
-  // A lag is met early, and with more room at the top.
+  // Reacts early to a lag, and allows a higher limit.
   throughput: { min: 50, max: 2_000, target: 5_000, critical: 50_000, everyMs: 3_000 },
-  // More lag may stand; less is in flight at any time.
+  // Tolerates more lag, with fewer requests in flight.
   cost: { min: 5, max: 500, target: 20_000, critical: 200_000, everyMs: 10_000 },
   off: defaultPreset,
 };
@@ -63,7 +63,7 @@ const presets: Readonly<Record<"usual" | "throughput" | "cost" | "off", SignalPr
 const targetDocs = "The reading from which the limit falls.";
 const criticalDocs = "The reading at which only the minimum limit remains.";
 
-/** Gains as they are proved for a consumer that keeps up with half of what all permits bring. */
+/** The default gains are proven for a consumer that keeps up with half the load of all permits. */
 const pid = object(
   { title: "a pid", docs: "A PID controller instead of a line from target to critical." },
   {
@@ -94,7 +94,7 @@ const keyThreshold = object(
 
 const thresholdsOfKey = innerBlock(keyThreshold, "{name: ..., target: ..., critical: ...}");
 
-/** Read once it is known that the limit is split by keys. */
+/** Thresholds are read once it is known that the limit is split by keys. */
 const laterThresholds = readBy(
   thresholdsOfKey,
   (reader, place) => () => thresholdsOfKey.read(reader, place),
@@ -147,14 +147,14 @@ export const signal = object(
   },
 );
 
-/** By what keys the limit is split. */
+/** The keys that split the limit. */
 interface Split {
-  /** Undefined where it is wrong. */
+  /** Undefined if it is wrong. */
   readonly per: { readonly names: readonly string[] } | undefined;
   readonly isSplit: boolean;
 }
 
-/** Reads `signal`: a preset, and what differs from it. */
+/** Reads `signal`: a preset, and the settings that differ from it. */
 export function readSignal(block: Block, split: Split): ReadSignal {
   const name = readField(signal, block, "preset");
   const isOff = name === "off";
@@ -200,7 +200,7 @@ function refuseDisorder(
   });
 }
 
-/** Thresholds of keys that the policy names. */
+/** Reads the thresholds of keys that the policy names. */
 function readThresholds(block: Block, { per, isSplit }: Split): readonly SignalThreshold[] {
   const items = readField(signal, block, "thresholds");
   if (items.length > 0 && !isSplit) {

@@ -13,22 +13,22 @@ import { url } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { type KafkaPlace, kafka } from "./kafka-source.js";
 
-/** Readings from elsewhere: where they are, how often they are asked for, how long they hold. */
+/** External source of readings: place, polling interval, and how long readings are valid. */
 export interface SignalSource {
   readonly place: SignalPlace;
-  /** Time from one question to the next. Default 5,000. */
+  /** Time between two queries. Default 5,000. */
   readonly everyMs: number;
-  /** The longest that one question may take, at most `everyMs`. Default 2,000, or `everyMs`. */
+  /** Maximum time of one query, at most `everyMs`. Default 2,000, or `everyMs`. */
   readonly timeoutMs: number;
-  /** How long a reading holds when no newer one comes. Default six times `everyMs`. */
+  /** How long a reading is valid if no newer one arrives. Default six times `everyMs`. */
   readonly staleAfterMs: number;
-  /** Which bound of the limit holds then. Default "max": watching less is no reason to refuse. */
+  /** Bound of the limit that applies then. Default "max": lost readings are no reason to refuse. */
   readonly whenMissing: "min" | "max";
   /** Keys with thresholds of their own; each is one of `per.names`. */
   readonly thresholds: readonly SignalThreshold[];
 }
 
-/** What a reading means for one key. */
+/** Thresholds of a reading for one key. */
 export interface SignalThreshold {
   readonly name: string;
   /** As in `SignalSettings`. */
@@ -36,9 +36,9 @@ export interface SignalThreshold {
   readonly critical: number;
 }
 
-/** Where a reading is. Series are added up, those of one value of the label `by` each. */
+/** Place of a reading. Series are summed, separately for each value of the label `by`. */
 export type SignalPlace =
-  /** An instant query; where `server` is undefined the process knows whom to ask. */
+  /** An instant query. Without `server`, the process has a setting for it. */
   | {
       readonly kind: "prometheus";
       readonly query: string;
@@ -61,17 +61,17 @@ export type SignalPlace =
   | { readonly kind: "host"; readonly name: HostReadingName }
   | { readonly kind: "fixed"; readonly reading: number };
 
-/** The largest reading that may be named: a double holds whole numbers up to here. */
+/** Maximum reading in a policy: a double represents all whole numbers up to it. */
 export const readingMax = Number.MAX_SAFE_INTEGER;
 
-/** Bounds of how often a source is asked, and of how long its readings hold, in milliseconds. */
+/** Bounds of the polling interval, and of the validity of readings, in milliseconds. */
 export const everyMsMin = 100;
 /** See `everyMsMin`. */
 export const everyMsMax = 3_600_000;
 /** See `everyMsMin`. */
 export const staleAfterMsMax = 86_400_000;
 
-/** The longest that a question takes where the policy does not say, in milliseconds. */
+/** Default maximum time of a query, in milliseconds. */
 const defaultTimeoutMs = 2_000;
 
 /** The host is read once a second, in milliseconds. */
@@ -80,10 +80,10 @@ const hostEveryMs = 1_000;
 /** The bounds of a reading. */
 export const readingBounds = { min: 0, max: readingMax } as const;
 
-/** The shortest question, in milliseconds. */
+/** Minimum timeout of a query, in milliseconds. */
 const timeoutMsMin = 10;
 
-/** Where readings may come from: one of them. */
+/** Kinds of places of readings; exactly one is used. */
 export const placeKinds = [
   "prometheus",
   "metrics",
@@ -153,7 +153,7 @@ const hostDocs = hostReadingNames
   })
   .join(". ");
 
-/** What `signal` says of where its reading comes from, and when. */
+/** Fields of `signal` for the place of its reading, and for polling. */
 export const signalSourceFields = {
   place: {
     prometheus: field(query, "An instant query. The values of its series are summed."),
@@ -219,7 +219,7 @@ export const signalSourceFields = {
 
 const source = { rows: { ...signalSourceFields.place, ...signalSourceFields.times } };
 
-/** What only one kind of place may be told. */
+/** Fields that apply only to some kinds of places. */
 const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
   server: ["prometheus"],
   select: ["metrics"],
@@ -228,15 +228,15 @@ const fieldKinds: Readonly<Record<string, readonly SignalPlace["kind"][]>> = {
 };
 
 interface SignalSourceContext {
-  /** Where the policy does not say. */
+  /** Default interval, if the policy sets none. */
   readonly everyMs: number;
-  /** Nothing is asked, so nothing has to be named. */
+  /** No reading is polled, so no place is needed. */
   readonly isOff: boolean;
-  /** Whether the limit is split, by keys that readings may have. */
+  /** Whether the limit is split by keys, which readings may have. */
   readonly isSplit: boolean;
 }
 
-/** Reads where readings come from and how they hold; undefined, and reported, where nowhere. */
+/** Reads the place and validity of readings; undefined, and reported, if there is no place. */
 export function readSignalSource(
   block: Block,
   read: SignalSourceContext,
@@ -257,13 +257,13 @@ export function readSignalSource(
   return place && { place, everyMs, timeoutMs, staleAfterMs, whenMissing };
 }
 
-/** No question takes longer than the time to the next one. */
+/** Reads the timeout. A query takes at most the time until the next one. */
 function readTimeout(block: Block, everyMs: number): number | undefined {
   const written = block.field("timeout");
   return written && duration({ minMs: timeoutMsMin, maxMs: everyMs }).read(block.reader, written);
 }
 
-/** Exactly one of the kinds. */
+/** Reads the place: exactly one of the kinds. */
 function readPlace(block: Block, { isOff, isSplit }: SignalSourceContext): SignalPlace | undefined {
   const [kind, ...others] = placeKinds.filter((name) => block.field(name) !== undefined);
   if (kind === undefined) {
@@ -332,7 +332,7 @@ function readOf(block: Block, kind: SignalPlace["kind"]): SignalPlace | undefine
 
 const kafkaBy = words("topic", "partition");
 
-/** Lag has two labels. */
+/** A lag has two labels. */
 function readKafkaBy(block: Block): KafkaPlace["by"] {
   const written = block.field("by");
   return written && kafkaBy.read(block.reader, written);

@@ -4,29 +4,29 @@ import { fallbackHeader } from "../../core/limits/request-marks.js";
 import { type BudgetPolicy, isBudgeted } from "../budgets/budget-policy.js";
 import type { ServicePolicy } from "./service-policy.js";
 
-/** What limits and budgets do to requests of a service that pass. */
+/** Effects of limits and budgets on admitted requests of a service. */
 export interface SoftAnswers {
   /** Names of the headers that they set, in lower case. */
   readonly headers: readonly string[];
-  /** Where they send requests, in the order of the policy. */
+  /** Clusters to which they send requests, in the order of the policy. */
   readonly clusters: readonly string[];
   /** Whether the route may change. */
   readonly isRouted: boolean;
 }
 
-/** A policy's limits and budgets. */
+/** The limits and budgets of a policy. */
 interface Softening {
   readonly budgets: readonly BudgetPolicy[];
   readonly rules: readonly Rule[];
 }
 
-/** What a limit or a budget says of requests that pass. */
+/** Effects of one limit or budget on admitted requests. */
 interface SoftPart {
   readonly over: OverLimit | undefined;
   readonly headers: readonly HeaderField[];
 }
 
-/** Returns for each service what its budgets do, and the limits that ext_proc asks for. */
+/** Returns for each service the effects of its budgets, and of limits that ext_proc requests. */
 export function softAnswers({
   budgets,
   rules,

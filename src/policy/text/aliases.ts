@@ -5,22 +5,22 @@ import type { SourceText, TextRange } from "../problems/source-text.js";
 import { nestingFinding, nestingMax } from "./yaml-text.js";
 
 /**
- * Names, values, maps and lists of one file that are read through aliases. They cost as much as
- * written ones: this is about ten thousand limits, or 1 MB of text.
+ * Maximum number of names, values, maps and lists of one file that are read through aliases. They
+ * cost as much as written ones: this is about ten thousand limits, or 1 MB of text.
  */
 export const aliasedNodesMax = 100_000;
 
-/** What stands in the text for itself. */
+/** A node that is not an alias. */
 export type ContentNode = Exclude<ParsedNode, Alias.Parsed>;
 
-/** What each alias of a file names; one that names nothing is reported, and missing. */
+/** Target of each alias of a file. An alias without a target is reported and left out. */
 export type AliasTargets = ReadonlyMap<Alias.Parsed, ContentNode>;
 
 /**
- * Finds what each alias of a tree names: the nearest part above it that has the anchor, and that
- * has ended there. So no part holds itself, and what an alias costs is known without expanding it.
- * Aliases that name nothing, or stand as names, are reported and left out. Undefined, and
- * reported, when a bound is reached: the file must not be read then.
+ * Finds the target of each alias of a tree: the nearest node above it that has the anchor and ends
+ * before the alias. So no node contains itself, and the cost of an alias is known without expanding
+ * it. Aliases without a target, or used as names, are reported and left out. Returns undefined, and
+ * reports it, if a bound is reached: the file must not be read then.
  */
 export function findAliasTargets(
   root: ParsedNode,
@@ -28,32 +28,32 @@ export function findAliasTargets(
   log: ProblemLog,
 ): AliasTargets | undefined {
   const finder = new TargetFinder(source, log);
-  // The document is the first level, as it is where the text is split.
+  // The document is the first level, as in the code that splits the text.
   finder.visit(root, 1);
   return finder.isOverBound ? undefined : finder.targets;
 }
 
-/** The size of a part of the text, with what its aliases name in their places. */
+/** Size of a node, with the targets of its aliases in their places. */
 interface Extent {
   readonly nodeCount: number;
-  /** Maps and lists inside each other, from 0 for a single value. */
+  /** Depth of nested maps and lists, from 0 for a single value. */
   readonly height: number;
 }
 
 const singleExtent: Extent = { nodeCount: 1, height: 0 };
 
-/** A part that has an anchor; its extent is undefined until the part ends. */
+/** A node that has an anchor. Its extent is undefined until the node ends. */
 interface Anchored {
   readonly node: ContentNode;
   extent: Extent | undefined;
 }
 
-/** Walks a tree in the order of its text. Recursive: the text's own depth is bounded before. */
+/** Walks a tree in text order. It may recurse, because the text's depth is bounded before. */
 class TargetFinder {
   readonly targets = new Map<Alias.Parsed, ContentNode>();
   readonly #source: SourceText;
   readonly #log: ProblemLog;
-  /** The last part of each name. */
+  /** The latest node of each anchor name. */
   readonly #anchors = new Map<string, Anchored>();
   #aliasedNodeCount = 0;
   #isOverBound = false;
@@ -67,7 +67,7 @@ class TargetFinder {
     return this.#isOverBound;
   }
 
-  /** `depth` counts what the node stands in. */
+  /** `depth` counts the levels that contain the node. */
   visit(node: ParsedNode, depth: number): Extent {
     if (isAlias(node)) return this.#visitAlias(node, depth);
     const anchored: Anchored = { node, extent: undefined };

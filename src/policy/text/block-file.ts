@@ -9,15 +9,15 @@ import { readYaml } from "./yaml-text.js";
 /** A kind of file that is a single block, such as a scenario. */
 export interface BlockFile<T> {
   readonly shape: Shape;
-  /** Returns what the block says; undefined after it has reported why it cannot. */
+  /** Returns the value of the block; undefined after it has reported a problem. */
   readonly read: (block: Block) => T | undefined;
-  /** What an empty file does not contain: "scenario". */
+  /** What an empty file lacks, for messages: "scenario". */
   readonly content: string;
-  /** What is expected in an empty file: "services: and callers:". */
+  /** What an empty file should contain, for messages: "services: and callers:". */
   readonly expected: string;
 }
 
-/** Reads such a file: all mistakes at once, or its value. */
+/** Reads such a file: returns its value, or all problems at once. */
 export function readBlockFile<T>(
   given: { readonly file: string; readonly text: string },
   file: BlockFile<T>,

@@ -6,8 +6,8 @@ import { kindOf } from "./scalars.js";
 import type { Shape } from "./shapes.js";
 
 /**
- * A map of settings, most of which may be left out. What is wrong is reported, and reads as
- * the default: a policy with problems is never used.
+ * A map of settings, most of them optional. A wrong setting is reported and reads as the default: a
+ * policy with problems is never used.
  */
 export class Block {
   readonly reader: NodeReader;
@@ -18,54 +18,54 @@ export class Block {
     this.fields = fields;
   }
 
-  /** The map at a place; undefined, and reported, where there is none. */
+  /** Reads the map at a node; undefined, and reported, if it is not a map. */
   static at(reader: NodeReader, place: ParsedNode, shape: Shape): Block | undefined {
     const fields = reader.readMap(place, shape);
     return fields && new Block(reader, fields);
   }
 
-  /** The field of that name; undefined where it is left out. */
+  /** Returns the field of that name; undefined if it is left out. */
   field(name: string): Field | undefined {
     return this.fields.byName.get(name);
   }
 
-  /** The field of that name; one that needs to be there, and is not, is reported. */
+  /** Returns the field of that name. If it is required and missing, it is reported. */
   declared(name: string, needs: string | undefined): Field | undefined {
     if (needs === undefined) return this.field(name);
     return this.reader.requiredField(this.fields, name, needs);
   }
 
-  /** Whether a name is not there: neither it nor what may have been meant to be it. */
+  /** Reports whether a name is absent and no misspelt or refused name may stand for it. */
   isLeftOut(name: string): boolean {
     const { byName, isComplete, misspelt } = this.fields;
     return !byName.has(name) && isComplete && !misspelt.has(name);
   }
 
-  /** Whether nothing at all is written in the map. */
+  /** Reports whether the map is empty. */
   get isEmpty(): boolean {
     const { node } = this.fields;
     return isMap(node) && node.items.length === 0;
   }
 
-  /** Reports a finding at a name, or at the block itself where the name is left out. */
+  /** Reports a finding at a name, or at the block itself if the name is left out. */
   report(name: string, finding: Finding): undefined {
     return this.reader.report(this.field(name)?.key ?? this.fields.node, finding);
   }
 
-  /** Reports two values that stand in the wrong order, at the first of the names that is there. */
+  /** Reports two values in the wrong order, at the first of the names that is present. */
   refuseOrder(names: readonly string[], message: string, expected: string): undefined {
     const name = names.find((each) => this.field(each) !== undefined) ?? "";
     return this.report(name, { id: "HG240", message, expected });
   }
 
-  /** Reports two names that cannot stand together; the first must be there. */
+  /** Reports two names that exclude each other; the first must be present. */
   refusePair(name: string, other: string): undefined {
     const message = `"${name}" and "${other}" exclude each other`;
     return this.report(name, { id: "HG126", message, expected: "one of the two" });
   }
 }
 
-/** Reads a list of different words out of a few; undefined where it is no list. */
+/** Reads a list of distinct words from a set of choices; undefined if it is not a list. */
 export function readWords<Word extends string>(
   reader: NodeReader,
   field: Field,
@@ -79,7 +79,7 @@ export function readWords<Word extends string>(
   return found && [...new Set(found)];
 }
 
-/** The items of a list of single values, each with its place; undefined where it is wrong. */
+/** Reads the items of a list of single values, each with its place; undefined if it is wrong. */
 export function readItems(
   reader: NodeReader,
   field: Field,
@@ -94,7 +94,7 @@ export function readItems(
   return items.map((item) => itemField(field, item, reader));
 }
 
-/** An item of a list as if it had a name: that of the list. */
+/** Returns an item of a list as a field with the name of the list. */
 function itemField(list: Field, item: ParsedNode, reader: NodeReader): Field {
   const content = reader.contentAt(item);
   const isEmpty = content !== undefined && kindOf(content) === "empty";

@@ -5,29 +5,29 @@ import { Block } from "./block.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import type { Shape } from "./shapes.js";
 
-/** Where something is defined, in words: `policy.yaml:12`. */
+/** Returns the place of a definition as text: `policy.yaml:12`. */
 export function placeText({ source }: NodeReader, node: ParsedNode): string {
   return `${visibleText(source.file)}:${source.position(node.range[0]).line}`;
 }
 
-/** Names that one policy defines once each, over all its files. */
+/** Names that a policy may define only once, across all its files. */
 export class DefinedNames {
   readonly #places = new Map<string, string>();
   readonly #id: Finding["id"];
   readonly #claim: (name: string) => string;
 
-  /** @param claim what a second definition is told, up to the place of the first one */
+  /** @param claim start of the message for a second definition, up to the place of the first */
   constructor(id: Finding["id"], claim: (name: string) => string) {
     this.#id = id;
     this.#claim = claim;
   }
 
-  /** All of them, right or wrong for the rest. */
+  /** All defined names, whether or not the rest of their definition is valid. */
   get names(): readonly string[] {
     return [...this.#places.keys()];
   }
 
-  /** A name is defined at a place; false, and reported, for one that is defined already. */
+  /** Defines a name at a place. Returns false, and reports it, if the name is defined already. */
   define(name: string, node: ParsedNode, reader: NodeReader): boolean {
     const known = this.#places.get(name);
     if (known === undefined) {
@@ -39,18 +39,18 @@ export class DefinedNames {
   }
 }
 
-/** A list of maps, as its reader knows it. */
+/** Properties of a list of maps. */
 interface ListedMaps {
-  /** What belongs there, for messages. */
+  /** What belongs in the list, for messages. */
   readonly expected: string;
   readonly shape: Shape;
-  /** For messages: `128 quotas`. */
+  /** Maximum count, for messages: `128 quotas`. */
   readonly most: string;
-  /** Reads one; false where there are as many already as there may be. */
+  /** Reads one map; false if the maximum count is reached. */
   add(block: Block): boolean;
 }
 
-/** Reads a list of maps; one beyond the most is reported, and ends it. */
+/** Reads a list of maps. A map beyond the maximum count is reported, and ends the list. */
 export function readMaps(
   reader: NodeReader,
   written: Field,

@@ -1,7 +1,7 @@
-/** Milliseconds of each unit, largest first: the order they must stand in. */
+/** Milliseconds of each unit, largest first: the order in which they must be written. */
 const unitsMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const;
 
-/** The form of a duration; empty is none. */
+/** Pattern of a duration. It also matches the empty text, which is not a duration. */
 export const durationPattern =
   /^(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?$/;
 
@@ -17,7 +17,7 @@ export function parseDurationMs(text: string): number | undefined {
   return Object.values(unitsMs).reduce((sum, ms, i) => sum + Number(found[i] ?? 0) * ms, 0);
 }
 
-/** A duration as it would be written. Example: 90,000 is `1m30s`, and 0 is `0s`. */
+/** Formats a duration as in a policy. Example: 90,000 is `1m30s`, and 0 is `0s`. */
 export function formatDuration(durationMs: number): string {
   let restMs = durationMs;
   let text = "";

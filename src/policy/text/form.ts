@@ -12,20 +12,20 @@ import {
 import type { Shape } from "./shapes.js";
 import type { TextRule } from "./text-rules.js";
 
-/** What may stand after a name, as far as it can be told without the rest of the policy. */
+/** Syntax of a field's value, as far as it is known without the rest of the policy. */
 export type Form =
   | { readonly kind: "text"; readonly charsMax: number; readonly pattern: RegExp | undefined }
   | { readonly kind: "whole"; readonly min: number; readonly max: number }
   | { readonly kind: "number"; readonly bounds: NumberBounds }
-  /** `unitMs`: of what it reads as, where that is not milliseconds. */
+  /** `unitMs`: unit of the value that it reads as, if that is not milliseconds. */
   | { readonly kind: "duration"; readonly bounds: DurationBounds; readonly unitMs?: number }
   | { readonly kind: "bytes"; readonly bounds: NumberBounds }
   | { readonly kind: "flag" }
-  /** As envoyproxy/ratelimit reads it: `yes` is true. */
+  /** A boolean as envoyproxy/ratelimit reads it: `yes` is true. */
   | { readonly kind: "ratelimitBoolean" }
   | { readonly kind: "words"; readonly words: readonly string[]; readonly ignoreCase: boolean }
   | { readonly kind: "map"; readonly map: () => MapForm }
-  /** Names are the user's own. */
+  /** A map whose names the user chooses. */
   | { readonly kind: "texts"; readonly key: RegExp; readonly value: Form; readonly max: number }
   | {
       readonly kind: "list";
@@ -37,45 +37,45 @@ export type Form =
   /** Any map. */
   | { readonly kind: "json" };
 
-/** What may stand after a name, and how it is read: undefined where it is wrong, and reported. */
+/** Syntax of a field's value, and its reader: undefined, and reported, if the value is wrong. */
 export type FieldType<Value> = Form & {
   readonly read: (reader: NodeReader, field: Field) => Value | undefined;
 };
 
-/** What a change does to requests; `stricter`: some that passed may be refused. */
+/** Effect of a change on requests; `stricter`: some that were admitted before may be refused. */
 export type ChangeEffect = "stricter" | "looser" | "different";
 
-/** What a change of a field means; nothing of it is known from its name. */
+/** Meaning of a change of a field, which cannot be derived from its name. */
 export interface ChangeTraits {
-  /** What a larger number does; every field that holds a number says it. */
+  /** Effect of a larger number; every field that holds a number declares it. */
   readonly larger?: ChangeEffect;
-  /** What the field does where it was left out before. Default: `different`. */
+  /** Effect of adding the field if it was left out before. Default: `different`. */
   readonly added?: ChangeEffect;
   /** Whether Envoys have it by generated configuration. Default: as the map around it. */
   readonly isGenerated?: boolean;
 }
 
-/** What a name is for. */
+/** Description of a field. */
 export interface NameRow extends ChangeTraits {
   readonly docs: string;
   readonly form: Form;
-  /** As it would be written; absent where there is none, or where it follows from others. */
+  /** Default as it would be written; absent if there is none, or if it depends on other fields. */
   readonly writtenDefault?: string | number | boolean;
-  /** As `writtenDefault`, as it is read. */
+  /** The same default as it is read. */
   readonly default?: unknown;
-  /** What it is called in the policy as it is read, where that is another name. */
+  /** Name of the field in the policy as it is read, if that differs. */
   readonly as?: string | undefined;
 }
 
-/** A map as editors and formatters know it: its shape, and a row for each of its names. */
+/** A map for editors and formatters: its shape, and a row for each of its names. */
 export interface MapForm {
   readonly shape: Shape;
   readonly docs: string;
   readonly rows: Readonly<Record<string, NameRow>>;
   readonly required: readonly string[];
-  /** Of each group at most one may be there. */
+  /** Of each group, at most one name may be present. */
   readonly exclusive: readonly (readonly string[])[];
-  /** Of each group at least one must be there. */
+  /** Of each group, at least one name must be present. */
   readonly needed: readonly (readonly string[])[];
 }
 
@@ -89,12 +89,12 @@ export function ruledText(rule: TextRule, pattern?: RegExp): FieldType<string> {
   return readBy(text(rule, pattern), (reader, field) => reader.readText(field, rule));
 }
 
-/** A form that is read in its own way. */
+/** Combines a form with its own reader. */
 export function readBy<Value>(form: Form, read: FieldType<Value>["read"]): FieldType<Value> {
   return { ...form, read };
 }
 
-/** What is read later: its place. */
+/** A field that is read later: returns the field itself. */
 export function asWritten(form: Form): FieldType<Field> {
   return readBy(form, (_, field) => field);
 }
@@ -137,7 +137,7 @@ export function words<const Word extends string>(...each: readonly Word[]): Fiel
   );
 }
 
-/** As `words`, of which a message tells what they are. */
+/** Like `words`, with a description of the words for messages. */
 export function choice<const Word extends string>(
   { what = "a choice here", expected }: { readonly what?: string; readonly expected?: string },
   ...each: readonly Word[]

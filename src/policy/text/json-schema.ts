@@ -5,8 +5,8 @@ import type { Form, MapForm, NameRow } from "./form.js";
 import { bytesPattern } from "./quantities.js";
 
 /**
- * The JSON Schema of a file, for editors: every name with what it is for, its kind, bounds and
- * default. What depends on the rest of a policy is left to `headgate check`.
+ * Builds the JSON Schema of a file, for editors: every name with its documentation, type, bounds
+ * and default. `headgate check` validates what depends on the rest of a policy.
  *
  * Source: JSON Schema, draft 2020-12.
  */
@@ -31,7 +31,7 @@ class Definitions {
     if (name === undefined) {
       name = this.#freeName(form);
       this.#names.set(form, name);
-      // Before its names are looked at: a map may hold itself.
+      // Set before the names of the map are visited, because a map may contain itself.
       this.#definitions.set(name, {});
       this.#definitions.set(name, this.#define(form));
     }
@@ -110,7 +110,7 @@ class Definitions {
 
 type ValueForm = Exclude<Form, { readonly kind: "map" | "list" | "any" | "texts" }>;
 
-/** Of a single value. */
+/** Returns the schema of a single value. */
 function schemaOfValue(form: ValueForm): JsonObject {
   switch (form.kind) {
     case "text":
@@ -145,7 +145,7 @@ function schemaOfValue(form: ValueForm): JsonObject {
   }
 }
 
-/** Whole numbers, true and false stand for themselves as they are written. */
+/** Whole numbers, true and false count as text, as they are written. */
 function schemaOfText({ charsMax, pattern }: Extract<Form, { kind: "text" }>): JsonObject {
   return {
     type: ["string", "integer", "boolean"],
@@ -169,7 +169,7 @@ const ratelimitBooleans = ["y", "Y", "yes", "Yes", "YES", "on", "On", "ON"].conc
 
 function schemaOfWords({ words, ignoreCase }: Extract<Form, { kind: "words" }>): JsonObject {
   if (!ignoreCase) return { enum: [...words] };
-  // Patterns have no flags here.
+  // A pattern has no flags in JSON Schema.
   const letters = (word: string): string =>
     [...word].map((letter) => `[${letter}${letter.toUpperCase()}]`).join("");
   return { type: "string", pattern: `^(?:${words.map(letters).join("|")})$` };

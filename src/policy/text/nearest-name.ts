@@ -1,11 +1,10 @@
-/** Longer texts get no suggestion: nobody misspells a name to that length. */
+/** Maximum length of a text that gets a suggestion. Longer texts are not misspelt names. */
 export const nearestCharsMax = 64;
 
 /**
- * The known name that a misspelt one probably meant: with the fewest edits (insert, delete,
- * replace, swap of neighbours), letters' case aside, at most a third of its length; the first of
- * equals.
- * Undefined when none is near. Example: `reqests_per_unit` is near `requests_per_unit`.
+ * Returns the known name that a misspelt one probably meant: the one with the fewest edits (insert,
+ * delete, replace, swap of neighbours), ignoring case, at most a third of its length; the first of
+ * equals. Undefined if none is near. Example: `reqests_per_unit` is near `requests_per_unit`.
  */
 export function findNearestName(text: string, names: readonly string[]): string | undefined {
   if (text.length > nearestCharsMax) return undefined;
@@ -24,7 +23,7 @@ export function findNearestName(text: string, names: readonly string[]): string 
 }
 
 /**
- * Edits that turn one text into another, a swap of neighbours being one.
+ * Counts the edits that turn one text into another. A swap of neighbours is one edit.
  *
  * Source: the optimal string alignment distance (Damerau, 1964; Wagner and Fischer, 1974).
  */

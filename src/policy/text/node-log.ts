@@ -3,12 +3,12 @@ import type { Finding, ProblemLog } from "../problems/problem-log.js";
 import type { SourceText, TextRange } from "../problems/source-text.js";
 import type { AliasTargets, ContentNode } from "./aliases.js";
 
-/** Reports what is wrong with the nodes of one file: at each place the same thing once. */
+/** Reports the problems of one file's nodes. Each problem is reported once per place. */
 export class NodeLog {
   readonly source: SourceText;
   readonly #log: ProblemLog;
   readonly #targets: AliasTargets;
-  /** Places and findings so far. */
+  /** Places and findings reported so far. */
   readonly #reported = new Set<string>();
 
   constructor(source: SourceText, log: ProblemLog, targets: AliasTargets) {
@@ -17,18 +17,18 @@ export class NodeLog {
     this.#targets = targets;
   }
 
-  /** What a node stands for; undefined for an alias that names nothing, which is reported. */
+  /** Returns a node, or the target of an alias; undefined if the alias names nothing (reported). */
   contentAt(node: ParsedNode): ContentNode | undefined {
     return isAlias(node) ? this.#targets.get(node) : node;
   }
 
-  /** Reports a finding at a node as it is written, be it an alias. */
+  /** Reports a finding at a node as it is written, even if it is an alias. */
   report(node: ParsedNode, finding: Finding, range: TextRange = nodeRange(node)): undefined {
     if (this.#isNew(node, finding)) this.#log.report(this.source, range, finding);
     return undefined;
   }
 
-  /** Says that a node is right by the letter, and hardly meant: where its content is written. */
+  /** Warns that a valid node is probably a mistake, at the place where its content is written. */
   warn(node: ParsedNode, finding: Finding): void {
     const content = this.contentAt(node) ?? node;
     if (!this.#isNew(content, finding)) return;
@@ -44,7 +44,7 @@ export class NodeLog {
     return true;
   }
 
-  /** Reports a finding about a part of a scalar's value, as far as it can be found in the text. */
+  /** Reports a finding about a part of a scalar's value, at its place in the text if known. */
   reportPart(node: ParsedNode, part: TextRange, finding: Finding): undefined {
     const content = this.contentAt(node);
     if (content !== node || !isScalar(content)) return this.reportContent(node, finding);
@@ -52,9 +52,9 @@ export class NodeLog {
   }
 
   /**
-   * Reports that a node as a whole is not what it should be. What an alias names may be right in
-   * its own place: then the alias is wrong. If it is wrong there too, it is told there only; so it
-   * is with a part of what it names, when `content` is given.
+   * Reports that a node as a whole is wrong. The target of an alias may be right in its own place:
+   * then the alias is wrong. If the target is wrong there too, only the target is reported. The
+   * same applies to a part of the target, if `content` is given.
    */
   reportContent(
     node: ParsedNode,
@@ -70,20 +70,20 @@ function keyOf(node: ParsedNode, { id, message, expected }: Finding): string {
   return `${node.range[0]} ${id} ${message} ${expected}`;
 }
 
-/** A scalar as a whole; of a map or list, which may be many lines long, its first character. */
+/** Returns the range of a scalar, or the first character of a map or list, which may be long. */
 function nodeRange(node: ParsedNode): TextRange {
   const [start, end] = node.range;
   return { start, end: isScalar(node) || isAlias(node) ? end : start + 1 };
 }
 
 /**
- * Where a part of a scalar's value stands in the file's text, so that a caret can show it. Known
- * for scalars whose characters stand in the text as they are: plain and single-quoted ones of one
- * line, double-quoted ones without escapes, and block scalars (`|`). Of others it is the whole
+ * Locates a part of a scalar's value in the file's text, so that a caret can show it. It works for
+ * scalars whose characters stand unchanged in the text: plain and single-quoted ones of one line,
+ * double-quoted ones without escapes, and block scalars (`|`). For others it returns the whole
  * scalar.
  *
  * @param text the file's text
- * @param part of the value, in UTF-16 units; one that is empty marks the character after it
+ * @param part of the value, in UTF-16 units; an empty one marks the character after it
  */
 export function placeInScalar(text: string, node: Scalar.Parsed, part: TextRange): TextRange {
   const [start, end] = node.range;
@@ -94,11 +94,11 @@ export function placeInScalar(text: string, node: Scalar.Parsed, part: TextRange
   return { start: start + from, end: start + last + 1 };
 }
 
-/** The offset of each character of the value within the scalar's text, and of what follows. */
+/** Returns the offset of each character of the value in the scalar's text, and of the end. */
 function placesOf(written: string, { type, value }: Scalar.Parsed): readonly number[] | undefined {
   if (typeof value !== "string") return undefined;
   const places = findPlaces(written, type, value);
-  // What the characters say must be what they mean; anything else is shown as a whole.
+  // The written characters must equal those of the value; otherwise the whole scalar is shown.
   const isSame = places?.every((place, i) => i === value.length || written[place] === value[i]);
   return isSame === true && places?.length === value.length + 1 ? places : undefined;
 }
@@ -115,7 +115,7 @@ function findPlaces(
   return type === Scalar.BLOCK_LITERAL ? literalPlaces(written, value) : undefined;
 }
 
-/** A quote in it is written twice. */
+/** In a single-quoted scalar, a quote is written twice. */
 function singleQuotedPlaces(written: string, value: string): readonly number[] {
   const places = [1];
   for (const character of value.split("")) {
@@ -126,8 +126,8 @@ function singleQuotedPlaces(written: string, value: string): readonly number[] {
 }
 
 /**
- * Lines of the value are lines of the text behind the header, each after the indentation that is
- * not part of it: of `|2` lines some of the spaces are.
+ * Each line of the value is a line of the text after the header, without its indentation. With
+ * `|2`, some of the leading spaces belong to the value.
  */
 function literalPlaces(written: string, value: string): readonly number[] {
   const lines = value.split("\n");

@@ -16,8 +16,8 @@ import type { Dialect, Shape } from "./shapes.js";
 import { type TextRule, textFault } from "./text-rules.js";
 
 /**
- * One name of a map and its value as it is written, be it an alias; `value` is undefined when
- * nothing is written after the `:`, or empty where the alias leads.
+ * A name of a map and its value as it is written, even if it is an alias. `value` is undefined if
+ * nothing is written after the `:`, or if the target of the alias is empty.
  */
 export interface Field {
   readonly name: string;
@@ -25,19 +25,19 @@ export interface Field {
   readonly value: ParsedNode | undefined;
 }
 
-/** A map's names, and where it begins: for an alias of it, where its text is. */
+/** The names of a map, and where the map begins: for an alias, where its target is written. */
 export interface Fields {
   readonly node: ContentNode;
   readonly byName: ReadonlyMap<string, Field>;
-  /** Names without a value that the shape reads as if they were not there. */
+  /** Names without a value that the shape treats as absent. */
   readonly blank: ReadonlyMap<string, Field>;
-  /** Names that an unknown one probably meant: told there, so they are not missed as well. */
+  /** Names that a misspelt name probably meant. They are reported there, so not as missing too. */
   readonly misspelt: ReadonlySet<string>;
-  /** False when a refused name (an alias, of the other dialect) may be the missing one. */
+  /** False if a refused name (an alias, or a name of the other dialect) may be the missing one. */
   readonly isComplete: boolean;
 }
 
-/** What a shape is beside its names. */
+/** Properties of a shape other than its names. */
 const anyName = { blankNames: [], laterNames: [], ownNames: [] };
 
 function scalarName(key: ParsedNode): string | undefined {
@@ -55,18 +55,18 @@ interface CollectedNames {
 }
 
 /**
- * Reads the nodes of one file; each method reports what is wrong and answers undefined then. An
- * alias reads as what it names.
+ * Reads the nodes of one file. Each method reports what is wrong, and then returns undefined. An
+ * alias reads as its target.
  */
 export class NodeReader extends NodeLog {
-  /** The content of a field; undefined where there is none, or none that an alias leads to. */
+  /** Returns the content of a field; undefined if it has none, or if its alias leads to none. */
   contentOf(field: Field): ContentNode | undefined {
     return field.value && this.contentAt(field.value);
   }
 
   /**
-   * A map of known names, each once; its own come before those of maps that `<<` merges into it.
-   * Unknown names are reported and left out.
+   * Reads a map of known names, each at most once. Its own names take precedence over those of maps
+   * that `<<` merges into it. Unknown names are reported and left out.
    */
   readMap(place: ParsedNode, shape: Shape): Fields | undefined {
     const node = this.contentAt(place);
@@ -76,7 +76,7 @@ export class NodeReader extends NodeLog {
     return { node, ...this.#collect(node, shape) };
   }
 
-  /** `alias` is what merges the map; undefined for one that is written where it is read. */
+  /** `alias` is the alias that merges the map; undefined for a map written in place. */
   #collect(node: NamesNode, shape: Shape, alias?: ParsedNode): CollectedNames {
     const names: CollectedNames = {
       byName: new Map(),
@@ -115,7 +115,7 @@ export class NodeReader extends NodeLog {
     return names;
   }
 
-  /** Adds what a merge key brings and the map does not say itself. Source: yaml.org/type/merge. */
+  /** Adds the names of a merged map that the map itself lacks. Source: yaml.org/type/merge. */
   #merge({ key, value }: Field, shape: Shape, into: CollectedNames): void {
     const content = value && this.contentAt(value);
     if (value === undefined) this.report(key, { id: "HG104", message: "`<<` has no map to merge" });
@@ -137,7 +137,7 @@ export class NodeReader extends NodeLog {
     }
   }
 
-  /** A map whose names are the user's own, each once, and each with a value. */
+  /** Reads a map whose names the user chooses, each at most once and each with a value. */
   readTextMap(
     field: Field,
     { title, expected }: { readonly title: string; readonly expected: string },
@@ -150,7 +150,7 @@ export class NodeReader extends NodeLog {
     return [...(this.readMap(place, { ...anyName, title, names: written })?.byName.values() ?? [])];
   }
 
-  /** The items of a list; undefined where one is empty. */
+  /** Returns the items of a list; undefined if the field is empty or not a list. */
   readList(field: Field, expected: string): readonly ParsedNode[] | undefined {
     const place = this.required(field, expected);
     const node = this.contentOf(field);
@@ -159,14 +159,14 @@ export class NodeReader extends NodeLog {
     return node.items;
   }
 
-  /** The value, as it is written, of a field that must not be left empty. */
+  /** Returns the value, as it is written, of a field that must not be empty. */
   required(field: Field, expected: string): ParsedNode | undefined {
     if (field.value !== undefined) return field.value;
     const message = `${quoteText(field.name)} has no value`;
     return this.report(field.key, { id: "HG124", message, expected });
   }
 
-  /** A field that must be there. */
+  /** Returns a field that must be present. */
   requiredField(fields: Fields, name: string, expected: string): Field | undefined {
     const field = fields.byName.get(name);
     if (field !== undefined || !fields.isComplete || fields.misspelt.has(name)) return field;
@@ -174,8 +174,8 @@ export class NodeReader extends NodeLog {
   }
 
   /**
-   * A text, never empty. Whole numbers, true and false are taken as they are written, as
-   * envoyproxy/ratelimit takes them; fractions are not, since `1.0` and `1.00` are one number.
+   * Reads a text, never empty. Whole numbers, true and false are accepted as they are written, as
+   * envoyproxy/ratelimit does. Fractions are not, because `1.0` and `1.00` are the same number.
    */
   readText(field: Field, rule: TextRule): string | undefined {
     const place = this.required(field, rule.expected);
@@ -187,7 +187,7 @@ export class NodeReader extends NodeLog {
     return fault === undefined ? text : this.reportContent(place, fault);
   }
 
-  /** A whole number within bounds, written in digits without quotes. */
+  /** Reads a whole number within bounds, written in digits without quotes. */
   readWhole(field: Field, bounds: { min: number; max: number }): number | undefined {
     const expected = `a whole number, ${bounds.min} to ${bounds.max}`;
     const place = this.required(field, expected);
@@ -206,7 +206,7 @@ export class NodeReader extends NodeLog {
     return node.value + 0;
   }
 
-  /** True or false; in the reference's dialect also as YAML 1.1 has them (`yes`, `off`). */
+  /** Reads true or false; in the `ratelimit` dialect also the YAML 1.1 words (`yes`, `off`). */
   readFlag(field: Field, dialect: Dialect): boolean | undefined {
     const expected = "true or false";
     const place = this.required(field, expected);
@@ -222,7 +222,7 @@ export class NodeReader extends NodeLog {
     return this.reportContent(place, { id: "HG124", message, expected, suggestion });
   }
 
-  /** One of a few words, in any case when `ignoreCase` is given. */
+  /** Reads one of a few words, in any case if `ignoreCase` is given. */
   readChoice<Word extends string>(
     field: Field,
     choices: readonly Word[],
@@ -242,7 +242,7 @@ export class NodeReader extends NodeLog {
     return this.reportContent(place, { id: finding.id, message, expected, suggestion });
   }
 
-  /** Reports a name that is not among the shape's, and answers the one that was probably meant. */
+  /** Reports a name that the shape does not have. Returns the name that was probably meant. */
   #refuseName({ name, key }: Field, shape: Shape, alias: ParsedNode = key): string | undefined {
     const quoted = quoteText(name);
     const report = (finding: Finding): undefined => this.reportContent(alias, finding, key);
@@ -259,7 +259,7 @@ export class NodeReader extends NodeLog {
   }
 
   #reportName(key: ParsedNode, shape: Shape): undefined {
-    // Reported where aliases are resolved.
+    // Aliases are reported when they are resolved.
     if (isAlias(key)) return undefined;
     const message = `a key in ${shape.title} is not text`;
     return this.report(key, { id: "HG123", message, expected: listWords(shape.names) });
@@ -279,7 +279,7 @@ export class NodeReader extends NodeLog {
     return this.reportContent(place, { id: "HG124", message: `this is ${kindOf(node)}`, expected });
   }
 
-  /** Undefined for a value that is left empty, or null, here or where its alias leads. */
+  /** Undefined for a value that is empty or null, here or at the target of its alias. */
   #filledValue(value: ParsedNode | null): ParsedNode | undefined {
     if (value === null) return undefined;
     const node = this.contentAt(value);

@@ -13,15 +13,15 @@ import {
 } from "./form.js";
 
 /**
- * A field of a map, declared once: it is read, described in the JSON Schema, formatted and
- * compared by this.
+ * A field of a map, declared once. This declaration is used to read it, to describe it in the JSON
+ * Schema, to format it and to compare it.
  */
 interface DeclaredField<Value, Fallback, As extends string | undefined> extends NameRow {
   readonly form: FieldType<Value>;
-  /** What is read where it is left out. */
+  /** The value if the field is left out. */
   readonly fallback: Fallback;
   readonly as: As;
-  /** What it must be, where it must be there. */
+  /** Description of the value, for messages; set if the field is required. */
   readonly needs: string | undefined;
 }
 
@@ -35,37 +35,37 @@ type DataName<Row, Name> = Row extends { readonly as: infer As extends string } 
 type Read<Row> =
   Row extends DeclaredField<infer Value, infer Fallback, infer _> ? Value | Fallback : never;
 
-/** What is read of a map by its declaration. */
+/** Values that are read from a map by its declaration. */
 export type Values<Rows> = {
   readonly [Name in keyof Rows as DataName<Rows[Name], Name & string>]: Read<Rows[Name]>;
 };
 
-/** A map as it is declared. */
+/** Declaration of a map. */
 export interface ObjectForm<Data, Rows extends DeclaredFields = DeclaredFields> extends MapForm {
   readonly rows: Rows;
-  /** What an empty map says. */
+  /** Value of an empty map. */
   readonly defaults: Data;
-  /** Reads it; a field with a default that is left out is as in `base`. */
+  /** Reads the map. A left-out field that has a default takes its value from `base`. */
   read(block: Block, base?: Data): Data;
 }
 
-/** What of a field is said beside its type and its documentation. */
+/** Properties of a field other than its type and its documentation. */
 interface Options<As> extends ChangeTraits {
-  /** How the default is written, where that is another value. */
+  /** Default as it is written, if that differs from the value. */
   readonly writtenDefault?: NonNullable<NameRow["writtenDefault"]>;
-  /** What it is called in the policy as it is read; left out: as it is written. */
+  /** Name of the field in the policy as it is read. Default: the written name. */
   readonly as?: As;
-  /** What it must be; it must be there. */
+  /** Description of the value, for messages; makes the field required. */
   readonly needs?: string;
 }
 
-/** Declares a field; one without a default reads as undefined where it is left out. */
+/** Declares a field. Without a default, a left-out field reads as undefined. */
 export function field<Value, const As extends string | undefined = undefined>(
   form: FieldType<Value>,
   docs: string,
   options: Options<As> & { readonly default: NoInfer<Value> },
 ): DeclaredField<Value, Value, As>;
-/** `dependentDefault`: what is left out follows from other fields, and is this without them. */
+/** `dependentDefault`: the default depends on other fields, and is this value without them. */
 export function field<Value, const As extends string | undefined = undefined>(
   form: FieldType<Value>,
   docs: string,
@@ -87,7 +87,7 @@ export function field(
   return writtenDefault === undefined ? row : { ...row, writtenDefault };
 }
 
-/** A default as it would be written; undefined where it is no single value. */
+/** Returns a default as it would be written; undefined if it is not a single value. */
 function written(form: Form, value: unknown): NameRow["writtenDefault"] {
   if (typeof value === "number" && form.kind === "duration") {
     return formatDuration(value * (form.unitMs ?? 1));
@@ -96,32 +96,32 @@ function written(form: Form, value: unknown): NameRow["writtenDefault"] {
   return isSingle || typeof value === "boolean" ? value : undefined;
 }
 
-/** What a map says beside its fields. */
+/** Properties of a map other than its fields. */
 interface Head {
   /** For messages: `a retryBudget`. */
   readonly title: string;
   readonly docs: string;
-  /** Ways to say one thing: only one of them may be there, and of two the first is not read. */
+  /** Alternatives, of which only one may be present; of two, the first one is not read. */
   readonly alternatives?: readonly string[];
-  /** Of each group at most one may be there. */
+  /** Of each group, at most one name may be present. */
   readonly exclusive?: MapForm["exclusive"];
-  /** As `exclusive`, where `check` refuses the others in its own way. */
+  /** Like `exclusive`, but `check` reports the others itself. */
   readonly clashing?: MapForm["exclusive"];
-  /** Of each group at least one must be there; `check` says so in its own words. */
+  /** Of each group, at least one name must be present; `check` reports it in its own words. */
   readonly needed?: MapForm["needed"];
-  /** Names that, with nothing after the `:`, count as left out. */
+  /** Names that count as left out if nothing follows the `:`. */
   readonly blank?: readonly string[];
-  /** Names that are known, and not served yet. */
+  /** Names that are known but not supported yet. */
   readonly later?: readonly string[];
-  /** Names that only the other dialect has. */
+  /** Names that exist only in the other dialect. */
   readonly own?: readonly string[];
 }
 
-/** What holds between the fields of a map. */
+/** Rules between the fields of a map. */
 interface Rules<Read, Data> {
-  /** Makes what the policy holds out of what the fields say. */
+  /** Builds the policy's value from the values of the fields. */
   data(read: Read, base?: Data): Data;
-  /** Reports what does not fit together. */
+  /** Reports fields that contradict each other. */
   check?(block: Block, data: Data, read: Read): void;
 }
 
@@ -172,7 +172,7 @@ function readRow(block: Block, name: string, { form, needs }: AnyField): unknown
   return found && form.read(block.reader, found);
 }
 
-/** What a single name of a map says, where it is read by itself; its default where it is wrong. */
+/** Reads a single field of a map by itself; its default if it is wrong. */
 export function readField<Rows extends DeclaredFields, Name extends keyof Rows & string>(
   form: { readonly rows: Rows },
   block: Block,
@@ -187,7 +187,7 @@ export function readField(
   return row && (readRow(block, name, row) ?? row.fallback);
 }
 
-/** Refuses the second of a group where two are there, and answers the first then. */
+/** Refuses the second of two names of a group that are present, and returns the first. */
 function refuseSecond(block: Block, group: readonly string[]): string | undefined {
   const [first, second] = group.filter((name) => block.field(name) !== undefined);
   if (first === undefined || second === undefined) return undefined;
@@ -195,7 +195,7 @@ function refuseSecond(block: Block, group: readonly string[]): string | undefine
   return first;
 }
 
-/** What the rows give, by their names in the policy as it is read: the types say which. */
+/** Returns the rows' values under their names in the policy as it is read, as the types state. */
 function valuesBy<Rows extends DeclaredFields>(
   rows: Rows,
   make: (name: string, row: AnyField) => unknown,
@@ -213,7 +213,7 @@ export function inner<Data>(
   return innerBy(form, (block) => form.read(block), expected);
 }
 
-/** A declared map that is read in its own way. */
+/** A declared map with its own reader. */
 export function innerBy<Data>(
   form: MapForm,
   read: (block: Block) => Data | undefined,
@@ -226,13 +226,13 @@ export function innerBy<Data>(
   });
 }
 
-/** What a declared map says, and the map itself, for what it has to do with others. */
+/** The value of a declared map, and its block for checks against other maps. */
 export interface ReadBlock<Data> {
   readonly block: Block;
   readonly data: Data;
 }
 
-/** A declared map, with the map itself. */
+/** A declared map that also returns its block. */
 export function innerBlock<Data>(
   form: ObjectForm<Data>,
   expected?: string,
@@ -240,7 +240,7 @@ export function innerBlock<Data>(
   return innerBy(form, (block) => ({ block, data: form.read(block) }), expected);
 }
 
-/** A value, and where it stands. */
+/** A value and its place. */
 export interface PlacedValue<Value> {
   readonly value: Value;
   readonly node: ParsedNode;
@@ -272,7 +272,7 @@ export function innerOrOff<Data>(form: ObjectForm<Data>): FieldType<Data | "off"
   return wordOr(["off"], inner(form), "a map of names, or off");
 }
 
-/** A list, such as of statuses; what is less than `min` its map refuses in its own words. */
+/** A list, such as of statuses. Its map reports fewer items than `min`, in its own words. */
 export function items<Value>(
   item: FieldType<Value>,
   { expected, max, min = 0 }: { readonly expected: string; readonly max: number; min?: number },
@@ -284,7 +284,7 @@ export function items<Value>(
   );
 }
 
-/** A list of different words out of a few; what is less than `min` its map refuses. */
+/** A list of distinct words from a set of choices. Its map reports fewer than `min`. */
 export function wordList<const Word extends string>(
   choices: readonly Word[],
   min = 0,

@@ -1,6 +1,6 @@
 import { drainTimeUsMax, type LimitUnit, unitSeconds } from "../../core/limits/limit.js";
 
-/** Seconds of each letter of a period, largest first: the order they must stand in. */
+/** Seconds of each letter of a period, largest first: the order in which they must be written. */
 const letterSeconds: ReadonlyArray<readonly [letter: string, seconds: number]> = [
   ["w", unitSeconds.week],
   ["d", unitSeconds.day],
@@ -9,15 +9,15 @@ const letterSeconds: ReadonlyArray<readonly [letter: string, seconds: number]> =
   ["s", unitSeconds.second],
 ];
 
-/** The longest period: ten years. */
+/** Maximum period: ten years. */
 export const periodSecondsMax = drainTimeUsMax / 1_000_000;
 
-/** Digits of one number in a period; more are past every limit. */
+/** Maximum digits of one number in a period; more would exceed every limit. */
 const periodDigitsMax = 10;
 
-/** A period's text, understood or not. */
+/** Result of reading a period's text. */
 type PeriodText =
-  /** Whole, at least 1; not yet held against `periodSecondsMax`. */
+  /** A whole number, at least 1; not yet compared to `periodSecondsMax`. */
   { readonly kind: "period"; readonly seconds: number } | { readonly kind: "unreadable" };
 
 /**
@@ -37,12 +37,12 @@ export function parsePeriod(text: string): PeriodText {
   return rest === "" && seconds > 0 ? { kind: "period", seconds } : { kind: "unreadable" };
 }
 
-/** Units that every calendar agrees on, largest first. */
+/** Units of fixed length, largest first. */
 const plainUnits: readonly LimitUnit[] = ["day", "hour", "minute", "second"];
 
 /**
- * A period as a unit and a multiple of it, for protocols that know units only: the largest of day,
- * hour, minute and second that divides it. Example: 5_400 seconds are 90 minutes.
+ * Splits a period into a unit and its multiple, for protocols that know only units: the largest of
+ * day, hour, minute and second that divides it. Example: 5_400 seconds are 90 minutes.
  */
 export function unitOfPeriod(seconds: number): { unit: LimitUnit; unitMultiplier: number } {
   const unit = plainUnits.find((plain) => seconds % unitSeconds[plain] === 0) ?? "second";

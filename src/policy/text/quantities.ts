@@ -5,23 +5,23 @@ import { formatDuration, parseDurationMs } from "./duration.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import type { TextRule } from "./text-rules.js";
 
-/** Which numbers are right. */
+/** Range of valid numbers. */
 export interface NumberBounds {
   readonly min: number;
   readonly max: number;
-  /** `min` itself is too little. */
+  /** `min` itself is too small. */
   readonly isMinExcluded?: true;
-  /** What is meant by `20%` is 20 then, and not 0.2. */
+  /** `20%` then means 20, not 0.2. */
   readonly isPercent?: true;
 }
 
-/** A share: 0 to 1. */
+/** A ratio: 0 to 1. */
 export const ratioBounds: NumberBounds = { min: 0, max: 1 };
 
-/** A share that is not none: above 0 to 1. */
+/** A ratio that is not zero: above 0 to 1. */
 export const positiveRatioBounds: NumberBounds = { min: 0, max: 1, isMinExcluded: true };
 
-/** The bounds of permits, and so of a concurrency limit. */
+/** Bounds of a number of permits, and so of a concurrency limit. */
 export const permitBounds = { min: 1, max: 1_000_000 } as const;
 
 /** The bounds of a port. */
@@ -30,16 +30,16 @@ export const portBounds = { min: 1, max: 65_535 } as const;
 /** A percentage: 0 to 100. */
 export const percentBounds: NumberBounds = { min: 0, max: 100, isPercent: true };
 
-/** A percentage that is not none: above 0 to 100. */
+/** A percentage that is not zero: above 0 to 100. */
 export const positivePercentBounds: NumberBounds = { ...percentBounds, isMinExcluded: true };
 
-/** Which durations are right, in milliseconds. */
+/** Range of valid durations, in milliseconds. */
 export interface DurationBounds {
   readonly minMs: number;
   readonly maxMs: number;
 }
 
-/** Reads a number with or without a fraction, in plain digits; undefined where it is wrong. */
+/** Reads a number with or without a fraction, in plain digits; undefined if it is wrong. */
 export function readNumber(
   reader: NodeReader,
   field: Field,
@@ -68,7 +68,7 @@ export function readNumber(
 
 const plainNumber = /^-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,15})?$/;
 
-/** What `75%`, `.75` or a number in quotes was probably meant to be. */
+/** Returns the number that `75%`, `.75` or a number in quotes probably meant. */
 function meantNumber(written: string): string | undefined {
   const percent = /^([0-9]{1,3})%$/.exec(written)?.[1];
   if (percent !== undefined) return String(Number(percent) / 100);
@@ -76,7 +76,7 @@ function meantNumber(written: string): string | undefined {
   return plainNumber.test(text) ? text : undefined;
 }
 
-/** What `20%` or `20 %` was probably meant to be. */
+/** Returns the number that `20%` or `20 %` probably meant. */
 function meantPercent(written: string): string | undefined {
   const number = written.replace(/ ?%$/, "");
   return plainNumber.test(number) ? number : undefined;
@@ -95,7 +95,7 @@ const byteUnits: Readonly<Record<string, number>> = {
   T: 10 ** 12,
 };
 
-/** A number of bytes with the units of Kubernetes. Example: `1Ki` is 1,024, and `1k` 1,000. */
+/** A number of bytes with Kubernetes units. Example: `1Ki` is 1,024, and `1k` 1,000. */
 export const bytesPattern = /^([1-9][0-9]{0,14})(Ki|Mi|Gi|Ti|k|M|G|T)?$/;
 
 const bytesRule: TextRule = {
@@ -104,7 +104,7 @@ const bytesRule: TextRule = {
   expected: "a byte quantity, such as 512Mi or 1Gi",
 };
 
-/** Reads a quantity of bytes as Kubernetes writes them; undefined where it is wrong. */
+/** Reads a quantity of bytes in Kubernetes notation; undefined if it is wrong. */
 export function readBytes(
   reader: NodeReader,
   field: Field,
@@ -129,7 +129,7 @@ export function readBytes(
   return reader.reportContent(place, { id: "HG141", message, expected });
 }
 
-/** Bytes as they would be written. Example: 1,048,576 is `1Mi`. */
+/** Formats bytes as in a policy. Example: 1,048,576 is `1Mi`. */
 export function formatBytes(bytes: number): string {
   for (const unit of ["Ti", "Gi", "Mi", "Ki"]) {
     const count = bytes / (byteUnits[unit] ?? 1);
@@ -138,20 +138,20 @@ export function formatBytes(bytes: number): string {
   return String(bytes);
 }
 
-/** What `512MB`, `512 mi` or `1gib` was probably meant to be. */
+/** Returns the quantity that `512MB`, `512 mi` or `1gib` probably meant. */
 function meantBytes(text: string): string | undefined {
   const [, digits, letter = ""] = /^([1-9][0-9]{0,14}) ?([kmgt])i?b?$/i.exec(text) ?? [];
   return digits === undefined ? undefined : `${digits}${letter.toUpperCase()}i`;
 }
 
-/** A duration's text; what is in it is read later. */
+/** Rule for a duration's text, which is parsed later. */
 const durationRule: TextRule = {
   charsMax: 64,
   forbidden: /\p{Cc}/u,
   expected: "a duration like 5ms, 2s, 1m30s or 1h",
 };
 
-/** Reads a duration in milliseconds; undefined where it is wrong. */
+/** Reads a duration in milliseconds; undefined if it is wrong. */
 export function readDuration(
   reader: NodeReader,
   field: Field,
@@ -182,7 +182,7 @@ export function readWaitBound(
   return ms === undefined ? undefined : { kind: "duration", ms };
 }
 
-/** Largest multiple: what is beyond bounds nothing. */
+/** Maximum multiple. A larger one would limit nothing. */
 export const multipleMax = 1_000_000;
 
 const expectedMultiple = `a multiple like 3x or 1.5x, above 0 to ${multipleMax}x`;
@@ -211,7 +211,7 @@ function refuseDuration(reader: NodeReader, field: Field, text: string): undefin
   });
 }
 
-/** What `2`, `1.5s` or `2 s` was probably meant to be. */
+/** Returns the duration that `2`, `1.5s` or `2 s` probably meant. */
 function meantDuration(text: string): string | undefined {
   const [, number, unit = "s"] = /^([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(ms|s|m|h|d)?$/.exec(text) ?? [];
   const unitMs = number === undefined ? undefined : parseDurationMs(`1${unit}`);

@@ -6,7 +6,7 @@ import type { Field, NodeReader } from "./node-reader.js";
 import { headerName, headerPattern } from "./service-texts.js";
 import type { TextRule } from "./text-rules.js";
 
-/** Headers that one answer sets on a request. */
+/** Maximum number of headers that one answer sets on a request. */
 export const setHeadersMax = 8;
 
 const valueRule: TextRule = {
@@ -16,9 +16,9 @@ const valueRule: TextRule = {
 };
 
 /**
- * Headers that no answer may set: those of the connection, those that say where a request ends or
- * whom it is for, and those that Envoy keeps for itself. Source: RFC 9110 section 7.6.1; Envoy,
- * HeaderMutationRules.
+ * Headers that no answer may set: those of the connection, those that determine where a request
+ * ends or which host it is for, and those that Envoy reserves. Source: RFC 9110 section 7.6.1;
+ * Envoy, HeaderMutationRules.
  */
 const reservedHeader = new RegExp(
   `^(?:${[

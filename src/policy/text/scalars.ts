@@ -3,7 +3,7 @@ import { quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 import type { ContentNode } from "./aliases.js";
 
-/** The text of a string, a whole number, true or false as written; undefined for anything else. */
+/** Returns a string, or a whole number, true or false as written; undefined for anything else. */
 export function scalarText(node: ContentNode): string | undefined {
   if (!isScalar(node)) return undefined;
   if (typeof node.value === "string") return node.value;
@@ -12,10 +12,10 @@ export function scalarText(node: ContentNode): string | undefined {
   return /^[-+]?[0-9]+$|^0[xo]/.test(written) ? written : undefined;
 }
 
-/** Digits as YAML 1.1 and 1.2 read them alike: a leading zero would be octal in the older one. */
+/** Digits that YAML 1.1 and 1.2 read alike. YAML 1.1 reads a leading zero as octal. */
 export const wholeNumber = /^[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+)$/;
 
-/** What is wrong with a scalar that is no whole number. */
+/** Returns the problem of a scalar that is not a whole number. */
 export function wrongWhole(node: Scalar.Parsed, written: string, expected: string): Finding {
   const quoted = quoteText(written);
   if (node.type === Scalar.PLAIN) {
@@ -29,7 +29,7 @@ export function wrongWhole(node: Scalar.Parsed, written: string, expected: strin
 }
 
 /**
- * What a plain word means where YAML 1.1 is read, as envoyproxy/ratelimit reads it: `yes` is true.
+ * Returns the meaning of a plain word in YAML 1.1, as envoyproxy/ratelimit reads it: `yes` is true.
  * Undefined for other words, and for texts in quotes.
  *
  * Source: https://yaml.org/type/bool.html
@@ -40,7 +40,7 @@ export function ratelimitBoolean(node: Scalar.Parsed): boolean | undefined {
   return /^(?:[nN]|no|No|NO|off|Off|OFF)$/.test(node.value) ? false : undefined;
 }
 
-/** The flag that a wrong one was probably meant to be. */
+/** Returns the flag that a wrong one probably meant. */
 export function suggestedFlag(written: string): string | undefined {
   return meantFlags.get(written.toLowerCase());
 }
@@ -50,7 +50,7 @@ const meantFlags: ReadonlyMap<string, string> = new Map([
   ...["no", "off", "n", "false", "0"].map((word) => [word, "false"] as const),
 ]);
 
-/** What a node is, for messages. */
+/** Describes the kind of a node, for messages. */
 export function kindOf(node: ContentNode): string {
   if (isMap(node)) return "a map";
   if (isSeq(node)) return "a list";

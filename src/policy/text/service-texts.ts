@@ -5,16 +5,16 @@ import { parseNetwork } from "./network.js";
 import type { Field, NodeReader } from "./node-reader.js";
 import type { TextRule } from "./text-rules.js";
 
-/** A text with a form of its own. */
+/** A text with a syntax of its own. */
 interface TextForm {
   readonly id: ProblemId;
   /** For messages: `a header's name`. */
   readonly what: string;
   readonly rule: TextRule;
   isRight(text: string): boolean;
-  /** What it was probably meant to be; used where that is right. */
+  /** Returns a guess at what was meant; it is suggested if it is valid. */
   meant(text: string): string;
-  /** It may hold a password, which no message repeats. */
+  /** Whether it may contain a password. Messages never repeat it then. */
   readonly isSecret?: true;
 }
 
@@ -45,7 +45,7 @@ const secretForm: TextForm = {
   isRight: (text) => secretPattern.test(text),
 };
 
-/** The form of a header's name. */
+/** Pattern of a header's name. */
 export const headerPattern = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
 
 const quotaNameForm: TextForm = { ...labelForm, what: "a name of a quota" };
@@ -66,7 +66,7 @@ const headerForm: TextForm = {
 /** Parts of the request line, which proxies hand out like headers. Source: RFC 9113 section 8.3. */
 const pseudoHeaderPattern = /^:(?:path|method|authority|scheme)$/;
 
-/** What a descriptor may be made of: a header, or a part of the request line. */
+/** Source of a descriptor's value: a header, or a part of the request line. */
 const describedHeaderPattern = new RegExp(`${headerPattern.source}|${pseudoHeaderPattern.source}`);
 
 const describedHeaderForm: TextForm = {
@@ -91,7 +91,7 @@ function isHostLabel(label: string): boolean {
   return /^[a-z0-9_](?:[a-z0-9_-]{0,62})$/i.test(label);
 }
 
-/** What ends in a number is an IPv4 address or none. Source: WHATWG URL, "ends in a number". */
+/** A host that ends in a number must be an IPv4 address. Source: WHATWG URL, "ends in a number". */
 function isAddressOrName(text: string): boolean {
   return !/(?:^|\.)\d+$/.test(text) || parseNetwork(text) !== undefined;
 }
@@ -125,7 +125,7 @@ const pathForm: TextForm = {
   meant: (text) => `/${text}`.replace(/^\/+/, "/").replace(/\/?\*+$/, "/*"),
 };
 
-/** Characters of one segment. Source: RFC 3986 section 3.3, without `;`, which ends a cookie's. */
+/** Path segments. Source: RFC 3986 section 3.3, without `;`, which ends a cookie's path. */
 const segmentsPattern = /^\/$|^(?:\/[\w.~!$&'()+,=:@%-]+)+$/;
 
 const plainPathForm: TextForm = {
@@ -148,7 +148,7 @@ const urlForm: TextForm = {
   isSecret: true,
 };
 
-/** What RE2 has not, or what only JavaScript has: looking around, and what was found before. */
+/** Syntax that RE2 lacks and JavaScript has: lookaround and backreferences. */
 const foreignRegex = /\(\?(?:[=!]|<[=!])|\\[1-9]|\\k</;
 
 const regexForm: TextForm = {
@@ -161,7 +161,7 @@ const regexForm: TextForm = {
 
 function isRegex(text: string): boolean {
   try {
-    // RE2 names groups in its own way, and may begin with flags.
+    // RE2 has its own syntax for named groups, and allows flags at the start.
     new RegExp(text.replaceAll("(?P<", "(?<").replace(/^\(\?[imsU]+\)/, ""));
     return true;
   } catch {
@@ -204,10 +204,10 @@ function lowerCase(type: FieldType<string>): FieldType<string> {
   return readBy(type, (reader, field) => type.read(reader, field)?.toLowerCase());
 }
 
-/** A regular expression that Envoy's engine takes, as far as it can be told here. */
+/** A regular expression that Envoy's engine accepts, as far as this can be checked here. */
 export const regex = fieldOf(regexForm);
 
-/** A file as the proxy sees it. */
+/** Path of a file as the proxy sees it. */
 export const file = fieldOf(fileForm, /^\/.*[^/]$/);
 
 /** The name of a service or namespace: a DNS label. */
@@ -216,25 +216,25 @@ export const label = fieldOf(labelForm, labelPattern);
 /** The name of a secret: a DNS subdomain. */
 export const secretName = fieldOf(secretForm, secretPattern);
 
-/** The name of a quota: a label, too. */
+/** The name of a quota, also a DNS label. */
 export const quotaName = fieldOf(quotaNameForm, labelPattern);
 
-/** The name of a budget: a label, too. */
+/** The name of a budget, also a DNS label. */
 export const budgetName = fieldOf(budgetNameForm, labelPattern);
 
-/** The name of a waiting room or of one of its events: a label, too. */
+/** The name of a waiting room or of one of its events, also a DNS label. */
 export const roomName = fieldOf(roomNameForm, labelPattern);
 
 /** A header's name, in lower case. */
 export const headerName = fieldOf(headerForm, headerPattern);
 
-/** The name of a header that a descriptor is made of; `:path` and the like are some, too. */
+/** The name of a header that a descriptor is made of, including `:path` and similar ones. */
 export const describedHeader = fieldOf(describedHeaderForm, describedHeaderPattern);
 
 /** A host as requests name it, in lower case. */
 export const host = lowerCase(fieldOf(hostForm));
 
-/** A host, or all below one (`*.example.com`), in lower case. */
+/** A host, or all hosts below one (`*.example.com`), in lower case. */
 export const hostPattern = lowerCase(fieldOf(hostPatternForm));
 
 /** A host name or IP address to connect to. */
@@ -243,13 +243,13 @@ export const address = fieldOf(addressForm);
 /** An address or network. */
 export const network = fieldOf(networkForm);
 
-/** A path, or one with all below it. */
+/** A path, or a path and everything below it. */
 export const path = fieldOf(pathForm, /^\//);
 
 /** A single path. */
 export const plainPath = fieldOf(plainPathForm, segmentsPattern);
 
-/** The form of a cookie's name, which is a token as a header's is. Source: RFC 6265. */
+/** Pattern of a cookie's name, which is a token like a header's. Source: RFC 6265. */
 const cookiePattern = /^[\w!#$%&'*+.^`|~-]+$/;
 
 /** The name of a cookie. */
@@ -265,7 +265,7 @@ export const cookieName = ruledText(
 /** A URL without credentials. */
 export const url = fieldOf(urlForm, /^https?:\/\//i);
 
-/** Labels by which pods are found, at most. */
+/** Maximum number of labels that select pods. */
 export const podLabelsMax = 16;
 
 const podLabelsForm: Form = {

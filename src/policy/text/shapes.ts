@@ -1,20 +1,20 @@
-/** The two languages a policy file may be written in. */
+/** The two languages in which a policy file may be written. */
 export type Dialect =
-  /** The YAML of envoyproxy/ratelimit, as it is. */
+  /** The YAML of envoyproxy/ratelimit, unchanged. */
   | "ratelimit"
   /** `apiVersion: headgate.dev/v1alpha1`, `kind: Policy`. */
   | "headgate";
 
-/** The names that a map may hold. */
+/** The names that a map may contain. */
 export interface Shape<Name extends string = string> {
   /** For messages: `a descriptor`. */
   readonly title: string;
-  /** In the order in which they are best written. */
+  /** In the recommended order. */
   readonly names: readonly Name[];
-  /** Names that, with nothing after the `:`, count as left out. */
+  /** Names that count as left out if nothing follows the `:`. */
   readonly blankNames: readonly string[];
-  /** Known, but not served yet. */
+  /** Known, but not supported yet. */
   readonly laterNames: readonly string[];
-  /** Served in `kind: Policy` only; empty there. */
+  /** Supported in `kind: Policy` only; empty there. */
   readonly ownNames: readonly string[];
 }

@@ -1,16 +1,16 @@
 import { quoteText } from "../problems/problem.js";
 import type { Finding } from "../problems/problem-log.js";
 
-/** What a text may be. */
+/** Requirements for a text. */
 export interface TextRule {
   readonly charsMax: number;
   /** A character that must not occur. */
   readonly forbidden: RegExp;
-  /** What is right, for messages. */
+  /** Description of a valid text, for messages. */
   readonly expected: string;
 }
 
-/** What is wrong with a text by a rule; undefined: nothing. */
+/** Checks a text against a rule. Returns the problem, or undefined if there is none. */
 export function textFault(text: string, rule: TextRule): Finding | undefined {
   const { expected } = rule;
   if (text.length > rule.charsMax) {
@@ -24,16 +24,16 @@ export function textFault(text: string, rule: TextRule): Finding | undefined {
   return text === "" ? { id: "HG130", message: "a text is empty", expected } : undefined;
 }
 
-/** Longest domain, in characters. */
+/** Maximum length of a domain, in characters. */
 export const domainCharsMax = 256;
 
-/** Longest descriptor key, in characters. */
+/** Maximum length of a descriptor key, in characters. */
 export const keyCharsMax = 256;
 
-/** Longest descriptor value or pattern, in characters. */
+/** Maximum length of a descriptor value or pattern, in characters. */
 export const valueCharsMax = 1_024;
 
-/** Longest name of a limit or of a policy, in characters. */
+/** Maximum length of the name of a limit or policy, in characters. */
 export const nameCharsMax = 128;
 
 const control = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
@@ -60,8 +60,8 @@ export const valueRule: TextRule = {
 };
 
 /**
- * `name`: Envoy writes it as it is between quotes into `x-ratelimit-limit`, where commas and
- * semicolons divide parts, as in structured fields (RFC 9651); `|` divides those of a StatsD line.
+ * `name`: Envoy writes it unchanged, in quotes, into `x-ratelimit-limit`. Commas and semicolons
+ * separate parts there, as in structured fields (RFC 9651), and `|` those of a StatsD line.
  */
 export const nameRule: TextRule = {
   charsMax: nameCharsMax,

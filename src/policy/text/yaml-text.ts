@@ -11,46 +11,46 @@ import type { ProblemId } from "../problems/problem.js";
 import type { ProblemLog } from "../problems/problem-log.js";
 import type { SourceText, TextRange } from "../problems/source-text.js";
 
-/** Collections that may stand inside each other: about 45 levels of descriptors. */
+/** Maximum depth of nested collections: about 45 levels of descriptors. */
 export const nestingMax = 100;
 
-/** Lexical parts of one file; memory and time follow this number, about 1 kB and 2 us each. */
+/** Maximum number of lexemes of one file. Each costs about 1 kB of memory and 2 us. */
 export const lexemesMax = 2_000_000;
 
 /**
- * Aliases in one file. Each may be a problem of its own; ten thousand limits that all repeat one
- * part fit.
+ * Maximum number of aliases in one file. Each may be a problem of its own. Ten thousand limits that
+ * all repeat one part fit.
  */
 export const aliasesMax = 10_000;
 
-/** Syntax problems told per file: those after the first few are mostly its echoes. */
+/** Maximum number of syntax problems reported per file. Later ones are mostly consequences. */
 export const syntaxProblemsMax = 10;
 
-/** Indentation that is skipped to point at what stands behind it. */
+/** Maximum indentation that is skipped to point at the text after it. */
 const indentCharsMax = 256;
 
-/** What is said of a text that is nested beyond `nestingMax`. */
+/** Problem of a text that is nested deeper than `nestingMax`. */
 export const nestingFinding = {
   id: "HG108",
   message: "nested too deeply",
   expected: `at most ${nestingMax} nested maps and lists`,
 } as const;
 
-/** What a file's text is as YAML. */
+/** Result of reading a file's text as YAML. */
 type YamlText =
   | { readonly kind: "root"; readonly node: ParsedNode; readonly hasAliases: boolean }
-  /** Nothing but comments and white space; not reported. */
+  /** The text has only comments and white space; not reported. */
   | { readonly kind: "empty" }
-  /** Its problems are reported; nothing in it can be trusted. */
+  /** The problems are reported; nothing in the text can be trusted. */
   | { readonly kind: "unreadable" };
 
-/** A control character (CR only outside CRLF), half of a pair, or the mark of a failed decoding. */
+/** A control character (CR outside CRLF), a lone surrogate, or the mark of a failed decoding. */
 const forbiddenCharacter = /\r(?!\n)|(?![\t\n\r])[\p{Cc}\p{Cs}\ufeff\ufffd\ufffe\uffff]/u;
 
 /**
  * Reads a text as one YAML 1.2 document (core schema), in time linear to its length, and reports
- * what is wrong with it. Tags are reported and left in the tree; anchors and aliases are left in
- * it, nothing is expanded. Keys are not compared: the reader of a map does that, in linear time.
+ * its problems. Tags are reported and left in the tree. Anchors and aliases are left in it without
+ * being expanded. Keys are not compared: the reader of a map does that, in linear time.
  */
 export function readYaml(source: SourceText, log: ProblemLog): YamlText {
   const forbidden = forbiddenCharacter.exec(source.text);
@@ -71,8 +71,8 @@ export function readYaml(source: SourceText, log: ProblemLog): YamlText {
     if (node === undefined) return { kind: "empty" };
     return { kind: "root", node, hasAliases: split.aliasCount > 0 };
   } catch {
-    // Whatever the library throws (an exhausted stack, or our own stop) ends here as a problem: no
-    // text may end the process.
+    // Every error that the library throws (an exhausted stack, or the stop below) becomes a
+    // problem: no text may end the process.
     if (!reporter.hasSyntaxProblem) {
       reporter.syntax({ start: 0, end: 1 }, { code: "RESOURCE_EXHAUSTION", message: "" });
     }
@@ -85,7 +85,7 @@ interface SplitText {
   readonly aliasCount: number;
 }
 
-/** Splits the text; refuses what is not accepted. Undefined when a bound is reached. */
+/** Splits the text and refuses unsupported syntax. Undefined if a bound is reached. */
 function splitTokens(source: SourceText, reporter: SyntaxReporter): SplitText | undefined {
   const parser = new Parser();
   const tokens: CST.Token[] = [];
@@ -96,7 +96,7 @@ function splitTokens(source: SourceText, reporter: SyntaxReporter): SplitText | 
     const start = parser.offset;
     if (!isScalarNext) {
       reporter.lexeme(lexeme, start);
-      // What begins like this is an alias wherever it stands; a scalar is marked by one before it.
+      // A lexeme that begins with `*` is always an alias: a marker lexeme precedes each scalar.
       if (lexeme.startsWith("*")) aliasCount += 1;
       if (aliasCount > aliasesMax) {
         return reporter.refuse("HG113", { start, end: start + lexeme.length });
@@ -106,14 +106,14 @@ function splitTokens(source: SourceText, reporter: SyntaxReporter): SplitText | 
     for (const token of parser.next(lexeme)) tokens.push(token);
     lexemeCount += 1;
     if (lexemeCount > lexemesMax) return reporter.refuse("HG109", rangeAt(start));
-    // The library reads a tree by recursion, so depth ends before the tree is built.
+    // The library builds the tree recursively, so the depth is bounded before that.
     if (parser.stack.length > nestingMax) return reporter.refuse("HG108", rangeAt(start));
   }
   for (const token of parser.end()) tokens.push(token);
   return { tokens, aliasCount };
 }
 
-/** Builds the tree of the first document; later ones are refused. */
+/** Builds the tree of the first document, and refuses later ones. */
 function composeDocument(
   tokens: readonly CST.Token[],
   source: SourceText,
@@ -129,8 +129,8 @@ function composeDocument(
     strict: true,
     logLevel: "silent",
   });
-  // The library keeps every error as an Error with a stack: 10 us each, millions in a hostile text.
-  // Its own handler is replaced by one that stops; were it not called, `errors` below still tells.
+  // The library keeps errors as an Error with a stack: 10 us each, millions in a hostile text. This
+  // handler replaces its own and stops early. Without it, `errors` below still reports.
   Object.assign(composer, { onError: reporter.onComposeError });
   let documentCount = 0;
   for (const token of tokens) {
@@ -161,7 +161,7 @@ type ComposeErrorSource =
   | readonly [number, number, ...number[]]
   | { readonly offset: number; readonly source?: string };
 
-/** What the composer calls its error handler with. Source: yaml 2.9.1, compose/composer.d.ts. */
+/** Arguments of the composer's error handler. Source: yaml 2.9.1, compose/composer.d.ts. */
 type ComposeError = readonly [
   source: ComposeErrorSource,
   code: ErrorCode,
@@ -169,7 +169,7 @@ type ComposeError = readonly [
   isWarning?: boolean,
 ];
 
-/** Turns what the YAML library finds into problems of ours. */
+/** Converts the errors of the YAML library to Headgate's problems. */
 class SyntaxReporter {
   readonly #source: SourceText;
   readonly #log: ProblemLog;
@@ -184,7 +184,7 @@ class SyntaxReporter {
     return this.#syntaxCount > 0;
   }
 
-  /** Refuses tags and directives, wherever they stand: nothing else begins as they do. */
+  /** Refuses tags and directives everywhere: no other lexeme begins with these characters. */
   lexeme(lexeme: string, start: number): void {
     if (!lexeme.startsWith("!") && !lexeme.startsWith("%")) return;
     this.refuse("HG105", { start, end: start + lexeme.length });
@@ -199,16 +199,16 @@ class SyntaxReporter {
     this.#syntaxCount += 1;
     if (this.#syntaxCount > syntaxProblemsMax) return;
     const id: ProblemId = error.code === "RESOURCE_EXHAUSTION" ? "HG109" : "HG101";
-    // A range may begin with the indentation before the place that is meant.
+    // A range may begin with the indentation before the relevant place.
     const ahead = this.#source.text.slice(range.start, range.start + indentCharsMax);
     const start = range.start + (/^ */.exec(ahead)?.[0].length ?? 0);
     const end = Math.max(range.end, start + 1);
     this.#log.report(this.#source, { start, end }, { id, message: syntaxMessage(error) });
   }
 
-  /** The composer's error handler. Throws once enough is known, to stop it. */
+  /** The composer's error handler. Throws after enough problems, to stop the composer. */
   readonly onComposeError = (...[source, code, message, isWarning]: ComposeError): void => {
-    // Tags are refused as lexemes already.
+    // Tags were already refused as lexemes.
     if (isWarning === true || code === "TAG_RESOLVE_FAILED") return;
     if (this.#syntaxCount >= syntaxProblemsMax) throw new Error("enough is known");
     this.syntax(composeErrorRange(source), { code, message });
@@ -242,15 +242,15 @@ const refusals = {
 } as const;
 
 /**
- * Our words for an error of the YAML library: its own may repeat the user's text, and speak of
- * implicit keys and block scalars.
+ * Returns Headgate's wording for an error of the YAML library. The library's message may repeat the
+ * user's text, and mentions implicit keys and block scalars.
  */
 function syntaxMessage({ code, message }: Pick<YAMLError, "code" | "message">): string {
   const known = detailedMessages.find(([pattern]) => pattern.test(message));
   return known === undefined ? generalMessages[code] : known[1];
 }
 
-/** By the library's words (2.9.1), where one kind stands for several mistakes. */
+/** Messages by the library's wording (2.9.1), for error codes that cover several mistakes. */
 const detailedMessages: ReadonlyArray<readonly [RegExp, string]> = [
   [/end with a \]$/, "a list in brackets is not closed here: `]` is missing, or less indented"],
   [/end with a \}$/, "a map in braces is not closed here: `}` is missing, or less indented"],
@@ -263,7 +263,7 @@ const detailedMessages: ReadonlyArray<readonly [RegExp, string]> = [
   [/must start at the same column$/, "the items of one map or list must start at the same column"],
 ];
 
-/** By kind of error, where its words say no more. */
+/** Messages by error code, if the library's wording adds nothing. */
 const generalMessages: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: "an alias cannot carry an anchor or a tag",
   BAD_ALIAS: "an anchor or alias has no name; quote a text that starts with `*` or `&`",

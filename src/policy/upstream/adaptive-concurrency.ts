@@ -8,7 +8,7 @@ import {
 } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 
-/** The longest time between two limits or two measurements: an hour. */
+/** Maximum time between two limits or two measurements: an hour. */
 export const measureMsMax = 3_600_000;
 
 /** The bounds of intervals and of a fixed round trip. */
@@ -23,7 +23,7 @@ export interface AdaptiveConcurrencyPolicy {
   readonly limitMax: number;
   /** Default 3. */
   readonly limitMin: number;
-  /** Which latency is looked at, above 0 to 100. Default 90. */
+  /** Percentile of the latency that is used, above 0 to 100. Default 90. */
   readonly percentile: number;
   /** Time between two limits. Default 100. */
   readonly updateMs: number;
@@ -34,20 +34,20 @@ export interface AdaptiveConcurrencyPolicy {
         readonly everyMs: number;
         /** Default 50. */
         readonly requestCount: number;
-        /** Part of the interval that it may come later, 0 to 100. Default 15. */
+        /** Random delay of a measurement, in percent of the interval, 0 to 100. Default 15. */
         readonly jitterPercent: number;
-        /** Added to what was measured, 0 to 100. Default 25. */
+        /** Added to the measurement, in percent, 0 to 100. Default 25. */
         readonly bufferPercent: number;
       }
     | {
-        /** Never measured by Envoy; what Headgate pins needs it. */
+        /** Never measured by Envoy. Required if Headgate pins the limit. */
         readonly kind: "fixed";
         readonly ms: number;
         readonly bufferPercent: number;
       };
 }
 
-/** How a round trip is sampled where the policy does not say. */
+/** Default sampling of a round trip. */
 const defaultMinRtt = {
   kind: "sampled",
   everyMs: 60_000,
@@ -96,7 +96,7 @@ const minRtt = object(
 
 type MinRtt = AdaptiveConcurrencyPolicy["minRtt"];
 
-/** `{fixed: 20ms}`, or how it is sampled. */
+/** Reads `{fixed: 20ms}`, or the settings for sampling. */
 function minRttOf(written: typeof minRtt.defaults | undefined, base: MinRtt): MinRtt {
   if (written === undefined) return base;
   const { ms, bufferPercent = base.bufferPercent, ...own } = written;

@@ -4,16 +4,16 @@ import { type DurationBounds, type NumberBounds, percentBounds } from "../text/q
 import { retryBounds } from "./circuit-breakers.js";
 import { whenField } from "./local-rate-limit.js";
 
-/** The steepest answer to failures. */
+/** Maximum `aggression`. */
 const aggressionMax = 1_000;
 
-/** The bounds of `aggression`: below 1 Envoy takes it for 1. */
+/** Bounds of `aggression`: Envoy treats a value below 1 as 1. */
 const aggressionBounds: NumberBounds = { min: 1, max: aggressionMax };
 
 /** The bounds of `successRateThreshold`: Envoy refuses a threshold below 1 %. */
 const successBounds: NumberBounds = { ...percentBounds, min: 1 };
 
-/** The longest window of samples: an hour. */
+/** Maximum window of samples: an hour. */
 export const samplingMsMax = 3_600_000;
 
 /** The bounds of `samplingWindow`. */
@@ -77,7 +77,7 @@ export const admissionControl = object(
 );
 
 /**
- * Refusing on the caller's side while too much fails. Source:
+ * Refusal on the caller's side while too many requests fail. Source:
  * envoy.extensions.filters.http.admission_control.v3.AdmissionControl.
  */
 export type AdmissionControlPolicy = typeof admissionControl.defaults;

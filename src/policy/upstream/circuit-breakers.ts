@@ -3,16 +3,16 @@ import { any, number, readBy, whole, words } from "../text/form.js";
 import { field, inner, innerOrOff, object, type ReadBlock } from "../text/object.js";
 import { positivePercentBounds } from "../text/quantities.js";
 
-/** The largest threshold: what Envoy's 32 bits hold. */
+/** Maximum threshold: Envoy stores it in 32 bits. */
 export const thresholdMax = 4_294_967_295;
 
-/** From one on: at 0 a breaker lets nothing pass, and nothing could ever close it. */
+/** From 1: at 0 a breaker admits nothing, and nothing could ever close it. */
 export const thresholdBounds = { min: 1, max: thresholdMax } as const;
 
-/** Retries may be none. */
+/** Bounds of retries, which may be 0. */
 export const retryBounds = { min: 0, max: thresholdMax } as const;
 
-/** The word for this proxy's part of the concurrency limit. */
+/** The word for this proxy's share of the concurrency limit. */
 const autoWord = "auto";
 
 const maxRequests = readBy<number | "auto">(
@@ -33,8 +33,8 @@ function isNumber(content: unknown): boolean {
 }
 
 /**
- * Envoy counts retries among active requests, so that a share p of those is p / (1 - p) of first
- * attempts: with a sixth, attempts are at most 1.2 times requests. Envoy's own 20 % allow 1.25.
+ * Envoy counts retries among active requests, so a ratio p of those is p / (1 - p) of first
+ * attempts: with a sixth, attempts are at most 1.2 times the requests. Envoy's own 20 % allow 1.25.
  */
 const retryPercentDefault = 16.6;
 
@@ -99,7 +99,7 @@ export const circuitBreakers = object(
     perEndpoint: field(inner(perEndpoint), "Limits of one proxy for each host of the service."),
   },
   {
-    // Envoy does not look at `max_retries` where there is a budget: who names it wants no budget.
+    // Envoy ignores `max_retries` if there is a budget, so setting it means no budget.
     data: ({ retriesMax, retryBudget: budget, perEndpoint: host, ...rest }) => ({
       ...rest,
       retriesMax: retriesMax ?? retriesMaxDefault,
@@ -119,10 +119,10 @@ export const circuitBreakers = object(
 /** Thresholds of Envoy's circuit breakers. Source: envoy.config.cluster.v3.CircuitBreakers. */
 export type CircuitBreakerPolicy = typeof circuitBreakers.defaults;
 
-/** How many of the requests in work may be retries. */
+/** Maximum ratio of retries to active requests. */
 export type RetryBudgetSettings = typeof retryBudget.defaults;
 
-/** Refuses `auto` that is written where the service has no limit that it could be a part of. */
+/** Refuses an explicit `auto` if the service has no limit to share. */
 export function refuseIdleAuto({ block }: ReadBlock<CircuitBreakerPolicy>): void {
   const written = block.field("maxRequests");
   if (written === undefined || isNumber(block.reader.contentOf(written))) return;

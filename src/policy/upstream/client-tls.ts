@@ -3,28 +3,28 @@ import { flag, ruledText } from "../text/form.js";
 import { field, items, object } from "../text/object.js";
 import { address, file, secretName } from "../text/service-texts.js";
 
-/** Where a service listens. */
+/** Address of a service, and how proxies connect to it. */
 export interface UpstreamPlace {
   readonly address: string;
   readonly port: number;
-  /** How proxies speak TLS to it; undefined: plaintext. Default TLS on port 443 alone. */
+  /** TLS from proxies to it; undefined: plaintext. Default TLS on port 443 only. */
   readonly tls?: UpstreamTls | undefined;
   /**
-   * What it speaks. Undefined: as its callers do behind a plaintext listener; behind one of TLS,
-   * where most callers speak HTTP/2, what both sides of its TLS agree on, else HTTP/1.1.
+   * Protocol of the service. Undefined: that of its callers behind a plaintext listener. Behind a
+   * TLS listener, where most callers use HTTP/2, what its own TLS negotiates, else HTTP/1.1.
    */
   readonly protocol?: UpstreamProtocol | undefined;
 }
 
-/** Which HTTP a service speaks. */
+/** HTTP version of a service. */
 type UpstreamProtocol = "http1" | "http2";
 
-/** What proxies know a TLS server by; paths as the proxy sees them. */
+/** How proxies verify a TLS server; paths as the proxy sees them. */
 export interface ClientTls {
   readonly caFile: string;
-  /** Of the proxy, where Headgate asks for one. */
+  /** The proxy's certificate, if the server requires one. */
   readonly certificate: { readonly certFile: string; readonly keyFile: string } | undefined;
-  /** The name that is asked for, and that the certificate has. Default the server's address. */
+  /** The name that is requested and that the certificate has. Default the server's address. */
   readonly serverName: string;
 }
 
@@ -33,28 +33,28 @@ export type UpstreamTls = (
   | (ClientTls & { readonly kind: "files" })
   | {
       readonly kind: "secret";
-      /** A secret of authorities, by its name; a proxy follows it as it changes. */
+      /** Name of a secret with CA certificates; a proxy follows its changes. */
       readonly secret: string;
-      /** Whether the proxy shows the secret's certificate. */
+      /** Whether the proxy presents the secret's certificate. */
       readonly isMutual: boolean;
       /** As of `ClientTls`. */
       readonly serverName: string;
     }
 ) & {
-  /** Names of which the certificate has one: hosts, addresses or URIs. Default `serverName`. */
+  /** Names, one of which the certificate must have: hosts, IPs or URIs. Default `serverName`. */
   readonly subjectAltNames: readonly string[];
 };
 
-/** The port on which TLS is spoken unless the policy says `tls: off`. */
+/** The port that uses TLS unless the policy says `tls: off`. */
 const tlsPort = 443;
 
 /**
- * The system's own trust store, as Envoy's image, Istio's and Envoy Gateway's have it. Source:
- * Debian, ca-certificates.
+ * The system's trust store, as in the images of Envoy, Istio and Envoy Gateway. Source: Debian,
+ * ca-certificates.
  */
 export const systemCaFile = "/etc/ssl/certs/ca-certificates.crt";
 
-/** The most names of which a certificate has to have one. */
+/** Maximum number of names, one of which a certificate must have. */
 export const subjectAltNamesMax = 16;
 
 /** Names in a certificate: hosts, addresses, or URIs such as `spiffe://mesh/ns/shop/sa/a`. */
@@ -135,7 +135,7 @@ export const upstreamTls = object(
   },
 );
 
-/** A certificate and its key; undefined where one is missing. */
+/** Returns a certificate and its key; undefined if one of them is missing. */
 export function certificateOf({
   certFile,
   keyFile,
@@ -146,7 +146,7 @@ export function certificateOf({
   return certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile };
 }
 
-/** A certificate and its key come together. */
+/** Reports a certificate without a key, or a key without a certificate. */
 export function checkCertificate(block: Block): void {
   for (const [name, other] of [
     ["certFile", "keyFile"],
@@ -158,7 +158,7 @@ export function checkCertificate(block: Block): void {
   }
 }
 
-/** A secret stands instead of files, and what is its own needs one. */
+/** Refuses files beside a secret, and settings of a secret without one. */
 export function checkSecret(block: Block): void {
   if (block.field("secret") === undefined) {
     if (block.field("mutual") === undefined) return;
@@ -171,7 +171,7 @@ export function checkSecret(block: Block): void {
   if (other !== undefined) block.refusePair(other, "secret");
 }
 
-/** `tls` of an upstream: on where it stands, and by itself on port 443. */
+/** Returns `tls` of an upstream: on if it is set, and by default on port 443. */
 export function upstreamTlsOf(
   written: typeof upstreamTls.defaults | "off" | undefined,
   { address: host, port }: Pick<UpstreamPlace, "address" | "port">,

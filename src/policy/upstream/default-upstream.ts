@@ -9,7 +9,7 @@ import { retries, timeouts } from "./retries.js";
 
 const defaultUpgrades: readonly string[] = ["websocket"];
 
-/** What each block means that is there and says nothing. */
+/** The meaning of each block if it is present and empty. */
 export const defaultBlocks = {
   circuitBreakers: circuitBreakers.defaults,
   outlierDetection: outlierDetection.defaults,

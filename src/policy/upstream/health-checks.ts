@@ -6,13 +6,13 @@ import type { TextRule } from "../text/text-rules.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 import { tryTimeBounds } from "./retries.js";
 
-/** Statuses that one service may answer its checks with. */
+/** Maximum number of expected statuses of one service's checks. */
 const expectedStatusesMax = 16;
 
 /** The bounds of such a status. */
 const expectedStatusBounds = { min: 100, max: 599 } as const;
 
-/** The path of a check, with a query where there is one. */
+/** The path of a check, with an optional query. */
 const healthPathPattern = /^\/[!-~]*$/;
 
 const pathRule: TextRule = {
@@ -21,7 +21,7 @@ const pathRule: TextRule = {
   expected: "a path such as /healthz",
 };
 
-/** The name that a server of grpc.health.v1 knows a service by. */
+/** The name of a service on a grpc.health.v1 server. */
 const grpcServiceRule: TextRule = {
   charsMax: 256,
   forbidden: /[^!-~]/,
@@ -35,7 +35,7 @@ const path = readBy(text({ charsMax: 1_024 }, healthPathPattern), (reader, place
   return reader.report(place.key, { id: "HG225", message: "this is not a path", expected });
 });
 
-/** Bytes of a check by TCP. */
+/** Bytes of a TCP check. */
 const payloadRule: TextRule = {
   charsMax: 256,
   forbidden: /[^ -~\r\n\t]/,
@@ -86,9 +86,9 @@ const tcp = object(
   },
 );
 
-/** What is asked of a host. */
+/** How a host is probed. */
 export type HealthProbe =
-  /** A connection, and what is said on it; undefined: nothing. */
+  /** A connection, and the texts exchanged on it; undefined: none. */
   | {
       readonly kind: "tcp";
       readonly send?: string | undefined;
@@ -100,10 +100,10 @@ export type HealthProbe =
       readonly path: string;
       /** Undefined: the service's first host, else its address. */
       readonly host: string | undefined;
-      /** Default 200 alone. */
+      /** Default 200 only. */
       readonly statuses: readonly number[];
     }
-  /** Of grpc.health.v1; undefined: the server as a whole. */
+  /** By grpc.health.v1; undefined: the server as a whole. */
   | { readonly kind: "grpc"; readonly service: string | undefined };
 
 /** `healthChecks`. */
@@ -169,10 +169,10 @@ export const healthChecks = object(
   },
 );
 
-/** How hosts are asked whether they are well. Source: envoy.config.core.v3.HealthCheck. */
+/** Active health checks of hosts. Source: envoy.config.core.v3.HealthCheck. */
 export type HealthCheckPolicy = typeof healthChecks.defaults;
 
-/** Where neither is named a connection is enough. */
+/** Returns the probe. By default, a connection is enough. */
 function probeOf(
   byHttp: typeof http.defaults | undefined,
   byGrpc: typeof grpc.defaults | undefined,

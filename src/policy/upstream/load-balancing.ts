@@ -35,7 +35,7 @@ const zoneAware = object(
     docs: "Prefers hosts in the proxy's own zone, as far as they have capacity.",
   },
   {
-    // As Envoy has it by itself.
+    // Envoy's own default.
     minClusterSize: field(
       whole(thresholdBounds),
       "Zones are ignored if the service has fewer hosts than this.",
@@ -76,11 +76,11 @@ const sourceIp = readBy(flag, (reader, place) => {
   return reader.report(place.key, { id: "HG133", message, expected: "true" });
 });
 
-/** By what requests are told apart. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
+/** What distinguishes requests. Source: envoy.config.route.v3.RouteAction.HashPolicy. */
 export type HashSource =
   | { readonly kind: "header"; readonly name: string }
   | { readonly kind: "query"; readonly name: string }
-  /** Made where it is not there; 0: for the session. Whole seconds. */
+  /** Created if it is absent; 0: for the session. Whole seconds. */
   | { readonly kind: "cookie"; readonly name: string; readonly ttlMs: number }
   | { readonly kind: "sourceIp" };
 
@@ -109,7 +109,7 @@ const consistentHash = object(
   },
 );
 
-/** Exactly one of them: what Envoy makes of several is hard to foresee. */
+/** Exactly one of them, because the result of several in Envoy is hard to predict. */
 const hashBlock = innerBy(consistentHash, (block) => block);
 const hash = readBy(hashBlock, (reader, place) => {
   const block = hashBlock.read(reader, place);
@@ -120,7 +120,7 @@ const hash = readBy(hashBlock, (reader, place) => {
   return reader.report(place.key, { id: "HG125", message, expected });
 });
 
-/** What a new host gets where the policy only asks for it. */
+/** Slow start of a new host if the policy sets no details. */
 export const defaultSlowStart = slowStart.defaults;
 
 /** What `zoneAware: {}` means. */

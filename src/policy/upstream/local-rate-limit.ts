@@ -3,16 +3,16 @@ import { field, object } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 import { thresholdBounds, thresholdMax } from "./circuit-breakers.js";
 
-/** The shortest interval at which Envoy fills a bucket, in milliseconds. */
+/** Minimum interval at which Envoy fills a bucket, in milliseconds. */
 export const fillMsMin = 50;
 
-/** The longest one: a day. */
+/** Maximum interval, in milliseconds: a day. */
 export const fillMsMax = 86_400_000;
 
 /** The bounds of `per`. */
 export const fillBounds: DurationBounds = { minMs: fillMsMin, maxMs: fillMsMax };
 
-/** When a protection may act. */
+/** Times at which a protection may act. */
 const protectionTimes = ["always", "withoutHeadgate"] as const;
 
 /** When a local protection of Envoy acts. */

@@ -3,19 +3,19 @@ import { field, inner, object } from "../text/object.js";
 import { type DurationBounds, type NumberBounds, percentBounds } from "../text/quantities.js";
 import { thresholdBounds } from "./circuit-breakers.js";
 
-/** The longest time that a host may be out, or that hosts are looked at: a day. */
+/** Maximum time of an ejection, and of an interval: a day. */
 export const ejectionTimeMsMax = 86_400_000;
 
 /** The bounds of `interval`, `baseEjectionTime` and `maxEjectionTime`. */
 const ejectionTimeBounds: DurationBounds = { minMs: 1, maxMs: ejectionTimeMsMax };
 
-/** The most standard deviations below the mean. Envoy counts them in thousandths. */
+/** Maximum number of standard deviations below the mean. Envoy counts them in thousandths. */
 const deviationsMax = 1_000;
 
 /** The bounds of `deviations`. */
 const deviationsBounds: NumberBounds = { min: 0, max: deviationsMax, isMinExcluded: true };
 
-/** The bounds of `threshold`: at 0 every host would be out. */
+/** Bounds of `threshold`: at 0, every host would be ejected. */
 const failureBounds = { min: 1, max: 100 } as const;
 
 const minHosts = field(
@@ -126,8 +126,8 @@ export const outlierDetection = object(
   },
 );
 
-/** When a host is left out for a while. Source: envoy.config.cluster.v3.OutlierDetection. */
+/** Ejection of hosts for some time. Source: envoy.config.cluster.v3.OutlierDetection. */
 export type OutlierDetectionPolicy = typeof outlierDetection.defaults;
 
-/** When too large a part of a host's requests fails, where the policy only asks for it. */
+/** Ejection by failure percentage if the policy sets no details. */
 export const defaultFailurePercentage = failurePercentage.defaults;

@@ -4,34 +4,34 @@ import { duration, readBy, whole, words } from "../text/form.js";
 import { field, inner, items, object, type ReadBlock, wordList } from "../text/object.js";
 import type { DurationBounds } from "../text/quantities.js";
 
-/** The most tries after the first. */
+/** Maximum number of tries after the first. */
 const retriesMax = 10;
 
 /** The bounds of `numRetries`. */
 const numRetriesBounds = { min: 1, max: retriesMax } as const;
 
-/** The longest a request may take, and the longest wait between its tries: a day. */
+/** Maximum time of a request, and of a wait between its tries: a day. */
 export const requestMsMax = 86_400_000;
 
 /** The bounds of waits between tries. */
 export const tryTimeBounds: DurationBounds = { minMs: 1, maxMs: requestMsMax };
 
-/** The bounds of what may also take for ever: 0. */
+/** Bounds of times that may be unlimited: 0. */
 export const requestTimeBounds: DurationBounds = { minMs: 0, maxMs: requestMsMax };
 
-/** The longest that a connection may take to be made: a minute. */
+/** Maximum time to establish a connection: a minute. */
 export const connectMsMax = 60_000;
 
 /** The bounds of `connect`. */
 const connectTimeBounds: DurationBounds = { minMs: 1, maxMs: connectMsMax };
 
-/** Statuses that one service's requests are tried again after. */
+/** Maximum number of statuses of one service that are retried. */
 const retriableCodesMax = 32;
 
-/** The bounds of such a status: of an answer that says that something went wrong. */
+/** Bounds of such a status: an error status. */
 const retriableCodeBounds = { min: 400, max: 599 } as const;
 
-/** Everything that may be tried again. Source: Envoy, "Router", x-envoy-retry-on. */
+/** All conditions for a retry. Source: Envoy, "Router", x-envoy-retry-on. */
 const retryConditions = [
   "connectFailure",
   "refusedStream",
@@ -118,7 +118,7 @@ const hedging = readBy(words(...hedgingWords), (reader, place) =>
   reader.readChoice(place, hedgingWords, { id: "HG133", what: "a time to begin another try" }),
 );
 
-/** How long a refusal's Retry-After may be where it is waited for, in milliseconds. */
+/** Default maximum Retry-After of a refusal that is waited for, in milliseconds. */
 const retryAfterMs = 1_000;
 
 /** `retries`. */
@@ -167,7 +167,7 @@ export const retries = object(
   {
     data: ({ backOff: waits = backOff.defaults, ...read }) => ({
       ...read,
-      // Statuses are tried again where both the word and the numbers say so.
+      // Statuses are retried only if both the condition and the numbers are set.
       retriableStatusCodes: distinct(read.retriableStatusCodes),
       ...waits,
       retryAfterMsMax:
@@ -184,16 +184,16 @@ function distinct(codes: readonly number[]): readonly number[] {
   return [...new Set(codes)];
 }
 
-/** What may be tried again. */
+/** A condition for a retry. */
 export type RetryCondition = (typeof retryConditions)[number];
 
 /** Source: envoy.config.route.v3.RetryPolicy. */
 export type RetryPolicy = typeof retries.defaults;
 
-/** How long what may take. Undefined: Envoy's own default holds. */
+/** Timeouts. Undefined: Envoy's own default applies. */
 export type TimeoutPolicy = typeof timeouts.defaults;
 
-/** What is named has to be tried again, and the other way round. */
+/** Reports conditions without their settings, and settings without their conditions. */
 function checkConditions(
   block: Block,
   { on, retriableStatusCodes }: RetryPolicy,
@@ -215,7 +215,7 @@ function checkConditions(
     const message = `"${name}" are listed, and no status is retried`;
     block.report(name, { id: "HG207", message, expected: "retriableStatus in retryOn" });
   }
-  // A refusal that names its wait is only waited for where refusals are tried again.
+  // A Retry-After is only waited for if refusals are retried.
   if (retryAfterMsMax !== undefined && !on.includes("rateLimited")) {
     const message = '"maxRetryAfter" applies to refusals, which are not retried';
     block.report("maxRetryAfter", { id: "HG207", message, expected: "rateLimited in retryOn" });
@@ -233,7 +233,7 @@ function checkTries(block: Block, { perTryMs, perTryIdleMs }: RetryPolicy): void
   }
 }
 
-/** Refuses a single try that may take longer than its request. */
+/** Refuses a timeout of a single try that is longer than that of its request. */
 export function refuseLongTries(
   { block, data: { perTryMs } }: ReadBlock<RetryPolicy>,
   { requestMs }: TimeoutPolicy,

@@ -20,7 +20,7 @@ export class PageTemplates {
     this.#log = log;
   }
 
-  /** Adds a file; a second one of the same name is reported. One that is refused is not checked. */
+  /** Adds a file; reports a second one of the same name. A refused file is not checked. */
   add(source: SourceText, isRefused: boolean): void {
     if (isRefused) this.#used.add(source);
     const name = baseName(source.file);
@@ -35,7 +35,7 @@ export class PageTemplates {
     });
   }
 
-  /** The template that a room names; what is wrong with it is reported once, in its own file. */
+  /** Returns the template that a room names. Its problems are reported once, in its own file. */
   use({ value: name, node }: PlacedValue<string>, reader: NodeReader): string | undefined {
     const source = this.#sources.get(name);
     if (source === undefined) {

@@ -2,13 +2,13 @@ import { isScalar } from "yaml";
 import { any, readBy, whole, words } from "../text/form.js";
 import { field, object } from "../text/object.js";
 
-/** A number that a policy writes, or what Headgate measures. */
+/** A number from the policy, or one that Headgate measures. */
 type NumberOrAuto = number | "auto";
 
-/** Sessions of one room, at most. */
+/** Maximum number of sessions of one room. */
 export const activeUsersMax = 1_000_000;
 
-/** Entrances of one room in a minute, at most. */
+/** Maximum number of visitors who enter one room in a minute. */
 export const entriesPerMinuteMax = 1_000_000;
 
 function numberOrAuto(max: number) {

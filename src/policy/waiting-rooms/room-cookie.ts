@@ -56,14 +56,14 @@ export const roomCookie = object(
   },
 );
 
-/** Browsers drop it. Source: RFC 6265bis section 5.7. */
+/** Reports a cookie that browsers drop. Source: RFC 6265bis section 5.7. */
 function refuseUnsafe(block: Block, { sameSite, isSecure }: ReadCookie): void {
   if (sameSite !== "none" || isSecure) return;
   const message = "browsers drop a cookie with SameSite=None that is not Secure";
   block.report("sameSite", { id: "HG279", message, expected: "secure: true, or sameSite: lax" });
 }
 
-/** Source: RFC 6265bis section 4.1.3. */
+/** Reports a name whose prefix is not met. Source: RFC 6265bis section 4.1.3. */
 function refusePrefix(block: Block, { name = "", domain, path, isSecure }: ReadCookie): void {
   const lower = name.toLowerCase();
   const isHost = lower.startsWith("__host-");

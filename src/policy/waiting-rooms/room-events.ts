@@ -7,10 +7,10 @@ import { roomName } from "../text/service-texts.js";
 import type { TextRule } from "../text/text-rules.js";
 import { eventCapacity } from "./room-capacity.js";
 
-/** Events of one room. */
+/** Maximum number of events of one room. */
 export const eventsMax = 64;
 
-/** The longest time before an event for which visitors may come, in milliseconds: a week. */
+/** Maximum time before an event at which visitors may join, in milliseconds: a week. */
 export const preQueueMsMax = 604_800_000;
 
 const timeRule: TextRule = {

@@ -32,19 +32,19 @@ import { roomCookie } from "./room-cookie.js";
 import { roomEvents } from "./room-events.js";
 import { roomPage } from "./room-page.js";
 
-/** Hosts, paths, networks or headers of one room, and values of one header. */
+/** Maximum number of hosts, paths, networks or headers of one room, and of values of one header. */
 export const roomItemsMax = 64;
 
-/** Visitors who may wait in one room, at most. */
+/** Maximum number of visitors who wait in one room. */
 export const waitingMax = 10_000_000;
 
 /** The bounds of a session's length. */
 export const sessionBounds: DurationBounds = { minMs: 10_000, maxMs: 86_400_000 };
 
-/** The bounds of how often a page asks. */
+/** Bounds of the interval at which a page refreshes. */
 export const refreshBounds: DurationBounds = { minMs: 1_000, maxMs: 300_000 };
 
-/** Refreshes that may be missed in a row, at most. */
+/** Maximum number of refreshes that may be missed in a row. */
 export const missedRefreshesMax = 100;
 
 function refusePart(reader: NodeReader, place: Field, ms: number): undefined {
@@ -58,7 +58,7 @@ function refusePart(reader: NodeReader, place: Field, ms: number): undefined {
   });
 }
 
-/** Whole seconds, as milliseconds: a line counts no parts. */
+/** A duration of whole seconds, in milliseconds: a line counts no fractions. */
 function wholeSeconds(bounds: DurationBounds): FieldType<number> {
   return readBy(duration(bounds), (reader, place) => {
     const read = seconds(bounds, refusePart).read(reader, place);

@@ -9,14 +9,14 @@ import type { PlacedValue } from "../text/object.js";
 import type { PageTemplates } from "./page-templates.js";
 import type { RoomMatch, RoomPolicy } from "./room-policy.js";
 
-/** Waiting rooms of one policy. Each has a leader that counts once a second. */
+/** Maximum number of waiting rooms of one policy. Each has a leader that counts once a second. */
 export const roomsMax = 128;
 
-/** A room as it was read, and where; other files may say what it is in front of. */
+/** A room as read, and its places. Its service may be defined in another file. */
 export interface RoomDraft {
   readonly room: RoomPolicy;
   readonly block: Block;
-  /** The file of its page's template, by name. */
+  /** The file name of its page's template. */
   readonly templateFile: PlacedValue<string> | undefined;
   readonly nodes: {
     readonly name: ParsedNode;
@@ -26,16 +26,16 @@ export interface RoomDraft {
   };
 }
 
-/** What rooms are held against when all files are read. */
+/** Data that rooms are checked against after all files are read. */
 interface RoomContext {
-  /** Names of services, right or wrong for the rest. */
+  /** Names of services, even if the rest of their definition is wrong. */
   readonly names: readonly string[];
-  /** Those that are right; of others nothing is said. */
+  /** The valid services; rooms of others are not checked against them. */
   readonly services: readonly ServicePolicy[];
   readonly templates: PageTemplates;
 }
 
-/** The waiting rooms of a policy as they are read, from all its files. */
+/** The waiting rooms of a policy while it is read, from all its files. */
 export class RoomList {
   readonly #drafts: RoomDraft[] = [];
   readonly named = new DefinedNames(
@@ -50,7 +50,7 @@ export class RoomList {
     return true;
   }
 
-  /** The rooms in the order of the files; reports those that fit nothing. */
+  /** Returns the rooms in the order of the files; reports those that do not fit the policy. */
   finish({ names, services, templates }: RoomContext): readonly RoomPolicy[] {
     const byName = new Map(services.map((service) => [service.name, service]));
     this.#drafts.forEach((draft, index) => {
@@ -115,7 +115,7 @@ function warnOfService({ room, block, nodes }: RoomDraft, service: ServicePolicy
   });
 }
 
-/** A browser keeps no cookie of a domain that it is not in. Source: RFC 6265 section 5.3. */
+/** Reports a foreign cookie domain, which browsers refuse. Source: RFC 6265 section 5.3. */
 function refuseForeignDomain({ room, block }: RoomDraft, hosts: readonly string[]): void {
   const { domain } = room.cookie;
   if (domain === undefined) return;
@@ -128,7 +128,7 @@ function refuseForeignDomain({ room, block }: RoomDraft, hosts: readonly string[
   });
 }
 
-/** A browser that does not send its cookie joins anew with each request. */
+/** Reports a cookie that some paths do not get: without it, each request joins anew. */
 function refuseNarrowCookie({ room, block }: RoomDraft): void {
   const { path } = room.cookie;
   const below = path === "/" ? "/*" : `${path}/*`;
@@ -142,7 +142,7 @@ function refuseNarrowCookie({ room, block }: RoomDraft): void {
   });
 }
 
-/** What is below the endpoint is answered by Headgate, and never reaches the service. */
+/** Reports an endpoint that hides paths: Headgate answers everything below it. */
 function checkEndpoint({ room, block }: RoomDraft): void {
   const hidden = room.match.paths.find((one) => covers([`${room.endpointPath}/*`], [one]));
   if (hidden === undefined && room.endpointPath !== "/") return;
@@ -153,7 +153,7 @@ function checkEndpoint({ room, block }: RoomDraft): void {
   });
 }
 
-/** What both rooms would take for theirs. */
+/** Reports two rooms with overlapping endpoints, or with cookies of the same name. */
 function refuseCollision({ room, block }: RoomDraft, former: RoomPolicy): void {
   if (!meets(former.match.hosts, room.match.hosts)) return;
   const name = quoteText(former.name);
@@ -184,7 +184,7 @@ function refuseIdle({ room, block }: RoomDraft, former: readonly RoomDraft[]): v
   });
 }
 
-/** Whether every request of one match is one of the other. */
+/** Reports whether every request of the narrow match is also one of the wide match. */
 function guards(wide: RoomMatch, narrow: RoomMatch): boolean {
   const isWithin = (all: readonly string[], some: readonly string[]): boolean =>
     all.length === 0 || (some.length > 0 && some.every((one) => all.includes(one)));
@@ -199,7 +199,7 @@ function meets(one: readonly string[], other: readonly string[]): boolean {
   return one.length === 0 || other.length === 0 || one.some((name) => other.includes(name));
 }
 
-/** Whether every path of the one patterns is a path of the others. */
+/** Reports whether the wide patterns match every path of the narrow patterns. */
 function covers(wide: readonly string[], narrow: readonly string[]): boolean {
   return narrow.every((pattern) => {
     const prefix = pathPrefixOf(pattern);

@@ -15,13 +15,13 @@ import { field, inner, object, placed } from "../text/object.js";
 import type { TextRule } from "../text/text-rules.js";
 import { pageFileCharsMax, pageFilePattern } from "./page-file.js";
 
-/** Longest template, in UTF-16 units. */
+/** Maximum length of a template, in UTF-16 units. */
 export const templateCharsMax = 65_536;
 
-/** Longest text of a page, in UTF-16 units. */
+/** Maximum length of a text of a page, in UTF-16 units. */
 export const pageTextCharsMax = 1_024;
 
-/** Languages of one room. */
+/** Maximum number of languages of one room. */
 export const languagesMax = 64;
 
 const statuses: readonly number[] = [httpStatuses.ok, httpStatuses.serviceUnavailable];
@@ -50,10 +50,10 @@ const textRule: TextRule = {
   expected: `a text of at most ${pageTextCharsMax} characters`,
 };
 
-/** Wrong fields of one text that are reported: to find the place of each costs a look at it all. */
+/** Maximum number of wrong fields reported for one text: finding each place scans all of it. */
 const wrongFieldsMax = 8;
 
-/** Reports what is wrong with a text as a whole, or with a part of it. */
+/** Reports a problem of a text as a whole, or of a part of it. */
 type ReportsPart = (finding: Finding, part?: TextRange) => void;
 
 /** Reports at the value of a field. */
@@ -65,7 +65,7 @@ function reportsAt(reader: NodeReader, { value, key }: Field): ReportsPart {
   };
 }
 
-/** The fields that a text names; undefined where some are none, and reported. */
+/** Returns the fields that a text names; undefined, and reported, if some are unknown. */
 function readFields(
   written: string,
   known: readonly string[],
@@ -87,10 +87,10 @@ function readFields(
 
 const fieldNames: readonly string[] = Object.keys(pageFields);
 
-/** Of these a page that tells a visitor anything has one. */
+/** Fields of which a useful page has at least one. */
 const places: readonly PageField[] = ["position", "ahead", "estimate", "message"];
 
-/** Reports fields that are none, and that no field tells the visitor where it stands. */
+/** Reports unknown fields, and a template without a field that tells visitors their place. */
 export function checkTemplate(written: string, report: ReportsPart): void {
   const named = readFields(written, fieldNames, report);
   if (named === undefined || places.some((name) => named.includes(name))) return;
@@ -114,7 +114,7 @@ const fileRule: TextRule = {
   expected: "the name of an HTML file without its path, such as lobby.html",
 };
 
-/** Those that are made of texts would hold themselves. */
+/** Without the fields that are built from texts, which would contain themselves. */
 const textFields = fieldNames.filter((name) => name !== "title" && name !== "message");
 
 const pageText: FieldType<string> = readBy(text(textRule), (reader, place) => {
@@ -139,10 +139,10 @@ const languageTexts = object(
   },
 );
 
-/** The form of a language tag, as far as a pattern says it. Source: RFC 5646 section 2.1. */
+/** Pattern of a language tag, as far as a pattern can express it. Source: RFC 5646 section 2.1. */
 const languagePattern = /^[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*$/;
 
-/** A tag as it is best written; undefined for what is none. Example: `PT-br` is `pt-BR`. */
+/** Returns the canonical form of a tag; undefined if it is not one. Example: `PT-br` is `pt-BR`. */
 function canonicalLanguage(tag: string): string | undefined {
   if (!languagePattern.test(tag)) return undefined;
   try {

@@ -5,7 +5,7 @@ import type { Field, NodeReader } from "../text/node-reader.js";
 import { type ReadRoom, room } from "./room-form.js";
 import { type RoomDraft, type RoomList, roomsMax } from "./room-list.js";
 
-/** Reads `waitingRooms` into the list; what is wrong is reported. */
+/** Reads `waitingRooms` into the list; problems are reported. */
 export function readRooms(reader: NodeReader, written: Field, list: RoomList): void {
   readMaps(reader, written, {
     expected: "a list of waiting rooms: {name: ..., service: ...}",
@@ -18,7 +18,7 @@ export function readRooms(reader: NodeReader, written: Field, list: RoomList): v
   });
 }
 
-/** Undefined where what it is about is not known: its name, which no other has, or its service. */
+/** Reads a room; undefined if its name is wrong or not unique, or its service is wrong. */
 function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
   const { name, service, match, page, cookie, bypass, endpointPath, ...read } = room.read(block);
   if (name === undefined) return undefined;
@@ -48,7 +48,7 @@ function readRoom(block: Block, list: RoomList): RoomDraft | undefined {
   };
 }
 
-/** What anybody can send keeps nobody waiting. */
+/** Warns of a bypass header without values: anyone can send it and skip the wait. */
 function warnOfAnyone(reader: NodeReader, { name, values }: ReadRoom["bypass"]["headers"][number]) {
   if (name === undefined || values.length > 0) return;
   reader.warn(name.node, {
