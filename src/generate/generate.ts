@@ -12,23 +12,23 @@ import type {
 import { lintPolicy } from "./lint-policy.js";
 import { type Target, targets } from "./targets.js";
 
-/** What is generated from what. */
+/** A target, the policy to generate it from, and the options. */
 interface GenerateRequest {
   readonly target: Target;
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;
 }
 
-/** Looks at documents before anybody gets them; answers what is wrong with them. */
+/** Checks documents before they are written, and returns the problems that it finds. */
 export type DocumentCheck = (
   documents: readonly Document[],
   options: GenerateOptions,
 ) => readonly GenerateProblem[];
 
 /**
- * The documents of one target, checked; none where there is an error. Pure.
+ * Generates the documents of one target and checks them. Returns none if there is an error. Pure.
  *
- * @param checks what looks at every document beside the lints of the policy itself
+ * @param checks checks of all documents, in addition to the lints of the policy itself
  */
 export function generate(wish: GenerateRequest, checks: readonly DocumentCheck[]): Generated {
   const { target, policy } = wish;
@@ -38,7 +38,7 @@ export function generate(wish: GenerateRequest, checks: readonly DocumentCheck[]
   assert(row !== undefined, "the table has every target");
   const { documents, problems } = row.generate(policy, options);
   const found = [...problems, ...(row.isOfProxies ? lintPolicy(policy) : [])];
-  // What is wrong in documents that are not whole follows from what was reported already.
+  // Problems of incomplete documents would only follow from errors that are already reported.
   if (found.every(({ severity }) => severity !== "error")) {
     for (const check of [checkPaths, ...checks]) found.push(...check(documents, options));
   }
@@ -46,7 +46,7 @@ export function generate(wish: GenerateRequest, checks: readonly DocumentCheck[]
   return { documents: isWrong ? [] : documents, problems: found };
 }
 
-/** Names end up in paths: each file has one of its own, also where case does not count. */
+/** Names become file paths: each path must be safe and unique, even if case is ignored. */
 function checkPaths(documents: readonly Document[]): readonly GenerateProblem[] {
   const seen = new Set<string>();
   return documents.flatMap(({ path }) => {

@@ -2,16 +2,16 @@ import { policyContent } from "../policy/format/format-policy.js";
 import type { ParsedPolicy, PolicyText } from "../policy/parse.js";
 import type { GeneratedPolicy } from "./base/generator.js";
 
-/** What a policy is called whose files give it no name. */
+/** Name of a policy whose files do not name it. */
 const defaultName = "policy";
 
 interface PolicySourceTexts {
   readonly texts: readonly PolicyText[];
-  /** A short hash, by which people know policies. */
+  /** Returns the short hash by which people identify a policy. */
   readonly hashOf: (texts: readonly PolicyText[]) => string;
 }
 
-/** A policy that was understood, as generators take it. */
+/** Converts a parsed policy into the form that generators take. */
 export function generatedPolicy(
   parsed: Extract<ParsedPolicy, { kind: "policy" }>,
   { texts, hashOf }: PolicySourceTexts,
@@ -26,7 +26,7 @@ export function generatedPolicy(
     budgets,
     proxies,
   } = parsed;
-  // Another comment, or another order of names, makes no file stale; nor does another Headgate.
+  // Changed comments, reordered names or another version of Headgate must not make a file stale.
   const hash = hashOf(texts.map(({ text }) => ({ file: "", text: policyContent(text) })));
   return {
     name,

@@ -7,7 +7,7 @@ import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { PriorityPolicy } from "../policy/services/service-priority.js";
 import type { GeneratedPolicy, TargetProblem } from "./base/generator.js";
 
-/** What is said of a policy's paths; all are warnings. */
+/** Lints the paths of a policy. All problems are warnings. */
 export function lintPaths({
   services,
   rules,
@@ -20,10 +20,10 @@ export function lintPaths({
   ]);
 }
 
-/** Things of the policy that one message names. */
+/** Maximum number of policy entries that one message names. */
 const namedMax = 5;
 
-/** What can be reached below a prefix that is bypassed, as far as the policy knows paths. */
+/** Reports what a bypassed prefix exposes, as far as the policy knows paths below it. */
 function reachOf(
   pattern: string,
   service: ServicePolicy,

@@ -12,7 +12,7 @@ import type { GeneratedPolicy, GenerateProblem, TargetProblem } from "./base/gen
 import { knowsPriorities } from "./envoy/http/priority-header.js";
 import { lintPaths } from "./lint-paths.js";
 
-/** What a policy may mean as it says it, and probably does not. All are warnings. */
+/** Warns about settings that are valid, but that probably do not mean what is intended. */
 export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] {
   const found = [
     ...policy.services.flatMap(lintService),
@@ -26,7 +26,7 @@ export function lintPolicy(policy: GeneratedPolicy): readonly GenerateProblem[] 
   return found.map(rated);
 }
 
-/** A call and a quota may share a limit; for the same requests it is charged twice. */
+/** If a call and a quota share a limit, it is charged twice for the same requests. */
 function lintQuotas(
   service: ServicePolicy,
   quotas: readonly QuotaPolicy[],
@@ -35,7 +35,7 @@ function lintQuotas(
   const asked = new Set(rateLimit?.descriptors.map(({ parts }) => JSON.stringify(parts)));
   const twice = quotas.find(({ services, domain, bucket }) => {
     const isOfService = services === undefined || services.includes(service.name);
-    // Parts of other headers may be of other requests.
+    // Parts that read other headers may belong to other requests.
     const parts = bucket.map(({ fallback: _, ...part }) => part);
     return isOfService && domain === rateLimit?.domain && asked.has(JSON.stringify(parts));
   });
@@ -49,7 +49,7 @@ function lintQuotas(
   ];
 }
 
-/** Envoys let pass what they have no answer for in time, where nothing else is said. */
+/** By default, Envoys let requests pass if they receive no answer in time. */
 function lintRooms({ waitingRooms, proxies }: GeneratedPolicy): readonly TargetProblem[] {
   const held = waitingRooms.find(({ onStoreFailure }) => onStoreFailure !== "open");
   if (held === undefined || proxies.headgate.deniesWithoutAnswer) return [];
@@ -63,7 +63,7 @@ function lintRooms({ waitingRooms, proxies }: GeneratedPolicy): readonly TargetP
   ];
 }
 
-/** What Envoy lets in, Headgate refuses where a message of it is larger than is read. */
+/** Headgate refuses requests that Envoy accepts if their message is larger than what it reads. */
 function lintRequestHeaders({ proxies }: GeneratedPolicy): readonly TargetProblem[] {
   const headersKib = proxies.listener.requestHeadersKibMax;
   const bytesMax = requestBytesFor(headersKib);
@@ -125,7 +125,7 @@ function lintEjections(service: ServicePolicy): TargetProblem | undefined {
   });
 }
 
-/** Conditions that a refusal meets. */
+/** Retry conditions that match a refusal. */
 const refusals: ReadonlySet<string> = new Set([
   "gatewayError",
   "5xx",
@@ -144,13 +144,13 @@ function lintRetries(service: ServicePolicy): TargetProblem | undefined {
   });
 }
 
-/** Share of requests that a curve may refuse while nobody waits before somebody should know. */
+/** Share of requests that a curve may refuse while nothing waits, before the lint warns. */
 const restRatioMax = 0.01;
 
-/** A curve that is too flat for its midpoint refuses before there is anything to wait for. */
+/** A curve that is too flat for its midpoint refuses requests while nothing waits. */
 function lintWaitCurve(service: ServicePolicy): TargetProblem | undefined {
   const { sigmoid } = service.admission?.estimatedWait ?? {};
-  // How long service takes nobody knows here.
+  // The service time is not known here.
   if (sigmoid?.midpoint.kind !== "duration") return undefined;
   const midpointSeconds = sigmoid.midpoint.ms / 1_000;
   const restRatio = 1 / (1 + Math.exp(sigmoid.slopePerSecond * midpointSeconds));
@@ -163,14 +163,14 @@ function lintWaitCurve(service: ServicePolicy): TargetProblem | undefined {
   });
 }
 
-/** One filter's stated latency for services that hardly have the same one. */
+/** Warns if one stated minimum latency applies to services that hardly have the same latency. */
 function lintStatedLatency(services: readonly ServicePolicy[]): readonly TargetProblem[] {
   const stated = services.filter(({ adaptiveConcurrency }) => {
     return adaptiveConcurrency?.minRtt.kind === "fixed";
   });
   const settings = new Set(stated.map(({ adaptiveConcurrency }) => adaptiveConcurrency));
   const [first, second] = stated;
-  // Each that says it for itself has its own; what `proxies` says is one and the same.
+  // Services with settings of their own each have their own object. Those from `proxies` share one.
   if (first === undefined || second === undefined || settings.size === stated.length) return [];
   const names = `${quoteText(first.name)} and ${quoteText(second.name)}`;
   return [
@@ -183,7 +183,7 @@ function lintStatedLatency(services: readonly ServicePolicy[]): readonly TargetP
   ];
 }
 
-/** Proxies remove the header of callers whom nobody trusts before anything could read it. */
+/** Warns if proxies remove the priority header of untrusted callers before anything reads it. */
 function lintPriorityHeader(
   service: ServicePolicy,
   policy: GeneratedPolicy,

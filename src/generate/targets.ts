@@ -6,17 +6,17 @@ import { generateKubernetes } from "./kubernetes/kubernetes.js";
 import { generateAlerts } from "./observe/alerts.js";
 import { generateDashboards } from "./observe/dashboards.js";
 
-/** What is generated for one target. */
+/** A target: its generator and what applies to it. */
 interface TargetRow {
   readonly name: string;
   readonly generate: Generator;
-  /** Whether it configures the proxies before services, and not Headgate or what watches it. */
+  /** Whether it configures the proxies of services, and not Headgate or its monitoring. */
   readonly isOfProxies: boolean;
-  /** The options that mean something to it; others are refused where they are given. */
+  /** Options that apply to the target. Other options are refused. */
   readonly options: readonly (keyof GenerateOptions)[];
 }
 
-/** Every target; one more is a row here and a folder beside this file. */
+/** All targets. A new target is a row here and a folder next to this file. */
 const rows = [
   {
     name: "envoy",
@@ -57,5 +57,5 @@ export type Target = (typeof rows)[number]["name"];
 /** Every target, by name. */
 export const targets: ReadonlyMap<Target, TargetRow> = new Map(rows.map((row) => [row.name, row]));
 
-/** The names, as help lists them. */
+/** Names of the targets, in the order in which help lists them. */
 export const targetNames: readonly Target[] = rows.map(({ name }) => name);

@@ -1,27 +1,27 @@
 import type { GenerateProblemId, RatedId, Severity } from "./generate-problems.js";
 
-/** Names and indexes from the top of a document down. */
+/** Names and indexes that lead from the top of a document to a value. */
 export type JsonPath = readonly (string | number)[];
 
-/** Something wrong in a document. */
+/** A problem in a document. */
 export interface CheckProblem {
   readonly id: GenerateProblemId;
   readonly path: JsonPath;
   /** One sentence, without a full stop. */
   readonly message: string;
-  /** What would be right. */
+  /** What a correct value would be. */
   readonly hint: string;
   readonly severity: Severity;
 }
 
-/** Such a problem, whose severity its row says. */
+/** A problem whose severity comes from its row. */
 export type FoundProblem = RatedId & Pick<CheckProblem, "path" | "message" | "hint">;
 
-/** Takes what is wrong. */
+/** Receives a problem. */
 export type ReportProblem = (problem: FoundProblem) => void;
 
 /**
- * A path as text. Names that are no plain words stand in quotes.
+ * Formats a path as text. Names that are not plain words are quoted.
  *
  * Example: `static_resources.clusters[0].connect_timeout`.
  */

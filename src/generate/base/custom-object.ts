@@ -1,13 +1,13 @@
 import type { Document, Tree, TreeMap } from "./document.js";
 import type { GenerateProblem } from "./generator.js";
 
-/** What an object is called, and where it is. */
+/** Name and namespace of an object. */
 export interface ObjectPlace {
   readonly name: string;
   readonly namespace: string;
 }
 
-/** An object of a Kubernetes API that has a `spec`. */
+/** Returns an object of a Kubernetes API that has a `spec`. */
 export function specObject(
   type: { readonly apiVersion: string; readonly kind: string },
   place: ObjectPlace,
@@ -16,29 +16,29 @@ export function specObject(
   return { ...type, metadata: metadata(place), spec };
 }
 
-/** Name, namespace, and who made it. */
+/** Returns metadata: name, namespace, and the label of objects that Headgate manages. */
 export function metadata({ name, namespace }: ObjectPlace): TreeMap {
   return { name, namespace, labels: { "app.kubernetes.io/managed-by": "headgate" } };
 }
 
-/** Longest name that is made, in characters: what a DNS label holds. */
+/** Maximum length of a generated name, in characters: the maximum of a DNS label. */
 export const objectNameCharsMax = 63;
 
-/** A text as the name of an object: lower case, digits and `-`, at most `objectNameCharsMax`. */
+/** Converts text to an object name: lower case, digits and `-`, at most `objectNameCharsMax`. */
 export function objectName(text: string): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
   return plain.slice(0, objectNameCharsMax).replaceAll(/^-+|-+$/g, "");
 }
 
-/** A file of objects. */
+/** Returns a document of Kubernetes objects. */
 export function objectsDocument(path: string, title: string, parts: readonly Tree[]): Document {
   return { path, title, kind: { format: "yaml", is: "kubernetes" }, parts };
 }
 
 /**
- * Those that hold something, and a kustomization of them; none where something is wrong.
+ * Returns the documents that are not empty, and a kustomization of them; none if there is an error.
  *
- * @param merged paths of what goes into objects of the user's, and is not applied
+ * @param merged paths of documents that are merged into objects of the user, and so are not applied
  */
 export function filledDocuments(
   documents: readonly Document[],
@@ -51,7 +51,7 @@ export function filledDocuments(
   return applied.length === 0 ? filled : [...filled, kustomization(applied)];
 }
 
-/** What `kustomization` is called in its folder; no object of a cluster. */
+/** File name that `kustomization` expects in its folder. It is not an object of a cluster. */
 export const kustomizationFile = "kustomization.yaml";
 
 function kustomization(resources: readonly string[]): Document {

@@ -1,9 +1,9 @@
-/** Longest path of a generated file, in characters. */
+/** Maximum length of the path of a generated file, in characters. */
 export const documentPathCharsMax = 512;
 
 /**
- * Whether a path may be written below a folder: names with `/` between them, each of letters,
- * digits and a few signs, none of which leads up, hides a file or means something to a shell.
+ * Reports whether a path is safe below a folder: names separated by `/`, each of letters, digits
+ * and a few signs, none of which leads upwards, hides a file or has a meaning in a shell.
  */
 export function isSafePath(path: string): boolean {
   if (path.length > documentPathCharsMax) return false;

@@ -1,6 +1,6 @@
 import type { ProblemRow } from "../../policy/problems/problem-row.js";
 
-/** What is wrong in a document: lints (HG400 to HG449), and what Envoy's API has not. */
+/** Problems in documents: lints (HG400 to HG449), and what Envoy's API does not allow. */
 export const documentProblemRows = {
   HG400: {
     title: "The configuration belongs to another filter.",

@@ -1,19 +1,19 @@
 /**
- * What a generator hands out: files as values, in the order that people read them, with comments.
- * Nothing here is text yet; `render.ts` makes it, the same for the same document, byte by byte.
+ * The output of a generator: files as values with comments, in the order in which people read them.
+ * Nothing here is text yet. `render.ts` renders it, byte for byte the same for the same document.
  */
 
-/** A value of a document. The names of a map keep the order in which they were written. */
+/** A value of a document. Maps keep the order in which their names were written. */
 export type Tree = string | number | boolean | readonly Tree[] | TreeMap | Noted;
 
-/** A map of a document; a name whose value is undefined is left out. */
+/** A map of a document. Names whose value is undefined are left out. */
 export interface TreeMap {
   readonly [name: string]: Tree | undefined;
 }
 
-/** A value with a comment before it. */
+/** A value that is preceded by a comment. */
 export class Noted {
-  /** One line or more, without `#`. */
+  /** One or more lines, without `#`. */
   readonly comment: string;
   readonly value: Tree;
 
@@ -28,24 +28,24 @@ export function noted(comment: string, value: Tree): Noted {
   return new Noted(comment, value);
 }
 
-/** What a document is, and so by what it is checked before it is printed. */
+/** The kind of a document, which determines how it is checked before it is rendered. */
 export type DocumentKind =
-  /** One of Envoy's messages, such as `envoy.config.bootstrap.v3.Bootstrap`, or a list of one. */
+  /** One Envoy message, such as `envoy.config.bootstrap.v3.Bootstrap`, or a list of them. */
   | { readonly format: "yaml"; readonly is: "envoy"; readonly message: string }
-  /** Objects of Kubernetes, `---` between them; patches of Envoy in them are checked as such. */
+  /** Kubernetes objects, separated by `---`. Envoy patches in them are checked, too. */
   | { readonly format: "yaml"; readonly is: "kubernetes" }
-  /** YAML that a tool reads and that has a schema of its own. */
+  /** YAML that another tool reads and that has its own schema. */
   | { readonly format: "yaml"; readonly is: "rules" | "values" | "compose" }
   | { readonly format: "json"; readonly is: "dashboard" | "schema" }
   | { readonly format: "text" };
 
 /** One file. */
 export interface Document {
-  /** Below the folder that is generated to, with `/`; no `..` and no absolute one. */
+  /** Path below the output folder, separated by `/`. Neither absolute nor with `..`. */
   readonly path: string;
   readonly kind: DocumentKind;
-  /** One or more YAML documents; one value of JSON; one text. */
+  /** One or more YAML documents, one JSON value, or one text. */
   readonly parts: readonly Tree[];
-  /** What it is and how it is applied: the first comment, where the format has comments. */
+  /** What the file is and how it is applied. The first comment, if the format has comments. */
   readonly title: string;
 }

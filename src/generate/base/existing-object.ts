@@ -9,39 +9,39 @@ import type { JsonPath } from "./check-problem.js";
 import { isMergedKind } from "./merge-rules.js";
 import { isPlainList, isPlainMap, mapIn, type PlainMap, type PlainValue } from "./plain-tree.js";
 
-/** Most text of all files of the user's objects together, in UTF-16 units. */
+/** Maximum total text of all files with objects of the user, in UTF-16 units. */
 export const existingCharsMax = 1_048_576;
 
-/** Most YAML documents in one file of the user's objects. */
+/** Maximum number of YAML documents in one file with objects of the user. */
 export const existingDocumentsMax = 1_000;
 
-/** An object of a cluster as its user has it, and where. */
+/** A cluster object that the user already has, and where it is defined. */
 export interface ExistingObject {
-  /** Group of its API; empty: Kubernetes' own. */
+  /** API group. Empty for the core group of Kubernetes. */
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Empty: it names none. */
+  /** Empty if the object names none. */
   readonly namespace: string;
-  /** Without its status, and what a cluster notes in it. */
+  /** The object without its status and without the metadata that a cluster adds. */
   readonly object: PlainMap;
-  /** `file:line:column` of what stands at a path of it, or of the nearest that holds it. */
+  /** Returns `file:line:column` of the value at a path, or of its nearest parent that exists. */
   readonly placeOf: (path: JsonPath) => string;
 }
 
-/** Something wrong in a file of the user's objects. */
+/** A problem in a file with objects of the user. */
 export interface ExistingProblem extends Omit<Problem, "id"> {
   readonly id: string;
 }
 
-/** What files of objects hold. */
+/** The result of reading files of objects. */
 interface ExistingObjects {
-  /** But for those that Headgate has made. */
+  /** All objects except those that Headgate generated. */
   readonly objects: readonly ExistingObject[];
   readonly problems: readonly ExistingProblem[];
 }
 
-/** Reads objects of a cluster, in YAML or JSON; lists of `kubectl get -o yaml` are opened. Pure. */
+/** Reads cluster objects in YAML or JSON. Unpacks lists from `kubectl get -o yaml`. Pure. */
 export function readExisting(files: readonly PolicyText[]): ExistingObjects {
   const objects: ExistingObject[] = [];
   const problems: ExistingProblem[] = [];
@@ -65,7 +65,7 @@ export function readExisting(files: readonly PolicyText[]): ExistingObjects {
   return { objects: objects.filter((one) => !isGenerated(one)), problems };
 }
 
-/** Where the documents of a text begin; such a line is no other thing, even in a text. */
+/** Returns the start of each document. A line with `---` separates documents, even in a text. */
 function documentStarts(text: string): readonly number[] {
   const marks = [...text.matchAll(/\n---(?=\s|$)/g)].map(({ index }) => index + 1);
   return [0, ...marks];
@@ -90,7 +90,7 @@ function isGenerated({ object }: ExistingObject): boolean {
   return mapIn(mapIn(object, "metadata"), "labels")[managerLabel] === "headgate";
 }
 
-/** Names in `metadata` that a cluster writes. */
+/** Names in `metadata` that a cluster sets. */
 const notedNames: ReadonlySet<string> = new Set([
   "creationTimestamp",
   "generation",
@@ -101,7 +101,7 @@ const notedNames: ReadonlySet<string> = new Set([
 
 const appliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration";
 
-/** An object as its user has written it. */
+/** Returns an object as its user wrote it. */
 function written(object: PlainMap): PlainMap {
   const { status: _status, ...rest } = object;
   const kept = Object.entries(mapIn(object, "metadata")).flatMap(([name, value]) => {
@@ -214,7 +214,7 @@ class DocumentReader {
     return isAlias(node) ? this.#aliases.get(node) : node;
   }
 
-  /** Without what is null, which an API takes for absent. Recursive: depth is bounded before. */
+  /** Drops nulls, which an API treats as absent. Recursive: the depth is limited before. */
   #plain(node: ParsedNode | null): PlainValue | undefined {
     const content = node === null ? undefined : this.#content(node);
     if (isScalar(content)) {

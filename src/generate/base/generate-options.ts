@@ -1,6 +1,6 @@
 import type { GenerateOptions, ImageName, MinorVersion } from "./generator.js";
 
-/** What holds where a person chooses nothing. */
+/** Default options. */
 export const defaultGenerateOptions: GenerateOptions = {
   envoyVersion: { major: 1, minor: 40 },
   istioVersion: { major: 1, minor: 30 },
@@ -13,14 +13,14 @@ export const defaultGenerateOptions: GenerateOptions = {
   existing: [],
 };
 
-/** Versions of one program that can be generated for. */
+/** Range of versions of one program that can be generated for. */
 interface VersionRange {
   readonly min: MinorVersion;
-  /** The newest that is known; what newer ones have is not used. */
+  /** Newest known version. Features of later versions are not used. */
   readonly max: MinorVersion;
 }
 
-/** Which versions can be generated for. */
+/** Versions that can be generated for. */
 export const versionRanges: Readonly<
   Record<"envoyVersion" | "istioVersion" | "gatewayVersion", VersionRange>
 > = {
@@ -29,15 +29,13 @@ export const versionRanges: Readonly<
   gatewayVersion: { min: { major: 1, minor: 2 }, max: { major: 1, minor: 9 } },
 };
 
-/** Most replicas of Headgate. */
+/** Maximum number of Headgate replicas. */
 export const replicasMax = 1_000;
 
-/** Longest name of a namespace. Source: Kubernetes, DNS label names. */
+/** Maximum length of a namespace's name. Source: Kubernetes, DNS label names. */
 const namespaceCharsMax = 63;
 
-/**
- * Reads `1.40`, `v1.40` or `1.40.2`; undefined where it is not a version, or not one of the range.
- */
+/** Parses `1.40`, `v1.40` or `1.40.2`. Returns undefined if it is no version, or out of range. */
 export function parseMinorVersion(
   text: string,
   { min, max }: VersionRange,
@@ -48,19 +46,19 @@ export function parseMinorVersion(
   return isAtLeastVersion(version, min) && isAtLeastVersion(max, version) ? version : undefined;
 }
 
-/** A version as people write it: `1.40`. */
+/** Formats a version as people write it: `1.40`. */
 export function formatMinorVersion({ major, minor }: MinorVersion): string {
   return `${major}.${minor}`;
 }
 
-/** Whether a version is that one or a later one. */
+/** Reports whether a version is at least another one. */
 export function isAtLeastVersion(version: MinorVersion, least: MinorVersion): boolean {
   return (
     version.major > least.major || (version.major === least.major && version.minor >= least.minor)
   );
 }
 
-/** Whether a text names a namespace of Kubernetes. */
+/** Reports whether a text is a valid name of a Kubernetes namespace. */
 export function isNamespace(text: string): boolean {
   return text.length <= namespaceCharsMax && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text);
 }
@@ -73,7 +71,7 @@ const imagePattern = new RegExp(
   ].join(""),
 );
 
-/** Reads `registry.example/headgate:1.2.3`, `...@sha256:...` or both; undefined for others. */
+/** Parses `registry.example/headgate:1.2.3`, `...@sha256:...` or both; undefined for others. */
 export function parseImageName(text: string): ImageName | undefined {
   const [, repository, tag, digest] = imagePattern.exec(text) ?? [];
   if (repository === undefined || (tag === undefined && digest === undefined)) return undefined;

@@ -2,8 +2,8 @@ import type { ProblemRow } from "../../policy/problems/problem-row.js";
 import { documentProblemRows } from "./document-problems.js";
 
 /**
- * What a target cannot express. HG301 to HG319: Envoy's structure; to HG339: its filters; to HG359:
- * Istio and Envoy Gateway; to HG379: Kubernetes; to HG399: dashboards and alerts.
+ * Policies that a target cannot express. HG301 to HG319: Envoy's structure; to HG339: its filters;
+ * to HG359: Istio and Envoy Gateway; to HG379: Kubernetes; to HG399: dashboards and alerts.
  */
 const targetProblemRows = {
   HG301: {
@@ -241,8 +241,8 @@ const targetProblemRows = {
 } as const satisfies Record<string, ProblemRow>;
 
 /**
- * What a policy can be told when it becomes configuration; the docs' table is these rows. An id
- * keeps its meaning.
+ * All problems that can be reported when configuration is generated from a policy. The table in the
+ * docs is made from these rows. An id never changes its meaning.
  */
 export const generateProblemRows = { ...targetProblemRows, ...documentProblemRows } as const;
 
@@ -251,19 +251,19 @@ type Rows = typeof generateProblemRows;
 /** A row's name. */
 export type GenerateProblemId = keyof Rows;
 
-/** How bad a problem is: errors stop everything from being written. */
+/** Severity of a problem. If there is an error, nothing is written. */
 export type Severity = "error" | "warning";
 
 type EitherId = {
   [Id in GenerateProblemId]: Rows[Id] extends { readonly severity: "either" } ? Id : never;
 }[GenerateProblemId];
 
-/** A problem's id, and its severity where the row does not say it. */
+/** The id of a problem, and its severity if the row does not define it. */
 export type RatedId =
   | { readonly id: Exclude<GenerateProblemId, EitherId>; readonly severity?: never }
   | { readonly id: EitherId; readonly severity: Severity };
 
-/** A problem with its severity. */
+/** Adds the severity to a problem. */
 export function rated<Problem extends RatedId>(
   problem: Problem,
 ): Omit<Problem, "severity"> & { readonly severity: Severity } {

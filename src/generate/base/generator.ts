@@ -9,13 +9,13 @@ import type { Document } from "./document.js";
 import type { ExistingObject } from "./existing-object.js";
 import type { RatedId, Severity } from "./generate-problems.js";
 
-/** A policy as generators take it. */
+/** The policy in the form that generators take. */
 export interface GeneratedPolicy {
   /** `metadata.name`. */
   readonly name: string;
-  /** A short hash of what it means, whatever its comments: 12 hex digits. */
+  /** Short hash of the policy's content without its comments: 12 hex digits. */
   readonly hash: string;
-  /** The texts themselves, for targets that carry the policy along. */
+  /** The policy's texts, for targets that include the policy in their output. */
   readonly texts: readonly { readonly file: string; readonly text: string }[];
   readonly domains: readonly string[];
   readonly rules: readonly Rule[];
@@ -26,39 +26,39 @@ export interface GeneratedPolicy {
   readonly proxies: ProxyPolicy;
 }
 
-/** A version as Envoy, Istio and Envoy Gateway count them. */
+/** A version of Envoy, Istio or Envoy Gateway. */
 export interface MinorVersion {
   readonly major: number;
   readonly minor: number;
 }
 
-/** What a person chooses beside the policy. */
+/** Options that a person chooses, in addition to the policy. */
 export interface GenerateOptions {
-  /** Envoy that the configuration is for. Default 1.40; at least 1.30. */
+  /** Version of Envoy to generate for. Default 1.40; at least 1.30. */
   readonly envoyVersion: MinorVersion;
-  /** Default 1.30; at least 1.22. */
+  /** Version of Istio. Default 1.30; at least 1.22. */
   readonly istioVersion: MinorVersion;
-  /** Envoy Gateway. Default 1.6; at least 1.2. */
+  /** Version of Envoy Gateway. Default 1.6; at least 1.2. */
   readonly gatewayVersion: MinorVersion;
-  /** Whole proxies, or pieces to be merged into ones that are there. Default "bootstrap". */
+  /** Complete proxies, or fragments to merge into existing ones. Default "bootstrap". */
   readonly form: "bootstrap" | "fragments";
-  /** Which proxies, for `envoy` and `istio`. Default both. */
+  /** Roles of the proxies to generate, for `envoy` and `istio`. Default both. */
   readonly roles: readonly ("sidecar" | "edge")[];
-  /** Namespace of objects whose service names none, and of Headgate itself. */
+  /** Namespace of Headgate, and of objects whose service names no namespace. */
   readonly namespace: string;
-  /** Replicas of Headgate. Default 2. */
+  /** Number of Headgate replicas. Default 2. */
   readonly replicas: number;
-  /** Whether Headgate may be made to serve proxies that show no certificate. Default false. */
+  /** Whether Headgate may serve proxies that present no certificate. Default false. */
   readonly withoutClientCertificates: boolean;
-  /** Headgate's image; undefined: `headgate` of this version. */
+  /** Image of Headgate. Undefined: `headgate` with this version. */
   readonly image?: ImageName;
-  /** Where the runbook is, without a fragment; `*` is an alert's name; undefined: beside them. */
+  /** URL of the runbook, no fragment; `*` is the alert's name. Undefined: next to the rules. */
   readonly runbookUrl?: string;
-  /** Objects of the user's, into which `istio` and `gateway` merge theirs. Default none. */
+  /** Objects of the user into which `istio` and `gateway` merge their settings. Default none. */
   readonly existing: readonly ExistingObject[];
 }
 
-/** An image; its digest wins over its tag. */
+/** A container image. The digest takes precedence over the tag. */
 export interface ImageName {
   readonly repository: string;
   readonly tag?: string;
@@ -66,25 +66,25 @@ export interface ImageName {
   readonly digest?: string;
 }
 
-/** Something that a target cannot say, or should not. */
+/** A setting of the policy that a target cannot express, or should not. */
 export interface GenerateProblem {
-  /** `HG3xx`: not expressible; `HG4xx`: a lint. Rows in `generate-problems.ts`. */
+  /** `HG3xx`: cannot be expressed; `HG4xx`: a lint. Rows in `generate-problems.ts`. */
   readonly id: string;
   readonly spot: PolicyLocation;
   readonly message: string;
-  /** The nearest thing that can be had, or what to do. */
+  /** The nearest alternative, or what to do. */
   readonly hint: string;
   readonly severity: Severity;
 }
 
-/** Such a problem, whose severity its row says. */
+/** A problem whose severity comes from its row. */
 export type TargetProblem = RatedId & Pick<GenerateProblem, "spot" | "message" | "hint">;
 
-/** Documents, with warnings; none where there is an error. */
+/** Documents and warnings. There are no documents if there is an error. */
 export interface Generated {
   readonly documents: readonly Document[];
   readonly problems: readonly GenerateProblem[];
 }
 
-/** Makes the documents of one target. Pure: the same policy and options give the same bytes. */
+/** Generates the documents of one target. Pure: the same policy and options give the same bytes. */
 export type Generator = (policy: GeneratedPolicy, options: GenerateOptions) => Generated;

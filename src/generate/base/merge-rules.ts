@@ -3,35 +3,35 @@ import { isSameValue, type MergePlace, type MergeStyle, mergeMaps } from "./merg
 import { isPlainList, isPlainMap, mapIn, type PlainMap, type PlainValue } from "./plain-tree.js";
 import { asMap } from "./tree-members.js";
 
-/** Group of Istio's objects of traffic. */
+/** API group of Istio's traffic objects. */
 export const istioGroup = "networking.istio.io";
 
 const gatewayGroup = "gateway.envoyproxy.io";
 
-/** An object of ours, without comments, and in which namespace it stands. */
+/** A generated object without comments, and its namespace. */
 export interface PlainObject {
   readonly namespace: string;
   readonly spec: PlainMap;
 }
 
-/** How an object of ours goes into one of the user's. */
+/** How a generated object is merged into an object of the user. */
 export interface MergeRule {
   readonly group: string;
   readonly kind: string;
   readonly style: MergeStyle;
-  /** Whether both are about the same. */
+  /** Reports whether both objects apply to the same target. */
   readonly isSame: (theirs: PlainObject, ours: PlainObject) => boolean;
-  /** What both are about, as people say it. */
+  /** Names what both objects apply to, for messages. */
   readonly subject: (ours: PlainObject) => string;
-  /** Whether ours would never act beside it; default: it would not. */
+  /** Reports whether ours would have no effect next to theirs. Default: always true. */
   readonly replaces?: (theirs: PlainObject, ours: PlainObject) => boolean;
-  /** Whether it is about more than ours; default: it is not. */
+  /** Reports whether theirs applies to more than ours does. Default: always false. */
   readonly isShared?: (theirs: PlainObject) => boolean;
-  /** Default: name by name. */
+  /** Merges the settings. Default: name by name. */
   readonly merge?: (theirs: PlainMap, ours: TreeMap, place: MergePlace) => Tree;
 }
 
-/** Those that have one object of a kind for a host, a workload or a target. */
+/** Rules for kinds that allow one object for each host, workload or target. */
 const mergeRules: readonly MergeRule[] = [
   {
     group: istioGroup,
@@ -41,7 +41,7 @@ const mergeRules: readonly MergeRule[] = [
       return fullHost(theirs.spec["host"], theirs.namespace, ours.spec["host"]);
     },
     subject: ({ spec }) => `host ${String(spec["host"])}`,
-    // In another namespace, or for some workloads, it hides ours from some callers alone.
+    // In another namespace, or for some workloads, it hides ours only from some callers.
     replaces: (theirs, ours) => {
       return theirs.namespace === ours.namespace && theirs.spec["workloadSelector"] === undefined;
     },
@@ -66,20 +66,20 @@ const mergeRules: readonly MergeRule[] = [
   targetRule("EnvoyExtensionPolicy", { wholes: [], lists: { extProc: "backendRefs" } }),
 ];
 
-/** The rule of a kind; undefined where there is none. */
+/** Returns the merge rule of a kind. Undefined if there is none. */
 export function mergeRuleOf(group: string, kind: string): MergeRule | undefined {
   return mergeRules.find((rule) => rule.group === group && rule.kind === kind);
 }
 
-/** Whether objects of a kind may be merged into. */
+/** Reports whether objects of a kind can be merged into. */
 export function isMergedKind(group: string, kind: string): boolean {
   const isRoute = group === istioGroup && kind === "VirtualService";
   return isRoute || mergeRuleOf(group, kind) !== undefined;
 }
 
 /**
- * Whether a host, as istiod reads it in an object of a namespace, is that one: a name without a dot
- * is a Service of the namespace.
+ * Reports whether a host, as istiod reads it in an object of `namespace`, is equal to `host`. A
+ * name without a dot is a Service of the namespace.
  */
 export function fullHost(
   text: PlainValue | undefined,
@@ -91,7 +91,7 @@ export function fullHost(
   return text !== "" && host.startsWith(`${text}.${namespace}.svc.`);
 }
 
-/** Policies of Envoy Gateway: one for each target in its namespace, whose others are refused. */
+/** Envoy Gateway's policies: one per target in its namespace. Further ones are refused. */
 function targetRule(kind: string, style: MergeStyle): MergeRule {
   return {
     group: gatewayGroup,
@@ -119,14 +119,14 @@ function targetsOf(spec: PlainMap): readonly PlainMap[] {
   return all.filter(isPlainMap);
 }
 
-/** One of a section (a listener, a rule) is another one, for less. */
+/** A policy for one section (a listener, a rule) is another policy, for a part of the target. */
 function isSameTarget(one: PlainMap, other: PlainMap): boolean {
   return ["group", "kind", "name", "sectionName"].every((name) => one[name] === other[name]);
 }
 
 /**
- * Settings for all, and where they would be hidden: at the service's port, whose settings take
- * nothing from those for all, and in subsets, which take no part of what they say in part.
+ * Merges the settings, and repeats them where they would be hidden: at the service's port, which
+ * inherits nothing, and in subsets, whose settings replace the general ones as a whole.
  *
  * Source: Istio, DestinationRule, `portLevelSettings` and `subsets`.
  */
@@ -161,7 +161,7 @@ function withPorts(
 ): TreeMap {
   const { portLevelSettings: ports } = from.theirs;
   if (!isPlainList(ports)) return merged;
-  // What holds for a host's connections as a whole is not said of a port.
+  // Settings of a host's connections as a whole cannot be set for a port.
   const { retryBudget: _all, ...ours } = from.ours;
   const settings = ports.map((port, index) => {
     const path = [...from.place.path, "portLevelSettings", index];

@@ -9,35 +9,35 @@ import {
 } from "./plain-tree.js";
 import { asMap, itemsOf } from "./tree-members.js";
 
-/** How settings of one kind of object go into those that a user has. */
+/** How settings of one kind of object are merged into those of a user. */
 export interface MergeStyle {
   /**
-   * Names of settings that are taken as a whole: their parts exclude each other, or mean something
-   * together. So is every map whose `type` both say differently.
+   * Names of settings that are replaced as a whole, because their parts exclude each other or only
+   * have a meaning together. Maps with different values of `type` are treated the same way.
    */
   readonly wholes: readonly string[];
   /**
-   * Names of lists that are appended to; an item with the same value under `sameBy` is merged into,
-   * undefined: one that is the same is not said twice.
+   * Names of lists that are appended to. An item with the same value under `sameBy` is merged into
+   * the existing one. If `sameBy` is undefined, an equal item is not added again.
    */
   readonly lists?: Readonly<Record<string, string | undefined>>;
 }
 
-/** What both say, and differently: the user's stays. */
+/** A setting with different values on both sides. The user's value stays. */
 export interface MergeConflict {
   readonly path: JsonPath;
   readonly theirs: PlainValue;
   readonly ours: PlainValue;
 }
 
-/** Where values are merged, and where what differs is put. */
+/** Where values are merged, and where conflicts are collected. */
 export interface MergePlace {
   readonly path: JsonPath;
   readonly style: MergeStyle;
   readonly conflicts: MergeConflict[];
 }
 
-/** A map of the user's with what it does not say yet, behind what it says. */
+/** Merges a map into the user's: adds names that it lacks, after the names that it has. */
 export function mergeMaps(theirs: PlainMap, ours: TreeMap, place: MergePlace): TreeMap {
   const merged = new Map<string, Tree>(Object.entries(theirs));
   for (const [name, tree] of Object.entries(ours)) {
@@ -86,7 +86,7 @@ function mergeLists(
   return merged;
 }
 
-/** Where a list has an item already; -1: nowhere. */
+/** Returns the index of an item in a list, or -1 if it is missing. */
 export function findItem(
   list: readonly PlainValue[],
   item: Tree,
@@ -102,7 +102,7 @@ export function findItem(
   });
 }
 
-/** Whether two values mean the same, whatever the order of names and the form of durations. */
+/** Reports whether two values mean the same, despite the order of names or form of durations. */
 export function isSameValue(one: PlainValue, other: PlainValue): boolean {
   if (isPlainList(one) && isPlainList(other)) {
     return one.length === other.length && one.every((item, at) => isSameAt(item, other[at]));
@@ -123,7 +123,7 @@ function isSameAt(one: PlainValue | undefined, other: PlainValue | undefined): b
 
 const unitMs: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** A duration as Istio and Envoy Gateway take it (`1m30s`), in milliseconds. */
+/** Parses a duration as Istio and Envoy Gateway write it (`1m30s`), to milliseconds. */
 function durationMs(value: PlainValue): number | undefined {
   if (typeof value !== "string" || !/^(?:\d{1,9}(?:\.\d{1,9})?(?:h|ms|m|s)){1,4}$/.test(value)) {
     return undefined;

@@ -1,25 +1,25 @@
 import type { Document } from "yaml";
 import type { PlainValue } from "./plain-tree.js";
 
-/** What a document holds, or why that cannot be told. */
+/** The content of a document, or the reason why it cannot be read. */
 type ReadDocument =
-  /** @property tree undefined for a document that holds nothing */
+  /** @property tree undefined if the document is empty */
   | { readonly kind: "read"; readonly tree: PlainValue | undefined }
   | { readonly kind: "unreadable"; readonly why: string };
 
-/** A document of YAML without what is null, which JSON's form of a message takes for absent. */
+/** Reads a YAML document without its nulls, which ProtoJSON treats as absent. */
 export function readPlain(document: Document.Parsed): ReadDocument {
   try {
     const json = JSON.stringify(document.toJS() ?? "");
     const tree: PlainValue | undefined = JSON.parse(json, dropEmpty);
     return { kind: "read", tree: tree === "" ? undefined : tree };
   } catch {
-    // The library counts what aliases stand for.
+    // The library limits how far aliases expand.
     return { kind: "unreadable", why: "its aliases expand to too much" };
   }
 }
 
-/** A reviver for JSON: what is null is absent; in a list, where nothing can be absent, empty. */
+/** JSON reviver: drops nulls. In a list, where nothing can be absent, they become empty texts. */
 export function dropEmpty(this: unknown, _: string, value: unknown): unknown {
   return value ?? (Array.isArray(this) ? "" : undefined);
 }

@@ -15,8 +15,8 @@ import { overloadLints } from "./overload-lints.js";
 import { quotaLints } from "./quota-lints.js";
 
 /**
- * Checks all that Envoy will read in documents, patches in objects of Kubernetes included. Of the
- * lints only those that no policy can mean; the others are held against the policy itself.
+ * Checks everything in documents that Envoy will read, including patches in Kubernetes objects.
+ * Reports only errors, which no policy can intend. The policy's own lints cover the rest.
  */
 export function envoyCheck(api: EnvoyApi): DocumentCheck {
   return (documents, options) =>
@@ -27,21 +27,21 @@ export function envoyCheck(api: EnvoyApi): DocumentCheck {
     });
 }
 
-/** What documents are held against. */
+/** What documents are checked against. */
 interface Against {
   readonly api: EnvoyApi;
-  /** Undefined: the version whose API it is. */
+  /** Undefined: the version that the API is from. */
   readonly options?: Pick<GenerateOptions, "envoyVersion">;
 }
 
-/** All that is wrong, or doubtful, in one document. */
+/** Returns all errors and warnings of one document. */
 export function checkDocument(
   document: Document,
   { api, options }: Against,
 ): readonly CheckProblem[] {
   const { trees, problems } = findMessages(document, api);
   const { kind } = document;
-  // Meshes and gateways have versions of their own, which bring an Envoy's.
+  // Meshes and gateways have their own versions, which include an Envoy.
   const isOwn = kind.format === "yaml" && kind.is === "envoy";
   const found = trees.flatMap((tree) => {
     const { message, problems: broken } = checkMessage(tree, api);
@@ -63,7 +63,7 @@ function inDocument(file: string, problem: CheckProblem): GenerateProblem {
   };
 }
 
-/** All lints of Envoy's configuration: what Envoy takes, or refuses late, and should not be. */
+/** All lints of Envoy's configuration: mistakes that Envoy accepts, or only refuses late. */
 export const allLints: readonly Lint[] = [
   ...clusterLints,
   ...filterLints,
@@ -76,15 +76,15 @@ const gradient = `${http}.adaptive_concurrency.v3.GradientControllerConfig`;
 const monitors = "envoy.extensions.resource_monitors";
 
 /**
- * What of the API that we generate is younger than the oldest Envoy that we generate for: the first
- * minor version of 1 that surely has it. A name with `#` is a field, others are messages.
+ * Parts of the API that we generate and that are younger than the oldest supported Envoy, with the
+ * first minor version of 1 that surely has them. A name with `#` is a field, others are messages.
  *
- * Source: Envoy's API by release, as the tags v0.12.0 (early 2024), v0.13.1, envoy/v1.32.4 and
- * envoy/v1.35.0 to envoy/v1.40.0 of go-control-plane have it. Where a release
- * between two of them may have something already, the later one stands.
+ * Source: Envoy's API by release, in go-control-plane's tags v0.12.0 (early 2024), v0.13.1,
+ * envoy/v1.32.4 and envoy/v1.35.0 to envoy/v1.40.0. If a release between two may have a part
+ * already, the later one is listed.
  */
 const sinceMinor: Readonly<Record<string, number>> = {
-  // In v0.13.1 and not in v0.12.0; named in the notes of 1.31.0, and not in those of 1.30.0.
+  // In v0.13.1 and not in v0.12.0; in the release notes of 1.31.0, and not in those of 1.30.0.
   [`${http}.ext_proc.v3.ExternalProcessor#route_cache_action`]: 31,
   // In envoy/v1.32.4, which is younger than 1.32.0, and not in v0.13.1.
   "envoy.config.route.v3.RateLimit#apply_on_stream_done": 33,
@@ -106,12 +106,12 @@ const sinceMinor: Readonly<Record<string, number>> = {
   [`${http}.ratelimit.v3.RateLimit#enable_retry_after_header`]: 40,
 };
 
-/** Messages that are young, or have fields that are. */
+/** Messages that are listed above, or that have a field listed there. */
 const youngMessages: ReadonlySet<string> = new Set(
   Object.keys(sinceMinor).map((name) => name.replace(/#.*/, "")),
 );
 
-/** What is in a message, and not yet in that version of Envoy. */
+/** Reports everything in a message that the given version of Envoy does not have yet. */
 export function checkVersion(root: EnvoyMessage, version: MinorVersion): readonly CheckProblem[] {
   const problems: CheckProblem[] = [];
   visitMessages(root, ({ desc, path, fields }) => {

@@ -7,26 +7,26 @@ import type { EnvoyMessage } from "./envoy-message.js";
 import { checkRules } from "./field-rules.js";
 import { readTree } from "./read-message.js";
 
-/** A tree that is one of Envoy's messages. */
+/** A tree to be read as an Envoy message. */
 export interface EnvoyTree {
   /** Full name, such as `envoy.config.cluster.v3.Cluster`. */
   readonly message: string;
   readonly value: PlainValue;
-  /** Where it stands in its document. */
+  /** The tree's path in its document. */
   readonly path: JsonPath;
-  /** Whether it is merged into another: what is not in it may be there. Default false. */
+  /** Whether it is merged into another tree, which may hold what is missing here. Default false. */
   readonly isPartial?: boolean;
 }
 
-/** A tree as it was read, and what is wrong with it. */
+/** A tree with the message that was read, and its problems. */
 interface CheckedTree {
   readonly tree: EnvoyTree;
-  /** What could be read; undefined where there is no such message. */
+  /** The parts that could be read. Undefined if there is no such message. */
   readonly message: EnvoyMessage | undefined;
   readonly problems: readonly CheckProblem[];
 }
 
-/** Reads a tree strictly and holds it to the rules of Envoy's API. */
+/** Reads a tree strictly, and checks it against the rules of Envoy's API. */
 export function checkMessage(tree: EnvoyTree, api: EnvoyApi): CheckedTree {
   const problems: CheckProblem[] = [];
   const report: ReportProblem = (problem) => void problems.push(rated(problem));

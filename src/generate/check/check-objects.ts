@@ -6,7 +6,7 @@ import { isPlainMap, type PlainValue, plainTree } from "../base/plain-tree.js";
 import type { DocumentCheck } from "../generate.js";
 import type { ObjectSchemas, ObjectVersions } from "./object-schemas.js";
 
-/** Checks all objects of Kubernetes in documents against what their projects publish. */
+/** Checks all Kubernetes objects in documents against the schemas that their projects publish. */
 export function objectCheck(schemas: ObjectSchemas): DocumentCheck {
   return (documents, options) => {
     const titles = new Set<string>();
@@ -16,16 +16,16 @@ export function objectCheck(schemas: ObjectSchemas): DocumentCheck {
   };
 }
 
-/** Whether a document's parts are objects of Kubernetes. */
+/** Reports whether a document's parts are Kubernetes objects. */
 export function hasObjects({ kind }: Document): boolean {
   return kind.format === "yaml" && kind.is === "kubernetes";
 }
 
-/** What objects are held against. */
+/** What objects are checked against. */
 interface Against {
   readonly schemas: ObjectSchemas;
   readonly versions: ObjectVersions;
-  /** Of those before. */
+  /** Titles of the previous objects. */
   readonly titles: Set<string>;
 }
 
@@ -47,14 +47,14 @@ function checkObjects(
 }
 
 /**
- * Most of one object, in bytes of JSON: what etcd takes in a request, less 64 KiB for what a
- * cluster notes in it.
+ * Maximum size of one object, in bytes of JSON: etcd's limit for a request, minus 64 KiB for what a
+ * cluster adds to it.
  *
  * Source: etcd, `--max-request-bytes`, 1.5 MiB by default.
  */
 const objectBytesMax = 1_507_328;
 
-/** Names are made of services' names, and are shorter. */
+/** Names of objects are shortened names of services, so two of them may be equal. */
 function titleProblems(
   file: string,
   title: string,
@@ -88,7 +88,7 @@ function sizeProblems(file: string, object: PlainValue): readonly GenerateProble
   ];
 }
 
-/** As people name objects: `DestinationRule shop/orders`. */
+/** Formats the name of an object as people write it: `DestinationRule shop/orders`. */
 function titleOf(object: PlainValue): string {
   if (!isPlainMap(object)) return "no object";
   const { kind, metadata } = object;

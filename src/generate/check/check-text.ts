@@ -9,10 +9,10 @@ import { checkDocument } from "./check-documents.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { bootstrapMessage } from "./find-messages.js";
 
-/** Longest text that is checked, in UTF-16 units. */
+/** Maximum length of a text that is checked, in UTF-16 units. */
 export const checkedCharsMax = 16_777_216;
 
-/** Something wrong in a text, and where. */
+/** A problem in a text, and its place. */
 export interface TextProblem extends CheckProblem {
   /** 1-based. */
   readonly line: number;
@@ -21,8 +21,8 @@ export interface TextProblem extends CheckProblem {
 }
 
 /**
- * Checks configuration as a person has it, in YAML or JSON: a bootstrap of Envoy's, or objects of
- * Kubernetes with patches for it. In the order of places.
+ * Checks configuration that a person supplies in YAML or JSON: an Envoy bootstrap, or Kubernetes
+ * objects with patches for it. Problems are in the order of their places.
  */
 export function checkText(text: string, api: EnvoyApi): readonly TextProblem[] {
   if (text.length > checkedCharsMax) {
@@ -40,7 +40,7 @@ export function checkText(text: string, api: EnvoyApi): readonly TextProblem[] {
   return problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
 }
 
-/** The documents of a text as plain data; none where it cannot be read, which a check tells. */
+/** Returns the documents of a text as plain data. Empty if unreadable, which a check reports. */
 export function readDocuments(text: string): readonly PlainMap[] {
   if (text.length > checkedCharsMax) return [];
   const parsed = parseAllDocuments(text, { logLevel: "silent", prettyErrors: false, merge: true });
@@ -75,14 +75,14 @@ function checkYaml(
   });
 }
 
-/** Objects of Kubernetes say what they are. */
+/** Kubernetes objects are recognized by `apiVersion` and `kind`. */
 function kindOf(tree: Tree): DocumentKind {
   const isObject = typeof tree === "object" && "apiVersion" in tree && "kind" in tree;
   if (isObject) return { format: "yaml", is: "kubernetes" };
   return { format: "yaml", is: "envoy", message: bootstrapMessage };
 }
 
-/** Where that is, or the nearest that holds it. */
+/** Returns the offset of the value at a path, or of its nearest parent that exists. */
 function offsetOf(document: YamlDocument.Parsed, path: JsonPath): number {
   for (let length = path.length; length >= 0; length -= 1) {
     const node: unknown =

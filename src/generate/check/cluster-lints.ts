@@ -11,10 +11,10 @@ import {
 } from "./envoy-message.js";
 import type { Lint, LintScope } from "./lint.js";
 
-/** Envoy's own threshold of requests, where none is written. */
+/** Envoy's default threshold of requests. */
 const defaultRequestsMax = 1_024;
 
-/** Lints of clusters, and of what leads to them. */
+/** Lints of clusters, and of what refers to them. */
 export const clusterLints: readonly Lint[] = [
   { on: "envoy.config.bootstrap.v3.Bootstrap", check: checkTwice },
   { on: "envoy.config.cluster.v3.Cluster", check: checkCluster },
@@ -84,7 +84,7 @@ function checkLead(
   scope.report({ id, path: [...message.path, field], message: text, hint: "add it" });
 }
 
-/** Each request holds a stream, and a place in its breaker, until its response is through. */
+/** Each request holds a stream, and a slot in the breaker, until its response is complete. */
 function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintScope): void {
   if (textField(processor, "processing_mode", "response_trailer_mode") !== "SEND") return;
   const name = textField(processor, "grpc_service", "envoy_grpc", "cluster_name");
@@ -104,13 +104,13 @@ function checkProcessorBreaker(processor: EnvoyMessage, { root, report }: LintSc
   });
 }
 
-/** With statuses beside it; who sends a request may name more. */
+/** Needs a list of statuses next to it. Callers may add more of them. */
 const statusCondition = "retriable-status-codes";
 
-/** Conditions that a refusal meets. */
+/** Retry conditions that match a refusal. */
 const refusalConditions = ["5xx", "gateway-error", statusCondition, "envoy-ratelimited"];
 
-/** Statuses of refusals, of Headgate's and of Envoy's own. */
+/** Statuses of refusals by Headgate and by Envoy itself. */
 const refusalStatuses: readonly number[] = [
   httpStatuses.tooManyRequests,
   httpStatuses.serviceUnavailable,

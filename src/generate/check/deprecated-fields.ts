@@ -3,16 +3,16 @@ import type { PlainValue } from "../base/plain-tree.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { readTree } from "./read-message.js";
 
-/** A field that Envoy's API gives up, and where it is set first. */
+/** A deprecated field of Envoy's API, and the first place that sets it. */
 export interface DeprecatedField {
-  /** One line, which names the field and its message. */
+  /** One line that names the field and its message. */
   readonly what: string;
   readonly where: string;
 }
 
 /**
- * The deprecated fields of what Envoy answers to `/config_dump`, each once: a dump has what a
- * bootstrap says twice. What else a strict look would find in it is no matter of who runs it.
+ * Returns the deprecated fields in Envoy's answer to `/config_dump`, each once: a dump repeats what
+ * the bootstrap says. Other findings of a strict check do not matter to those who run Envoy.
  */
 export function findDeprecated(dump: PlainValue, api: EnvoyApi): readonly DeprecatedField[] {
   const desc = api.message("envoy.admin.v3.ConfigDump");

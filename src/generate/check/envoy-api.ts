@@ -18,19 +18,19 @@ import { FieldRulesSchema, required, rules } from "../../gen/validate/validate_p
 /** Rules of one field as JSON, such as `{uint32: {lte: 100}}`. Source: validate.FieldRules. */
 export type FieldRules = JsonObject;
 
-/** A field, and the rules that it has; undefined where it has none. */
+/** A field with its rules. Undefined if it has none. */
 export interface RuledField {
   readonly field: DescField;
   readonly rules: FieldRules | undefined;
 }
 
 /**
- * Envoy's API: its messages by name, and the rules that their fields have. Of its 726 files each is
- * read when a message of it is asked for: all of them take longer than most checks.
+ * Envoy's API: its messages by name, and the rules of their fields. Each of its 726 files is read
+ * when one of its messages is first requested, because reading all takes longer than most checks.
  */
 export class EnvoyApi {
   readonly #images = new Map<string, Uint8Array>();
-  /** Names of files, by package. */
+  /** File names by package. */
   readonly #packages = new Map<string, string[]>();
   readonly #files = new Map<string, DescFile>();
   readonly #messages = new Map<string, DescMessage>();
@@ -51,9 +51,9 @@ export class EnvoyApi {
     }
   }
 
-  /** A message by its full name, such as `envoy.config.cluster.v3.Cluster`. */
+  /** Returns a message by its full name, such as `envoy.config.cluster.v3.Cluster`. */
   message(name: string): DescMessage | undefined {
-    // Messages in messages have more names than one after the package's.
+    // Nested messages have more than one name after the package.
     for (let end = name.length; end > 0 && !this.#messages.has(name); ) {
       end = name.lastIndexOf(".", end - 1);
       for (const file of this.#packages.get(name.slice(0, end)) ?? []) this.#file(file);
@@ -61,7 +61,7 @@ export class EnvoyApi {
     return this.#messages.get(name);
   }
 
-  /** A field of a message, by either form of its name. */
+  /** Returns a field of a message by either form of its name. */
   field(desc: DescMessage, name: string): DescField | undefined {
     let fields = this.#fields.get(desc);
     if (fields === undefined) {
@@ -72,7 +72,7 @@ export class EnvoyApi {
     return fields.get(name);
   }
 
-  /** The fields of a message, and the rules that they have. */
+  /** Returns the fields of a message with their rules. */
   ruledFields(desc: DescMessage): readonly RuledField[] {
     const known = this.#ruled.get(desc);
     if (known !== undefined) return known;
@@ -83,7 +83,7 @@ export class EnvoyApi {
     return found;
   }
 
-  /** Whether one member of it has to be there. */
+  /** Reports whether one member of a oneof must be set. */
   isRequired(oneof: DescOneof): boolean {
     const known = this.#required.get(oneof);
     if (known !== undefined) return known;
@@ -92,13 +92,13 @@ export class EnvoyApi {
     return found;
   }
 
-  /** Reads a file after those that it imports. */
+  /** Reads a file, and first those that it imports. */
   #file(name: string): DescFile | undefined {
     const known = this.#files.get(name);
     const image = this.#images.get(name);
     if (known !== undefined || image === undefined) return known;
     const proto = fromBinary(FileDescriptorProtoSchema, image);
-    // The library follows what is imported along all paths, of which there are many.
+    // The library follows imports along all paths, of which there are many, so these are removed.
     const registry = createFileRegistry(proto, (path) => {
       const imported = this.#file(path);
       return imported && { ...imported, dependencies: [] };
@@ -113,7 +113,7 @@ export class EnvoyApi {
   }
 }
 
-/** What a `FileDescriptorProto` is called: its first two fields. */
+/** Reads the name and the package of a `FileDescriptorProto`, its first two fields. */
 function nameOf(file: Uint8Array): { readonly name: string; readonly packageName: string } {
   const reader = new BinaryReader(file);
   reader.tag();

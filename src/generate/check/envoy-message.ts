@@ -2,20 +2,20 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import type { JsonPath } from "../base/check-problem.js";
 import type { PlainValue } from "../base/plain-tree.js";
 
-/** A message of Envoy's as it was read from a document. */
+/** An Envoy message as it was read from a document. */
 export interface EnvoyMessage {
   readonly desc: DescMessage;
   readonly path: JsonPath;
-  /** By the names that Envoy's .proto files have; only those that were written. */
+  /** Fields by the names in Envoy's .proto files. Only those that were set. */
   readonly fields: ReadonlyMap<string, EnvoyValue>;
 }
 
 /** A value of a field, by how it was read. */
 export type EnvoyValue =
-  /** Wrappers such as UInt32Value too; enums by their names; whole numbers of 64 bits too. */
+  /** Includes wrappers such as UInt32Value, enums (by name), and 64-bit integers. */
   | { readonly kind: "scalar"; readonly path: JsonPath; readonly value: string | number | boolean }
   | { readonly kind: "duration"; readonly path: JsonPath; readonly seconds: number }
-  /** What an `Any` holds is the message itself. */
+  /** For an `Any`, the message that it contains. */
   | { readonly kind: "message"; readonly path: JsonPath; readonly message: EnvoyMessage }
   | { readonly kind: "list"; readonly path: JsonPath; readonly items: readonly EnvoyValue[] }
   | {
@@ -23,10 +23,10 @@ export type EnvoyValue =
       readonly path: JsonPath;
       readonly entries: ReadonlyMap<string, EnvoyValue>;
     }
-  /** Struct, Value, FieldMask and the like: no names of Envoy's inside. */
+  /** Struct, Value, FieldMask and the like, which contain no names of Envoy's. */
   | { readonly kind: "json"; readonly path: JsonPath; readonly value: PlainValue };
 
-/** The value below a message by the names of fields; undefined where one of them is not there. */
+/** Returns the value at a path of field names below a message. Undefined if one is missing. */
 export function fieldAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -40,7 +40,7 @@ export function fieldAt(
   return value;
 }
 
-/** The message below a message. */
+/** Returns the message at a path below a message. */
 export function messageAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -49,7 +49,7 @@ export function messageAt(
   return value?.kind === "message" ? value.message : undefined;
 }
 
-/** The text below a message, or an enum's name. */
+/** Returns the text, or the name of an enum, at a path below a message. */
 export function textField(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -58,7 +58,7 @@ export function textField(
   return value?.kind === "scalar" && typeof value.value === "string" ? value.value : undefined;
 }
 
-/** The number below a message; a duration as seconds. */
+/** Returns the number at a path below a message. A duration is in seconds. */
 export function numberField(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -70,7 +70,7 @@ export function numberField(
   return Number.isNaN(number) ? undefined : number;
 }
 
-/** Whether the value below a message is true. */
+/** Reports whether the value at a path below a message is true. */
 export function isFieldTrue(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -79,7 +79,7 @@ export function isFieldTrue(
   return value?.kind === "scalar" && value.value === true;
 }
 
-/** The messages of a list below a message; empty where there is none. */
+/** Returns the messages of the list at a path below a message. Empty if there is none. */
 export function messagesAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -89,7 +89,7 @@ export function messagesAt(
   return value.items.flatMap((item) => (item.kind === "message" ? [item.message] : []));
 }
 
-/** The texts of a list below a message; empty where there is none. */
+/** Returns the texts of the list at a path below a message. Empty if there is none. */
 export function textsAt(
   message: EnvoyMessage | undefined,
   ...names: readonly string[]
@@ -101,7 +101,7 @@ export function textsAt(
   );
 }
 
-/** Calls back for a message and every message in it, outer ones first. */
+/** Calls `visit` for a message and every message in it, outer ones first. */
 export function visitMessages(message: EnvoyMessage, visit: (message: EnvoyMessage) => void): void {
   visit(message);
   for (const value of message.fields.values()) visitValue(value, visit);

@@ -5,17 +5,17 @@ import type { EnvoyApi, FieldRules } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { brokenRule } from "./value-rules.js";
 
-/** How rules are held against a message. */
+/** The context in which a message is checked against rules. */
 interface RuleCheck {
   readonly api: EnvoyApi;
   readonly report: ReportProblem;
-  /** Whether what was not written may stand elsewhere: a piece that is merged into another. */
+  /** Whether missing values may be set elsewhere, because the message is merged into another. */
   readonly isPartial: boolean;
 }
 
 /**
- * Holds a message, and all in it, to the rules that Envoy's API has beside its types: ranges,
- * lengths, patterns, what must be there.
+ * Checks a message and everything in it against the rules that Envoy's API has in addition to its
+ * types: ranges, lengths, patterns, required values.
  *
  * Source: protoc-gen-validate, `validate.rules`.
  */
@@ -24,7 +24,7 @@ export function checkRules(message: EnvoyMessage, check: RuleCheck): void {
   for (const { field, rules } of check.api.ruledFields(desc)) {
     const value = fields.get(field.name);
     if (rules !== undefined) checkField({ message, field, rules, value }, check);
-    // Rules say so of one field whose message is an example.
+    // The rules of one field, whose message is an example, say so.
     if (value !== undefined && child(rules, "message")["skip"] !== true) checkBelow(value, check);
   }
   if (check.isPartial) return;
@@ -63,7 +63,7 @@ function checkField({ message, field, rules, value }: RuledField, check: RuleChe
   else checkValue(value, rules, check);
 }
 
-/** Names that are not of the enum were reported when it was read. */
+/** Unknown names were already reported when the enum was read. */
 function checkEnum(
   desc: DescEnum,
   value: EnvoyValue,
@@ -77,7 +77,7 @@ function checkEnum(
   reportRule(check.report, value.path, { message, hint: "use another value" });
 }
 
-/** What was not written is held to the rules as what it then is: zero, empty or absent. */
+/** Checks a value that was not set as what it then is: zero, empty or absent. */
 function checkMissing({ message, field, rules }: RuledField, check: RuleCheck): void {
   if (field.oneof !== undefined) return;
   const path = [...message.path, field.name];
@@ -155,7 +155,7 @@ function checkValue(value: EnvoyValue, rules: FieldRules, check: RuleCheck): voi
   reportRule(check.report, value.path, { message, hint: `it must be ${hint}` });
 }
 
-/** Longest value that a message shows, in characters. */
+/** Maximum length of a value in a problem's message, in characters. */
 const shownCharsMax = 40;
 
 function textOf(value: EnvoyValue & { kind: "scalar" | "duration" }): string {
@@ -176,7 +176,7 @@ function nameOf(path: JsonPath): string {
   return String(path.findLast((part) => typeof part === "string") ?? "the list");
 }
 
-/** Rules within rules; empty where there are none. */
+/** Returns nested rules. Empty if there are none. */
 function child(rules: FieldRules | undefined, name: string): FieldRules {
   const found = rules?.[name];
   return typeof found === "object" && found !== null && !Array.isArray(found) ? found : {};

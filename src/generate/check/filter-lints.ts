@@ -14,7 +14,7 @@ const http = "envoy.extensions.filters.http";
 const manager = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 const httpFilter = "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter";
 
-/** The configuration of each HTTP filter that a policy needs. */
+/** Configuration type of each HTTP filter that a policy needs. */
 const filterTypes: ReadonlyMap<string, string> = new Map([
   [
     "envoy.filters.http.adaptive_concurrency",
@@ -29,7 +29,7 @@ const filterTypes: ReadonlyMap<string, string> = new Map([
   ["envoy.filters.http.router", `${http}.router.v3.Router`],
 ]);
 
-/** Filters that answer with a refusal of their own. */
+/** Filters that refuse requests themselves. */
 const refusers = [
   `${http}.local_ratelimit.v3.LocalRateLimit`,
   `${http}.ratelimit.v3.RateLimit`,
@@ -37,10 +37,10 @@ const refusers = [
   `${http}.adaptive_concurrency.v3.AdaptiveConcurrency`,
 ];
 
-/** Longest that a rate limit's answer should be waited for, in seconds. */
+/** Maximum time that a rate limit's answer should be waited for, in seconds. */
 const answerSecondsMax = 1;
 
-/** Shortest time between two fills of a local bucket, in seconds. Source: Envoy. */
+/** Minimum time between two fills of a local bucket, in seconds. Source: Envoy. */
 const fillSecondsMin = 0.05;
 
 /** Lints of HTTP filters and their order. */
@@ -68,7 +68,7 @@ function checkFilterType(filter: EnvoyMessage, { report }: LintScope): void {
 
 function checkFilterOrder(message: EnvoyMessage, { report }: LintScope): void {
   const filters = messagesAt(message, "http_filters");
-  // Patches and fragments have no chain of their own.
+  // Patches and fragments have no filter chain of their own.
   if (filters.length === 0) return;
   const types = filters.map((filter) => messageAt(filter, "typed_config")?.desc.typeName ?? "");
   const router = types.indexOf(`${http}.router.v3.Router`);
@@ -178,7 +178,7 @@ function checkHits(message: EnvoyMessage, { report }: LintScope): void {
   report({ id: "HG412", path, message: text, hint: "write one, such as %BYTES_RECEIVED%" });
 }
 
-/** In the filter's own `rate_limits`, and under typed_per_filter_config, they count. */
+/** Hits are honored in the filter's own `rate_limits` and under typed_per_filter_config only. */
 function checkIgnoredHits(message: EnvoyMessage, { report }: LintScope): void {
   for (const limit of messagesAt(message, "rate_limits")) {
     if (!limit.fields.has("hits_addend")) continue;

@@ -9,15 +9,15 @@ import type { EnvoyTree } from "./check-message.js";
 import type { EnvoyApi } from "./envoy-api.js";
 import { findPatchPlace } from "./patch-place.js";
 
-/** What of a document Envoy will read, and what cannot be told. */
+/** The parts of a document that Envoy will read, and problems where these cannot be determined. */
 interface FoundMessages {
   readonly trees: readonly EnvoyTree[];
   readonly problems: readonly CheckProblem[];
 }
 
 /**
- * The messages of Envoy's in a document: the document itself, or what objects of Istio and Envoy
- * Gateway hand on to Envoy as it is. Paths begin with the part's index where there are several.
+ * Returns the Envoy messages in a document: the document itself, or what objects of Istio and Envoy
+ * Gateway pass on to Envoy as it is. If there are several parts, paths begin with a part's index.
  */
 export function findMessages({ kind, parts }: Document, api: EnvoyApi): FoundMessages {
   const found = parts.map((part, i): FoundMessages => {
@@ -29,7 +29,7 @@ export function findMessages({ kind, parts }: Document, api: EnvoyApi): FoundMes
   return join(found);
 }
 
-/** The bootstrap's name. */
+/** Full name of the bootstrap message. */
 export const bootstrapMessage = "envoy.config.bootstrap.v3.Bootstrap";
 
 const nothing: FoundMessages = { trees: [], problems: [] };
@@ -39,7 +39,7 @@ interface Placed {
   readonly path: JsonPath;
 }
 
-/** A message, or each of a list of them. */
+/** Returns a message, or each message of a list. */
 function wholeMessages(message: string, { value, path }: Placed): readonly EnvoyTree[] {
   if (value === undefined) return [];
   if (!isPlainList(value)) return [{ message, value, path }];
@@ -66,7 +66,7 @@ function findInObject(placed: Placed, api: EnvoyApi): FoundMessages {
   }
 }
 
-/** What a patch of Istio is merged into. Source: Istio, EnvoyFilter, `applyTo`. */
+/** Message into which an Istio patch is merged. Source: Istio, EnvoyFilter, `applyTo`. */
 const messageOfApplyTo: Readonly<Record<string, string>> = {
   BOOTSTRAP: bootstrapMessage,
   CLUSTER: "envoy.config.cluster.v3.Cluster",
@@ -161,7 +161,7 @@ function itemsAt(placed: Placed, ...names: readonly string[]): readonly Placed[]
   return isPlainList(value) ? value.map((item, i) => ({ value: item, path: [...path, i] })) : [];
 }
 
-/** Empty where there is no text. */
+/** Returns the text at a path. Empty if there is none. */
 function textAt(placed: Placed, ...names: readonly string[]): string {
   const { value } = at(placed, ...names);
   return typeof value === "string" ? value : "";

@@ -2,23 +2,23 @@ import type { CheckProblem, ReportProblem } from "../base/check-problem.js";
 import { rated } from "../base/generate-problems.js";
 import { type EnvoyMessage, messagesAt, textField, visitMessages } from "./envoy-message.js";
 
-/** What is known of the configuration that a message stands in. */
+/** The configuration around a message. */
 export interface LintScope {
   /** The outermost message. */
   readonly root: EnvoyMessage;
-  /** Names of all clusters; undefined where there may be others than those that are written. */
+  /** Names of all clusters. Undefined if there may be clusters that are not listed. */
   readonly clusters: ReadonlySet<string> | undefined;
   readonly report: ReportProblem;
 }
 
-/** Looks at each message of one type. */
+/** A check of each message of one type. */
 export interface Lint {
   /** Full name of the message. */
   readonly on: string;
   readonly check: (message: EnvoyMessage, scope: LintScope) => void;
 }
 
-/** What the lints say of a message and all in it. */
+/** Runs the lints on a message and everything in it. */
 export function runLints(root: EnvoyMessage, lints: readonly Lint[]): readonly CheckProblem[] {
   const problems: CheckProblem[] = [];
   const scope: LintScope = {
@@ -34,7 +34,7 @@ export function runLints(root: EnvoyMessage, lints: readonly Lint[]): readonly C
   return problems;
 }
 
-/** Those of a whole configuration that gets none over the wire. */
+/** Returns the clusters of a complete configuration that receives none over xDS. */
 function clustersOf(root: EnvoyMessage): ReadonlySet<string> | undefined {
   if (root.desc.typeName !== "envoy.config.bootstrap.v3.Bootstrap") return undefined;
   const resources = root.fields.get("static_resources");

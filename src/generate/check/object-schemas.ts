@@ -5,23 +5,23 @@ import { rated } from "../base/generate-problems.js";
 import type { GenerateOptions, MinorVersion } from "../base/generator.js";
 import { isPlainList, isPlainMap, type PlainValue } from "../base/plain-tree.js";
 
-/** What objects are held against, as the files in `schemas/` have it: JSON lines. */
+/** The schemas that objects are checked against, as JSON lines from the files in `schemas/`. */
 export interface SchemaTexts {
-  /** Of Kubernetes 1.36, the Prometheus operator and cert-manager: `Definition` a line. */
+  /** Of Kubernetes 1.36, the Prometheus operator and cert-manager: one `Definition` per line. */
   readonly kubernetes: string;
-  /** Of releases of Istio and Envoy Gateway: `CustomResource` a line. */
+  /** Of releases of Istio and Envoy Gateway: one `CustomResource` per line. */
   readonly customResources: string;
 }
 
-/** A schema that others refer to by its name. */
+/** A schema that others reference by its name. */
 interface Definition {
   readonly name: string;
-  /** Whose schema it is, as `apiVersion kind`. */
+  /** The kinds that the schema describes, as `apiVersion kind`. */
   readonly kinds?: readonly string[];
   readonly schema: object;
 }
 
-/** What one release says of one kind. */
+/** The schema of one kind in one release. */
 interface CustomResource {
   readonly product: Product;
   /** Such as "1.27.0". */
@@ -31,7 +31,7 @@ interface CustomResource {
   readonly schema: Schema;
 }
 
-/** As far as it is looked at here; the rest is the validator's. */
+/** The parts of a schema that this file reads. The validator reads the rest. */
 interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly additionalProperties?: boolean | Schema;
@@ -40,26 +40,26 @@ interface Schema {
 
 type Product = "istio" | "gateway";
 
-/** The versions that objects are for. */
+/** Versions that objects are generated for. */
 export type ObjectVersions = Pick<GenerateOptions, "istioVersion" | "gatewayVersion">;
 
 /**
- * Patterns of Go, in which `(?i)` at the beginning makes no difference between cases: the
- * operator's `^(?i)(abort|warn)?$`.
+ * Compiles Go patterns, in which a leading `(?i)` ignores case, such as the operator's
+ * `^(?i)(abort|warn)?$`.
  */
 const goPatterns = Object.assign(
   (pattern: string, flags: string): RegExp => {
     const plain = pattern.replace(/^(\^?)\(\?i\)/, "$1");
     return new RegExp(plain, plain === pattern ? flags : `${flags}i`);
   },
-  // What stands for it in validators that are written out as code, which ours are not.
+  // How generated validator code would refer to it. We generate no such code.
   { code: "new RegExp" },
 );
 
 /**
- * Holds objects against what Kubernetes, the Prometheus operator, cert-manager, Istio and Envoy
- * Gateway publish.
- * Names that these do not know are mistakes, though a cluster would drop them without a word.
+ * Validates objects against the schemas that Kubernetes, the Prometheus operator, cert-manager,
+ * Istio and Envoy Gateway publish. Unknown names are problems, although a cluster would drop them
+ * silently.
  */
 export class ObjectSchemas {
   readonly #ajv = new Ajv({
@@ -67,15 +67,15 @@ export class ObjectSchemas {
     strict: false,
     validateFormats: false,
     logger: false,
-    // A test reads them so; to do it each time takes as long as a kind.
+    // A test validates the schemas. To do it here would take as long as to compile a kind.
     meta: false,
     validateSchema: false,
-    // To shorten what is run a few times takes as long as to write it.
+    // Optimizing code that runs only a few times takes as long as generating it.
     code: { regExp: goPatterns, optimize: false },
   });
   readonly #definitions = new Map<string, string>();
   readonly #resources: readonly CustomResource[];
-  /** By the text of their schemas. Made where they are first needed: each takes milliseconds. */
+  /** Validators by the text of their schema. Compiled on first use: each takes milliseconds. */
   readonly #validators = new Map<string, ValidateFunction>();
 
   constructor({ kubernetes, customResources }: SchemaTexts) {
@@ -87,7 +87,7 @@ export class ObjectSchemas {
     this.#resources = readLines(customResources);
   }
 
-  /** Everything in an object that its API does not know, misses or types otherwise. */
+  /** Returns an object's violations of its API's schema, such as unknown or missing fields. */
   problems(object: PlainValue, versions: ObjectVersions): readonly CheckProblem[] {
     const apiVersion = textIn(object, "apiVersion");
     const kind = textIn(object, "kind");
@@ -106,7 +106,7 @@ export class ObjectSchemas {
     return name === undefined ? undefined : this.#ajv.getSchema(name);
   }
 
-  /** By the newest release that is no newer than what the object is for. */
+  /** Selects the schema of the newest release that is not newer than the target version. */
   #ofRelease(object: PlainValue, wanted: WantedResource): ValidateFunction | undefined {
     const { istioVersion, gatewayVersion } = wanted.versions;
     const { minor } = wanted.product === "istio" ? istioVersion : gatewayVersion;
@@ -133,8 +133,8 @@ interface WantedResource extends Pick<CustomResource, "product" | "apiVersion" |
 }
 
 /**
- * A schema without what it says of names that none of the values has: it finds the same in them,
- * and is compiled in a part of the time. Objects have few of the names that they may have.
+ * Reduces a schema to the names that occur in the values. It finds the same problems in them, and
+ * compiles in a fraction of the time, because objects use few of the names that they may have.
  */
 function schemaFor(values: readonly PlainValue[], schema: Schema): Schema {
   const { properties, additionalProperties, items } = schema;
@@ -165,7 +165,7 @@ function schemaFor(values: readonly PlainValue[], schema: Schema): Schema {
   return { ...schema, ...short };
 }
 
-/** One value of JSON a line, as the makers of the files write them. */
+/** Parses one JSON value per line, as the makers of the files write them. */
 function readLines<Line>(text: string): readonly Line[] {
   return text
     .trim()
@@ -180,12 +180,12 @@ function productOf(apiVersion: string): Product | undefined {
   return group.startsWith("gateway.") ? "gateway" : undefined;
 }
 
-/** Of all of them the major version is 1. */
+/** The major version of all of them is 1. */
 function minorOf(version: string): MinorVersion["minor"] {
   return Number(version.split(".")[1]);
 }
 
-/** Empty where there is no such text. */
+/** Returns the text under a name. Empty if there is none. */
 function textIn(object: PlainValue, name: string): string {
   const value = isPlainMap(object) ? object[name] : undefined;
   return typeof value === "string" ? value : "";
@@ -223,7 +223,7 @@ function asProblem({ instancePath, keyword, params, message = "" }: ErrorObject)
   return { ...made, message, hint: "use a value that its API allows" };
 }
 
-/** A JSON pointer's names and indexes. Source: RFC 6901. */
+/** Splits a JSON pointer into names and indexes. Source: RFC 6901. */
 function jsonPathOf(pointer: string): JsonPath {
   const names = pointer.split("/").slice(1);
   return names.map((name) => {

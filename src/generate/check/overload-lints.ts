@@ -22,7 +22,7 @@ const actionNames = [
   "stop_accepting_requests",
 ].map((name) => `envoy.overload_actions.${name}`);
 
-/** Source: Envoy 1.40, load shed points; names that it does not know it takes as well. */
+/** Source: Envoy 1.40, load shed points. Envoy also accepts names that it does not know. */
 const shedPointNames = [
   "connection_pool_new_connection",
   "hcm_ondata_creating_codec",
@@ -40,7 +40,7 @@ const shedPointNames = [
 
 const monitors = "envoy.extensions.resource_monitors";
 
-/** The configuration of each monitor. Source: Envoy 1.40, resource monitors. */
+/** Configuration type of each monitor. Source: Envoy 1.40, resource monitors. */
 const monitorTypes: ReadonlyMap<string, string> = new Map([
   ["envoy.resource_monitors.cgroup_memory", `${monitors}.cgroup_memory.v3.CgroupMemoryConfig`],
   [
@@ -100,7 +100,7 @@ function checkTriggers(
   }
 }
 
-/** The whole control group counts against the cap, and may use more than it. */
+/** The cap counts the whole control group, which may use more memory than its heap. */
 function checkMemoryCap(
   manager: EnvoyMessage,
   watched: readonly EnvoyMessage[],

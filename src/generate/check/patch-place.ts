@@ -1,16 +1,16 @@
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { EnvoyApi } from "./envoy-api.js";
 
-/** What stands at a place of a resource. */
+/** The type of a value at a place of a resource. */
 type ResourcePlace =
   /** A message, or a list of it. */
   | { readonly kind: "message"; readonly message: string }
   /** A number, a text, or a list or map of them. */
   | { readonly kind: "plain" }
-  /** There is no such place, or an `Any` hides what it is. */
+  /** There is no such place, or an `Any` hides its type. */
   | { readonly kind: "unknown" };
 
-/** The network filter that patches go into; of others nobody can tell from the path alone. */
+/** Network filter that patches modify. The path alone does not reveal the type of other filters. */
 const networkFilter = "envoy.config.listener.v3.Filter";
 const connectionFilter =
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
@@ -19,14 +19,14 @@ const connectionFilter =
 interface PatchPath {
   /** Full name of the resource's message. */
   readonly resource: string;
-  /** Source: RFC 9535; empty where there is none. */
+  /** Source: RFC 9535. Empty if there is none. */
   readonly jsonPath: string;
-  /** Below what the JSON path finds. Source: RFC 6901. */
+  /** Path below what the JSON path finds. Source: RFC 6901. */
   readonly pointer: string;
 }
 
 /**
- * What stands at a place of one of Envoy's resources.
+ * Returns the type of the value at a place of an Envoy resource.
  *
  * Example: `/filter_chains/0/filters/0` of `envoy.config.listener.v3.Listener` is a message,
  * `envoy.config.listener.v3.Filter`.
@@ -59,10 +59,10 @@ function fieldOf(desc: DescMessage, name: string): DescField | undefined {
   return desc.fields.find((one) => one.name === name || one.jsonName === name);
 }
 
-/** Most messages that are looked through for a name that may stand anywhere below. */
+/** Maximum number of messages that are searched for a name at any depth. */
 const searchedMax = 500;
 
-/** The field of that name that is fewest levels below. */
+/** Returns the field with that name that is the fewest levels below a message. */
 function fieldBelow(
   desc: DescMessage | undefined,
   name: string,
@@ -88,11 +88,11 @@ function contentOf(field: DescField, api: EnvoyApi): DescMessage | undefined {
 
 interface PathName {
   readonly name: string;
-  /** Whether it may stand at any depth below. */
+  /** Whether it may be at any depth below. */
   readonly isAnywhere: boolean;
 }
 
-/** The names of a JSON path, without indexes and what it filters by. */
+/** Returns the names in a JSON path, without indexes and filters. */
 function namesOfPath(path: string): readonly PathName[] {
   const plain = path.replace(/^\$/, "").replaceAll(/\[\?.*?\)\]/g, "");
   const found = plain.matchAll(/(\.{0,2})(?:\[\s*(?:"([^"]*)"|'([^']*)'|\d+|\*)\s*\]|([^.[\]]+))/g);
@@ -101,7 +101,7 @@ function namesOfPath(path: string): readonly PathName[] {
   }).filter(({ name }) => name !== "" && name !== "*");
 }
 
-/** The names of a JSON pointer, without indexes. */
+/** Returns the names in a JSON pointer, without indexes. */
 function namesOfPointer(pointer: string): readonly PathName[] {
   return pointer
     .split("/")

@@ -11,10 +11,10 @@ import type { Lint, LintScope } from "./lint.js";
 const filter = "envoy.extensions.filters.http.rate_limit_quota.v3";
 const quota = `${filter}.RateLimitQuotaBucketSettings`;
 
-/** Shortest time that Envoy keeps, in seconds. */
+/** Shortest time that Envoy honors, in seconds. */
 const keptSecondsMin = 2;
 
-/** Lints of the quota filter, of which Envoy 1.40 has not implemented all. */
+/** Lints of the quota filter, which Envoy 1.40 implements only in part. */
 export const quotaLints: readonly Lint[] = [
   { on: `${quota}.NoAssignmentBehavior`, check: checkNoAssignment },
   { on: `${quota}.ExpiredAssignmentBehavior`, check: checkExpired },
@@ -60,7 +60,7 @@ function checkStrategy(message: EnvoyMessage, scope: LintScope): void {
   report({ id: "HG429", path: value.path, message: text, hint: "use token_bucket" });
 }
 
-/** Envoy divides by the whole seconds, which may be none. */
+/** Envoy divides by the interval in whole seconds, which may be zero. */
 function checkFills(message: EnvoyMessage, { report }: LintScope): void {
   const seconds = numberField(message, "token_bucket", "fill_interval");
   if (seconds === undefined || (Number.isInteger(seconds) && seconds >= 1)) return;

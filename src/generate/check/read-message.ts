@@ -7,27 +7,27 @@ import type { EnvoyApi } from "./envoy-api.js";
 import type { EnvoyMessage, EnvoyValue } from "./envoy-message.js";
 import { readEnum, readJsonDuration, readScalar, type ScalarReading } from "./read-scalar.js";
 
-/** Most messages within each other, as other readers of ProtoJSON have it. */
+/** Maximum nesting of messages, as in other ProtoJSON parsers. */
 export const messageNestingMax = 100;
 
-/** How documents are read. */
+/** The context in which documents are read. */
 export interface Reading {
   readonly api: EnvoyApi;
   readonly report: ReportProblem;
 }
 
-/** A value, and where it stands. */
+/** A value and its path. */
 export interface Placed {
   readonly value: PlainValue;
   readonly path: JsonPath;
-  /** Messages around it. Default 0. */
+  /** Number of messages around it. Default 0. */
   readonly depth?: number;
 }
 
 /**
- * Reads a tree as one of Envoy's messages, as strictly as Envoy does: unknown names and types, and
- * values of a wrong kind, are reported, all of them at once, and left out of what is answered;
- * undefined where nothing is left. Of an `Any`, what it holds.
+ * Reads a tree as an Envoy message, as strictly as Envoy does. Reports all unknown names, unknown
+ * types and values of a wrong kind, and leaves them out of the result. For an `Any`, reads what it
+ * contains. Returns undefined if nothing is left.
  *
  * Source: ProtoJSON; names are accepted in both of its forms.
  */
@@ -67,7 +67,7 @@ function readMessage(desc: DescMessage, placed: Placed, reading: Reading): Envoy
   return message;
 }
 
-/** Whether it is there in its other form, or another member of its `oneof` is. */
+/** Reports whether the field's other name or another member of its `oneof` is already set. */
 function isTakenTwice(field: DescField, fields: ReadonlyMap<string, EnvoyValue>): boolean {
   if (fields.has(field.name)) return true;
   return field.oneof?.fields.some(({ name }) => fields.has(name)) ?? false;
@@ -139,7 +139,7 @@ function scalarValue(
   return { kind: "scalar", path: placed.path, value: read.value };
 }
 
-/** Messages that JSON writes in a form of their own. Source: ProtoJSON. */
+/** Messages with a special form in JSON. Source: ProtoJSON. */
 const jsonForms: ReadonlySet<string> = new Set([
   "google.protobuf.Struct",
   "google.protobuf.Value",
@@ -193,11 +193,11 @@ function readJsonForm(desc: DescMessage, placed: Placed, reading: Reading): Envo
   return { kind: "json", path, value };
 }
 
-/** A message whose type stands beside its fields. */
+/** Reads a message whose type is stated next to its fields. */
 function readAny(placed: Placed, reading: Reading): EnvoyValue | undefined {
   const { value, path, depth = 0 } = placed;
   if (!isPlainMap(value)) return reportKind(placed, reading, "a map with `@type`");
-  // Source: envoy.config.route.v3.FilterConfig, whose empty `config` turns a filter on.
+  // Source: envoy.config.route.v3.FilterConfig, whose empty `config` enables a filter.
   const isEmpty = Object.keys(value).length === 0;
   if (isEmpty && path.at(-1) === "config") return { kind: "json", path, value };
   const { "@type": url, ...rest } = value;
@@ -249,7 +249,7 @@ function reportDeprecated(
   });
 }
 
-/** Most names that a hint lists. */
+/** Maximum number of names that a hint lists. */
 const namesListedMax = 12;
 
 function namesHint(known: readonly string[]): string {

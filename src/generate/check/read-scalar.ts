@@ -1,18 +1,18 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
 import type { PlainValue } from "../base/plain-tree.js";
 
-/** A scalar as it was read, or what would have been right. */
+/** A scalar as it was read, or what would be correct. */
 export type ScalarReading =
   | { readonly kind: "value"; readonly value: string | number | boolean }
   | { readonly kind: "wrong"; readonly expected: string };
 
-/** Reads a scalar of ProtoJSON; whole numbers may be texts, as they are for 64 bits. */
+/** Reads a ProtoJSON scalar. Integers may be strings, as 64-bit integers are. */
 export function readScalar(type: ScalarType, value: PlainValue): ScalarReading {
   switch (type) {
     case ScalarType.BOOL:
       return typeof value === "boolean" ? { kind: "value", value } : wrong("true or false");
     case ScalarType.STRING:
-      // Halves of pairs have no form in UTF-8.
+      // UTF-8 cannot encode unpaired surrogates.
       return typeof value === "string" && value.isWellFormed()
         ? { kind: "value", value }
         : wrong("a text, in quotes");
@@ -29,10 +29,10 @@ export function readScalar(type: ScalarType, value: PlainValue): ScalarReading {
   }
 }
 
-/** Both alphabets; of four characters one alone stands for nothing. Source: ProtoJSON. */
+/** Both alphabets. A group of four cannot consist of a single character. Source: ProtoJSON. */
 const base64 = /^(?:[A-Za-z0-9+/_-]{4})*(?:[A-Za-z0-9+/_-]{2,3})?={0,2}$/;
 
-/** Numbers that JSON has no form for are texts. Source: ProtoJSON. */
+/** Numbers that JSON cannot express are strings. Source: ProtoJSON. */
 function readFraction(value: PlainValue): ScalarReading {
   if (value === "NaN" || value === "Infinity" || value === "-Infinity") {
     return { kind: "value", value: Number(value) };
@@ -43,7 +43,7 @@ function readFraction(value: PlainValue): ScalarReading {
   return { kind: "value", value: number };
 }
 
-/** A number that 32 bits hold, however coarsely. */
+/** Reads a number that is within the range of 32 bits, however imprecisely. */
 function readFloat(value: PlainValue): ScalarReading {
   const read = readFraction(value);
   const isTooLarge =
@@ -53,7 +53,7 @@ function readFloat(value: PlainValue): ScalarReading {
   return isTooLarge ? wrong("a number of 32 bits") : read;
 }
 
-/** Least and most of each type of whole numbers. */
+/** Minimum and maximum of an integer type. */
 interface IntegerRange {
   readonly min: bigint;
   readonly max: bigint;
@@ -99,17 +99,17 @@ function readInteger(value: PlainValue, { min, max }: IntegerRange): ScalarReadi
   return { kind: "value", value: Number(integer) };
 }
 
-/** Reads an enum by name, or by a number that has one; the value is the name. */
+/** Reads an enum by its name, or by the number of one of its values. Returns the name. */
 export function readEnum(desc: DescEnum, value: PlainValue): ScalarReading {
   const found = desc.values.find(({ name, number }) => name === value || number === value);
   if (found !== undefined) return { kind: "value", value: found.name };
   return wrong(`one of ${desc.values.map(({ name }) => name).join(", ")}`);
 }
 
-/** Longest duration, in seconds. Source: google.protobuf.Duration. */
+/** Maximum duration, in seconds. Source: google.protobuf.Duration. */
 const durationSecondsMax = 315_576_000_000;
 
-/** Seconds of a duration such as `0.25s`; undefined where it is none. */
+/** Parses a duration such as `0.25s` to seconds. Returns undefined if it is not one. */
 export function readJsonDuration(value: PlainValue): number | undefined {
   if (typeof value !== "string" || !/^-?\d+(?:\.\d{1,9})?s$/.test(value)) return undefined;
   const seconds = Number(value.slice(0, -1));

@@ -2,7 +2,7 @@ import type { FieldRules } from "./envoy-api.js";
 import type { EnvoyValue } from "./envoy-message.js";
 import { readJsonDuration } from "./read-scalar.js";
 
-/** What a value has to be and is not, in words; undefined where it keeps all rules. */
+/** Returns, in words, the requirement that a value violates. Undefined if it meets all rules. */
 export function brokenRule(value: EnvoyValue, rules: FieldRules): string | undefined {
   for (const [kind, found] of Object.entries(rules)) {
     if (typeof found !== "object" || found === null || Array.isArray(found)) continue;
@@ -31,7 +31,7 @@ function brokenOfKind(kind: string, value: EnvoyValue, rules: FieldRules): strin
   return typeof given === "number" ? brokenRange(given, rules, Number) : undefined;
 }
 
-/** A name, a test of a value against a bound, and what the bound asks for. */
+/** Rule name, comparison of a value with the bound, and the bound's meaning in words. */
 const rangeRules = [
   ["gt", (value: number, bound: number) => value > bound, "more than"],
   ["gte", (value: number, bound: number) => value >= bound, "at least"],
@@ -51,7 +51,7 @@ function brokenRange(
   return undefined;
 }
 
-/** A name, and what it counts. */
+/** Rule name, and the unit that it counts. */
 const lengthRules = [
   ["minLen", "characters"],
   ["maxLen", "characters"],
@@ -92,7 +92,7 @@ function textRules(rules: FieldRules) {
 }
 
 /**
- * Envoy lets an empty text pass, as of a field that was not written.
+ * Envoy accepts empty text, as for a field that was not set.
  *
  * Source: protoc-gen-validate, `well_known_regex`; `strict` is the default.
  */
@@ -111,7 +111,7 @@ function brokenHeader(text: string, rules: FieldRules): string | undefined {
   return undefined;
 }
 
-/** Of what base64 stands for. */
+/** Checks the length of the bytes that the base64 text encodes. */
 function brokenBytes(text: string, rules: FieldRules): string | undefined {
   const length = Math.floor((text.replace(/=+$/, "").length * 3) / 4);
   if (length < Number(rules["minLen"] ?? 0)) return `at least ${String(rules["minLen"])} bytes`;

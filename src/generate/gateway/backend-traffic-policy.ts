@@ -14,7 +14,7 @@ import { hasGatewayFeature, reportOldGateway } from "./gateway-version.js";
 import { globalRateLimit } from "./rate-limit-rules.js";
 
 /**
- * Breakers, outlier detection, times, retries and limits of a service, by its HTTPRoute.
+ * Returns a service's breakers, outlier detection, timeouts, retries and limits, for its HTTPRoute.
  *
  * Source: Envoy Gateway, BackendTrafficPolicy.
  */
@@ -32,7 +32,7 @@ export function backendTrafficPolicy(service: ServicePolicy, context: EnvoyConte
   });
 }
 
-/** Envoy Gateway lets websocket through where nothing is said. */
+/** By default, Envoy Gateway allows websocket. */
 function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyContext) {
   if (all.join() === defaultBlocks.upgrades.join()) return undefined;
   if (all.length === 0) {
@@ -46,7 +46,7 @@ function upgrades({ name, upgrades: all }: ServicePolicy, { report }: EnvoyConte
   return all.map((type) => ({ type }));
 }
 
-/** The HTTPRoute of a service. */
+/** Returns a reference to the HTTPRoute of a service. */
 export function routeTarget(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const { name } = routePlace(service, context);
   return { group: gatewayGroup, kind: "HTTPRoute", name };
@@ -73,7 +73,7 @@ function active({ probe, ...times }: HealthCheckPolicy): TreeMap {
   };
 }
 
-/** Else Envoy takes the whole cluster for wrong; what hosts speak is said beside the Service. */
+/** Otherwise Envoy rejects the cluster. The Service declares the protocol of its hosts. */
 const grpcProbeNote = "Needs appProtocol kubernetes.io/h2c on the Service's port.";
 
 function activeProbe(probe: HealthProbe): TreeMap {
@@ -96,7 +96,7 @@ function payloads({ send, receive }: Extract<HealthProbe, { kind: "tcp" }>): Tre
   return { send: payload(send), receive: payload(receive) };
 }
 
-/** Undefined: what Envoy Gateway does by itself, which is the less busy of two. */
+/** Undefined: Envoy Gateway's default, the less busy of two hosts. */
 function loadBalancer({ hash, slowStart, zoneAware }: LoadBalancingPolicy): TreeMap | undefined {
   if (hash !== undefined) return { type: "ConsistentHash", consistentHash: hashSource(hash) };
   if (slowStart === undefined && zoneAware === undefined) return undefined;
@@ -135,7 +135,7 @@ function circuitBreaker(service: ServicePolicy, context: EnvoyContext): TreeMap 
   };
 }
 
-/** Where nothing is tried again a budget says nothing. */
+/** Without retries, a budget has no effect. */
 function retryBudget(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
   const { circuitBreakers, retries, name } = service;
   const { retryBudget: budget } = circuitBreakers;
@@ -156,7 +156,7 @@ function retryBudget(service: ServicePolicy, context: EnvoyContext): TreeMap | u
   };
 }
 
-/** A share in percent as a fraction of whole numbers, to a thousandth of a percent. */
+/** Converts a percentage to a fraction of integers, to a thousandth of a percent. */
 function fraction(percent: number): TreeMap {
   return Number.isInteger(percent)
     ? { numerator: percent, denominator: 100 }

@@ -5,12 +5,12 @@ import { renderYaml } from "../base/render.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { envoyGatewayVersion, gatewayDuration } from "./gateway-names.js";
 
-/** Where Envoy Gateway's own configuration is. */
+/** The ConfigMap with Envoy Gateway's own configuration. */
 const controllerPlace = { name: "envoy-gateway-config", namespace: "envoy-gateway-system" };
 
 /**
- * Envoy Gateway's own settings: Headgate in the place of its rate-limit service, and leave to
- * patch. Source: Envoy Gateway, EnvoyGateway.
+ * Returns Envoy Gateway's own settings: Headgate in place of its rate-limit service, and permission
+ * to patch. Source: Envoy Gateway, EnvoyGateway.
  */
 export function controllerConfig(
   context: EnvoyContext,
@@ -63,7 +63,7 @@ function imageText({ repository, tag, digest }: ImageName): string {
   return digest === undefined ? tagged : `${tagged}@${digest}`;
 }
 
-/** The pods that Envoy Gateway starts itself: the image changes, and nothing else has to. */
+/** The pods that Envoy Gateway itself starts. Only their image has to change. */
 function rateLimitDeployment({ replicas, image }: GenerateOptions): TreeMap {
   return {
     replicas,

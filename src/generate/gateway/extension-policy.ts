@@ -25,9 +25,9 @@ import {
 import { hasGatewayFeature } from "./gateway-version.js";
 
 /**
- * Admission to a service: Headgate as the external processor of its HTTPRoute. What this kind has
- * no words for (trailers, without which a place is given back too early, and what Headgate may
- * change) is patched in.
+ * Returns the admission settings of a service: Headgate as the external processor of its HTTPRoute.
+ * Patches add what this kind cannot express: trailers, without which a permit is released too
+ * early, and the headers that Headgate may change.
  *
  * Source: Envoy Gateway, EnvoyExtensionPolicy.
  */
@@ -74,12 +74,12 @@ export function extensionPolicy(
   });
 }
 
-/** Headgate's Service; undefined where its address is not one. */
+/** Returns Headgate's Service. Undefined if its address is not the name of one. */
 function headgateService({ policy }: EnvoyContext): ObjectPlace | undefined {
   return serviceOf(policy.proxies.headgate.address);
 }
 
-/** The Service of the cluster that a full host name is of; undefined where it is none. */
+/** Parses the full host name of a Service in the cluster. Undefined if it is not one. */
 export function serviceOf(address: string): ObjectPlace | undefined {
   const [, name, namespace] = /^([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.|$)/.exec(address) ?? [];
   return name === undefined || namespace === undefined ? undefined : { name, namespace };
@@ -99,13 +99,13 @@ function headgateBackend(context: EnvoyContext): TreeMap | undefined {
   return { ...service, port: context.policy.proxies.headgate.port };
 }
 
-/** The Secret of Headgate's pods, as the Kubernetes target names it. */
+/** The Secret of Headgate's pods, by its name in the Kubernetes target. */
 const serverSecret = "headgate-tls";
 
-/** The Secret beside the Gateway with the certificate that its Envoys show. */
+/** The Secret next to the Gateway with the client certificate of its Envoys. */
 export const clientSecret = "headgate-client-tls";
 
-/** Whether Envoys have a certificate to show where they ask for admission. */
+/** Reports whether Envoys present a client certificate when they request admission. */
 export function showsCertificate({ policy }: EnvoyContext): boolean {
   return (
     policy.proxies.headgate.tls?.certificate !== undefined &&
@@ -114,10 +114,10 @@ export function showsCertificate({ policy }: EnvoyContext): boolean {
 }
 
 /**
- * How Envoys ask Headgate's Service over TLS: Envoy Gateway takes no files for it. Undefined where
- * nobody asks for admission, or in plaintext.
+ * Returns how Envoys connect to Headgate's Service over TLS, for which Envoy Gateway accepts no
+ * files. Undefined if no service requests admission, or if Headgate is called in plaintext.
  *
- * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
+ * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 includes.
  */
 export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
   const service = headgateService(context);
@@ -141,7 +141,7 @@ export function backendTlsPolicy(context: EnvoyContext): TreeMap | undefined {
   );
 }
 
-/** Lets the policies of other namespaces name Headgate's Service. */
+/** Allows policies in other namespaces to refer to Headgate's Service. */
 export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
   const service = headgateService(context);
   if (service === undefined) return undefined;
@@ -166,7 +166,7 @@ export function referenceGrant(context: EnvoyContext): TreeMap | undefined {
   );
 }
 
-/** What Envoy Gateway calls Headgate there: maybe one of several in a policy of the user's. */
+/** Returns Envoy Gateway's names for Headgate's ext_proc, which may be in a user's policy. */
 export function serviceExtProc(
   service: ServicePolicy,
   context: EnvoyContext,
@@ -184,8 +184,8 @@ export function serviceExtProc(
 }
 
 /**
- * The filter that the policy makes, as it has to be: off, as Envoy Gateway has it, but for the
- * routes that it turns it on for.
+ * Returns the policy's filter as it must be: disabled, as Envoy Gateway generates it, except for
+ * the routes for which Envoy Gateway enables it.
  */
 export function extProcOf(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
   const { cluster, filter } = serviceExtProc(service, context);

@@ -3,18 +3,18 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import { type ObjectPlace, objectName } from "../base/custom-object.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 
-/** Group of the Gateway API's own kinds. */
+/** API group of the Gateway API's own kinds. */
 export const gatewayGroup = "gateway.networking.k8s.io";
 
-/** Version of Envoy Gateway's kinds. */
+/** API version of Envoy Gateway's kinds. */
 export const envoyGatewayVersion = "gateway.envoyproxy.io/v1alpha1";
 
-/** Where a policy names none. */
+/** Listeners if the policy names none. */
 const defaultListeners: readonly GatewayListener[] = [
   { name: "http", port: 80, hostname: undefined, protocol: undefined },
 ];
 
-/** The Gateway whose proxies are patched: called as the policy where it does not say otherwise. */
+/** Returns the Gateway whose proxies are patched. By default it has the policy's name. */
 export function gatewayName({ policy, options }: EnvoyContext): ObjectPlace {
   const { name, namespace } = policy.proxies.gateway;
   return {
@@ -23,19 +23,19 @@ export function gatewayName({ policy, options }: EnvoyContext): ObjectPlace {
   };
 }
 
-/** The listeners of the Gateway that are patched. */
+/** Returns the Gateway's listeners that are patched. */
 export function gatewayListeners({ policy }: EnvoyContext): readonly GatewayListener[] {
   return policy.proxies.gateway.listeners ?? defaultListeners;
 }
 
-/** A service's HTTPRoute is called as the service. */
+/** Returns the place of a service's HTTPRoute, which has the service's name. */
 export function routePlace(service: ServicePolicy, { options }: EnvoyContext): ObjectPlace {
   return { name: objectName(service.name), namespace: service.namespace ?? options.namespace };
 }
 
 /**
- * What Envoy Gateway calls the listeners of Envoy: one for each port, called as the first of the
- * Gateway's listeners on it, and another for HTTP/3 where that speaks HTTPS.
+ * Returns the names that Envoy Gateway gives Envoy's listeners: one for each port, after the
+ * Gateway's first listener on it, and another for HTTP/3 if that listener uses HTTPS.
  */
 export function xdsListeners(context: EnvoyContext): readonly string[] {
   const all = gatewayListeners(context);
@@ -49,13 +49,13 @@ export function xdsListeners(context: EnvoyContext): readonly string[] {
   });
 }
 
-/** A virtual host of Envoy, and the routes of which it is a part. */
+/** A virtual host of Envoy, and the route configuration that contains it. */
 interface XdsVirtualHost {
   readonly routes: string;
   readonly name: string;
 }
 
-/** What it calls the virtual hosts of a host: one for each listener that serves it. */
+/** Returns Envoy Gateway's names for a host's virtual hosts: one per listener that serves it. */
 export function xdsVirtualHosts(host: string, context: EnvoyContext): readonly XdsVirtualHost[] {
   const serving = gatewayListeners(context).filter(({ hostname }) => serves(hostname, host));
   return serving.map((listener) => {
@@ -76,8 +76,8 @@ function xdsName(listener: GatewayListener, context: EnvoyContext): string {
 }
 
 /**
- * What it calls the cluster of an HTTPRoute's first rule; others have their number. A backend has a
- * cluster of its own where zones count.
+ * Returns Envoy Gateway's name for the cluster of an HTTPRoute's first rule. Other rules have their
+ * number. With zone-aware load balancing, a backend has its own cluster.
  */
 export function ruleCluster(
   { loadBalancing }: Pick<ServicePolicy, "loadBalancing">,
@@ -87,7 +87,7 @@ export function ruleCluster(
   return loadBalancing.zoneAware === undefined ? rule : `${rule}/backend/0`;
 }
 
-/** What it calls the ext_proc of an EnvoyExtensionPolicy: of its cluster, and of its filter. */
+/** Returns Envoy Gateway's names for an EnvoyExtensionPolicy's ext_proc: cluster and filter. */
 export function xdsExtProc(
   { name, namespace }: ObjectPlace,
   index: number,
@@ -96,10 +96,10 @@ export function xdsExtProc(
   return { cluster, filter: `envoy.filters.http.ext_proc/${cluster}` };
 }
 
-/** Largest number of digits of a unit. Source: Gateway API, Duration. */
+/** Maximum number of digits of a unit. Source: Gateway API, Duration. */
 const digitsMax = 5;
 
-/** Milliseconds as the Gateway API has durations, such as `1m30s` or `250ms`. */
+/** Formats milliseconds as a Gateway API duration, such as `1m30s` or `250ms`. */
 export function gatewayDuration(ms: number): string {
   if (ms === 0) return "0s";
   const wholeSeconds = Math.floor(ms / 1_000);

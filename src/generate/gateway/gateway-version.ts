@@ -3,16 +3,16 @@ import type { MinorVersion } from "../base/generator.js";
 import type { EnvoyContext } from "../envoy/base/context.js";
 import { envoyGatewayVersion, gatewayGroup } from "./gateway-names.js";
 
-/** Envoy Gateway 1.2 has Envoy 1.32, and each one since the next. Source: its release notes. */
+/** Envoy Gateway 1.2 has Envoy 1.32, 1.3 has 1.33, and so on. Source: its release notes. */
 export const envoyMinorsAhead = 30;
 
-/** Where it can be seen that a version has something. */
+/** The field that shows whether a version has a feature. */
 interface GatewayField {
   /** The first minor version of 1 that has it. */
   readonly since: number;
   readonly apiVersion: string;
   readonly kind: string;
-  /** Names from `spec` down, through lists; `=` is before a word of an enumeration. */
+  /** Names below `spec`, through lists. `=` precedes a value of an enum. */
   readonly field: string;
 }
 
@@ -23,13 +23,13 @@ const trafficField = (since: number, field: string): GatewayField => {
 const rules = "rateLimit.global.rules";
 
 /**
- * What not every Envoy Gateway has. A test holds each row against the definitions of every version
- * that is generated for.
+ * Features that some supported versions of Envoy Gateway lack. A test checks each row against the
+ * definitions of all supported versions.
  *
  * Source: CustomResourceDefinitions of Envoy Gateway's releases, as check/schemas has them.
  */
 export const gatewayFeatures = {
-  /** What requests cost, told as they come, or of metadata once their responses are through. */
+  /** Costs of requests on arrival, or from metadata once their responses are complete. */
   costs: trafficField(3, `${rules}.cost.response.from=Metadata`),
   months: trafficField(5, `${rules}.limit.unit=Month`),
   resetBeforeRequest: trafficField(5, "retry.retryOn.triggers=reset-before-request"),
@@ -48,7 +48,7 @@ export const gatewayFeatures = {
 
 type GatewayFeature = keyof typeof gatewayFeatures;
 
-/** Whether the Envoy Gateway that is generated for has something. */
+/** Reports whether the Envoy Gateway that is generated for has a feature. */
 export function hasGatewayFeature(
   { options }: Pick<EnvoyContext, "options">,
   feature: GatewayFeature,
@@ -56,18 +56,18 @@ export function hasGatewayFeature(
   return isAtLeastVersion(options.gatewayVersion, since(feature));
 }
 
-/** What `reportOldGateway` takes. */
+/** Arguments of `reportOldGateway`. */
 export interface OldGateway {
   readonly service: string;
   readonly path: readonly string[];
   readonly feature: GatewayFeature;
-  /** In words, as the object of "has no". */
+  /** In words, as the object of "does not support". */
   readonly what: string;
-  /** What to do where the version has to stay. */
+  /** What to do if the version cannot change. */
   readonly instead: string;
 }
 
-/** Reports what this Envoy Gateway does not have yet. */
+/** Reports a feature that this version of Envoy Gateway does not have yet. */
 export function reportOldGateway(
   { report, options }: EnvoyContext,
   { service, path, feature, what, instead }: OldGateway,

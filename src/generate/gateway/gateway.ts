@@ -32,9 +32,9 @@ import { serviceTlsPolicy } from "./service-tls.js";
 const bundler: EnvoyBundler = { flag: "--gateway-version", minorsAhead: envoyMinorsAhead };
 
 /**
- * Objects of Envoy Gateway: for each service what its HTTPRoute is held to, for the Gateway what
- * its listeners and Envoys have, and Envoy Gateway's own settings. Gateways and HTTPRoutes are the
- * user's: they are found by name.
+ * Generates Envoy Gateway's objects: settings of each service's HTTPRoute, of the Gateway's
+ * listeners and Envoys, and of Envoy Gateway itself. Gateways and HTTPRoutes belong to the user and
+ * are found by name.
  */
 export const generateGateway: Generator = (policy, options) => {
   const problems: GenerateProblem[] = [];
@@ -82,7 +82,7 @@ function gatewayContext(
     options: { ...options, envoyVersion: broughtEnvoy(bundler, options.gatewayVersion) },
     role: "edge",
     side: "inbound",
-    // Decisions are asked for by a cluster for each EnvoyExtensionPolicy.
+    // Each EnvoyExtensionPolicy has its own cluster for decisions.
     headgateClusters: {
       decisions: "headgate",
       control: "headgate_control",
@@ -92,7 +92,7 @@ function gatewayContext(
   };
 }
 
-/** Headgate drives breakers by the names of clusters, and has to know them. */
+/** Headgate drives breakers by the names of clusters, so it needs these names. */
 function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
   if (service.concurrency?.feedback.includes("circuitBreakers") !== true) return;
   const first = ruleCluster(service, routePlace(service, context));
@@ -108,7 +108,7 @@ function reportCluster(service: ServicePolicy, context: EnvoyContext): void {
   });
 }
 
-/** A route of ours would go past the authentication of those that it precedes. */
+/** A route of ours would bypass the authentication of the routes that it precedes. */
 function reportFallbacks(service: ServicePolicy, { policy, report }: EnvoyContext): void {
   const [cluster] = softAnswers(policy)(service).clusters;
   if (cluster === undefined) return;

@@ -27,8 +27,8 @@ import {
 const manager = "envoy.filters.network.http_connection_manager";
 
 /**
- * What Envoy Gateway has no words for, as patches of what it sends to Envoy: what all services of
- * the Gateway share. Undefined where there is nothing.
+ * Returns patches of Envoy's configuration for settings that Envoy Gateway cannot express and that
+ * all services of the Gateway share. Undefined if there are none.
  *
  * Source: Envoy Gateway, EnvoyPatchPolicy.
  */
@@ -46,8 +46,8 @@ export function patchPolicy(context: EnvoyContext): TreeMap | undefined {
 }
 
 /**
- * The same of one service. It has an object of its own: a cluster takes none of more than 1.5 MiB,
- * and `kubectl apply` less.
+ * Returns the patches of one service. They are a separate object, because a cluster accepts objects
+ * of at most 1.5 MiB, and `kubectl apply` less.
  */
 export function servicePatchPolicy(
   service: ServicePolicy,
@@ -69,7 +69,7 @@ function patchObject(place: ObjectPlace, context: EnvoyContext, patches: readonl
   });
 }
 
-/** What is not named is not patched, and most Gateways have a listener for HTTPS as well. */
+/** Unnamed listeners are not patched, and most Gateways also have a listener for HTTPS. */
 function reportListeners({ policy, report }: EnvoyContext): void {
   if (policy.proxies.gateway.listeners !== undefined) return;
   report({
@@ -82,12 +82,12 @@ function reportListeners({ policy, report }: EnvoyContext): void {
   });
 }
 
-/** Before Envoy Gateway's own filters; each goes to the front. */
+/** Before Envoy Gateway's own filters. Each patch inserts its filter at the front. */
 function priorityFilterPatches(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
 ): readonly Tree[] {
-  // Without hosts it is on for none, which is reported.
+  // Without hosts, it is enabled for none, which is reported.
   const reached = services.filter(({ hosts }) => hosts.length > 0);
   return priorityHeaderFilters(reached, context)
     .toReversed()
@@ -101,7 +101,7 @@ function priorityFilterPatches(
     );
 }
 
-/** Each goes right before the router, after those before it. */
+/** Each filter is inserted right before the router, after the filters before it. */
 function filterPatches(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
   return addedFilters(services, context).flatMap((value) =>
     listenerPatches(context, {
@@ -124,7 +124,7 @@ function repliesPatches(context: EnvoyContext): readonly Tree[] {
   );
 }
 
-/** Envoy Gateway always has `common_http_protocol_options`. */
+/** `common_http_protocol_options` always exists at Envoy Gateway. */
 function headerPatches(context: EnvoyContext): readonly Tree[] {
   const { max_request_headers_kb, common_http_protocol_options: common } = headerBounds(
     context.policy.proxies.listener,
@@ -147,7 +147,7 @@ function headerPatches(context: EnvoyContext): readonly Tree[] {
   );
 }
 
-/** The same for each of Envoy's listeners. */
+/** Applies an operation to each of Envoy's listeners. */
 function listenerPatches(context: EnvoyContext, operation: TreeMap): readonly Tree[] {
   return xdsListeners(context).map((name) => ({
     type: "type.googleapis.com/envoy.config.listener.v3.Listener",
@@ -187,7 +187,7 @@ function extProcPatches(service: ServicePolicy, context: EnvoyContext): readonly
   );
 }
 
-/** On for the hosts of its service, whatever routes they have. */
+/** Enables the filters for the hosts of their service, whatever routes these have. */
 function priorityPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const own = Object.entries(priorityHeaderPerHost(service, context));
   if (own.length > 0 && service.hosts.length === 0) reportStatedPriority(service, context);
@@ -225,7 +225,7 @@ function bucketPatches(service: ServicePolicy, context: EnvoyContext): readonly 
   );
 }
 
-/** Quotas are off, but for the hosts of their services. */
+/** Enables quotas, which are disabled, for the hosts of their services. */
 function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const own = Object.entries(quotasPerRoute(service, context));
   if (own.length === 0) return [];
@@ -236,7 +236,7 @@ function quotaPatches(service: ServicePolicy, context: EnvoyContext): readonly T
   );
 }
 
-/** What the virtual hosts of a service have whose calls are measured. */
+/** Patches the virtual hosts of a service whose calls are measured. */
 function usagePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const fields = Object.entries(measuredHost(service, context)).flatMap(([name, value]) =>
     value === undefined ? [] : [{ path: `/${name}`, value }],
@@ -261,13 +261,13 @@ function protectionPatches(service: ServicePolicy, context: EnvoyContext): reado
   );
 }
 
-/** Routes before those of the HTTPRoute, the last one first: each goes to the front. */
+/** Inserts routes before those of the HTTPRoute, the last one first: each goes to the front. */
 function routePatches(service: ServicePolicy, context: EnvoyContext): readonly Tree[] {
   const filters = addedFilterNames(context);
   const extProc = serviceExtProc(service, context).filter;
   const rooms = roomRoutes(service, context, {
     filters,
-    // Envoy Gateway turns it on for the routes of the HTTPRoute alone.
+    // Envoy Gateway enables it only for the routes of the HTTPRoute.
     answering: { [extProc]: typed("envoy.config.route.v3.FilterConfig", { config: {} }) },
   });
   const routes = [...rooms, ...shedRoutes(service, context, filters)];
@@ -288,7 +288,7 @@ function hostPatches(host: string, context: EnvoyContext, operation: TreeMap): r
   }));
 }
 
-/** Hosts by which routes are found; without any it is reported. */
+/** Returns the hosts by which routes are found. Reports a service without hosts. */
 function hostsOf(
   { name, hosts }: ServicePolicy,
   { report }: EnvoyContext,
@@ -307,8 +307,8 @@ function hostsOf(
 }
 
 /**
- * Filters that Envoy Gateway has no kinds for, in the order in which requests meet them. A listener
- * may serve hosts of others as well: each filter is off, or does nothing, but for its services.
+ * Returns the filters that Envoy Gateway has no kinds for, in the order in which requests pass
+ * them. Listeners may serve other hosts: each filter is off or inactive except for its services.
  */
 function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext): readonly Tree[] {
   reportSharedPins(services, context);
@@ -320,7 +320,7 @@ function addedFilters(services: readonly ServicePolicy[], context: EnvoyContext)
   ].filter((filter) => filter !== undefined);
 }
 
-/** It calls Headgate by the cluster that Envoy Gateway makes for the first service's admission. */
+/** It calls Headgate through Envoy Gateway's cluster for the first service's admission. */
 function observer(services: readonly ServicePolicy[], context: EnvoyContext): Tree | undefined {
   const first = services.find(observesBodies);
   if (first === undefined) return undefined;
@@ -329,7 +329,7 @@ function observer(services: readonly ServicePolicy[], context: EnvoyContext): Tr
   return usageFilter(services, { ...context, headgateClusters });
 }
 
-/** What has one setting for all of its services. */
+/** Filters with one setting for all of their services. */
 const protections = [
   {
     name: "envoy.filters.http.adaptive_concurrency",
@@ -348,14 +348,14 @@ function offAtFirst(filter: Tree | undefined): readonly Tree[] {
   return [withMember(filter, "disabled", noted("Enabled by virtual hosts.", true))];
 }
 
-/** What is on for the hosts of a service, and the block of the policy that asks for it. */
+/** Returns the filters enabled for a service's hosts, and the policy's block for each. */
 function protectionsOf(
   service: ServicePolicy,
 ): readonly { readonly name: string; readonly block: string }[] {
   return protections.filter(({ block }) => service[block] !== undefined);
 }
 
-/** What they are called, for routes that they are not to see. */
+/** Returns the names of the filters, for routes that disable them. */
 function addedFilterNames(context: EnvoyContext): readonly string[] {
   const filters = addedFilters(context.policy.services, context);
   return filters.map((filter) => String(memberOf(filter, "name")));

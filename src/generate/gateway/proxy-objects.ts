@@ -17,8 +17,8 @@ import {
 } from "./gateway-names.js";
 
 /**
- * What Envoys read as they start: merged into Envoy Gateway's own bootstrap. Undefined where there
- * is nothing to say.
+ * Returns what Envoys read at startup, merged into Envoy Gateway's bootstrap. Undefined if there is
+ * nothing to merge.
  *
  * Source: Envoy Gateway, EnvoyProxy, `bootstrap`.
  */
@@ -41,7 +41,7 @@ export function envoyProxy(context: EnvoyContext): TreeMap | undefined {
   });
 }
 
-/** What Envoys show where a BackendTLSPolicy lets them ask over TLS. */
+/** Returns the client certificate of Envoys, if a BackendTLSPolicy makes them use TLS. */
 function clientCertificate(context: EnvoyContext): TreeMap | undefined {
   if (!showsCertificate(context)) return undefined;
   const { namespace } = gatewayName(context);
@@ -66,7 +66,7 @@ function watchesHeap({ policy }: EnvoyContext): boolean {
   return overload?.heap !== undefined || overload?.cgroupMemory !== undefined;
 }
 
-/** Whether pods have a limit stands in objects that are not ours. */
+/** Other objects, which are not ours, define whether pods have a limit. */
 function reportHeap(context: EnvoyContext): void {
   if (!watchesHeap(context)) return;
   const { heap } = context.policy.proxies.overload ?? {};
@@ -79,7 +79,7 @@ function reportHeap(context: EnvoyContext): void {
   });
 }
 
-/** A second monitor of one name is refused by Envoy, and Envoy Gateway has this one itself. */
+/** Envoy refuses two monitors of the same name, and Envoy Gateway adds this one itself. */
 function reportConnections({ policy, report }: EnvoyContext): void {
   if (policy.proxies.overload?.connectionsMax === undefined) return;
   report({
@@ -90,9 +90,7 @@ function reportConnections({ policy, report }: EnvoyContext): void {
   });
 }
 
-/**
- * Bounds of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy.
- */
+/** Limits of the Gateway's listeners. Source: Envoy Gateway, ClientTrafficPolicy. */
 export function clientTrafficPolicy(context: EnvoyContext): Tree {
   const { connectionsMax, concurrentStreamsMax, trustedHops, escapedSlashes, tls, http3 } =
     context.policy.proxies.listener;
@@ -133,8 +131,8 @@ export function clientTrafficPolicy(context: EnvoyContext): Tree {
 }
 
 /**
- * Limits of open connections at the TCP listeners of the Gateway, which are called as in the
- * policy.
+ * Returns limits of open connections for the Gateway's TCP listeners, which have the same names as
+ * in the policy.
  */
 export function tcpTrafficPolicies(context: EnvoyContext): readonly Tree[] {
   const gateway = gatewayName(context);
@@ -152,7 +150,7 @@ export function tcpTrafficPolicies(context: EnvoyContext): readonly Tree[] {
   });
 }
 
-/** At Envoy Gateway HTTP/3 has no settings; it takes it away where callers show certificates. */
+/** HTTP/3 has no settings here. Envoy Gateway disables it for callers with client certificates. */
 function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
   const { tls } = policy.proxies.listener;
   const { listeners = [] } = policy.proxies.gateway;
@@ -175,7 +173,7 @@ function callersOverQuic({ policy, report }: EnvoyContext): TreeMap {
   return {};
 }
 
-/** What callers have to show; the certificate that they are shown is the Gateway's. */
+/** Settings for clients' certificates. The Gateway has the server's certificate. */
 function callerTls(tls: ListenerTls): TreeMap {
   const note =
     "Its ca.crt validates callers. Your Gateway's listener names the certificate that they see.";
@@ -191,7 +189,7 @@ function callerTls(tls: ListenerTls): TreeMap {
   };
 }
 
-/** Envoy Gateway's words. Source: ClientTrafficPolicy, TLSVersion. */
+/** Envoy Gateway's values. Source: ClientTrafficPolicy, TLSVersion. */
 const gatewayTlsVersions = { TLSv1_2: "1.2", TLSv1_3: "1.3" } as const;
 
 function callerNames(names: readonly string[]): TreeMap | undefined {
@@ -203,7 +201,7 @@ function callerNames(names: readonly string[]): TreeMap | undefined {
   return { dnsNames: namesOf("DNS"), uris: namesOf("URI"), ipAddresses: namesOf("IP_ADDRESS") };
 }
 
-/** As Envoy Gateway has words: `UnescapeAndRedirect`. */
+/** Formats a word as Envoy Gateway does: `UnescapeAndRedirect`. */
 function capitalized(word: string): string {
   return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }

@@ -14,8 +14,8 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { hasGatewayFeature, type OldGateway, reportOldGateway } from "./gateway-version.js";
 
 /**
- * The limits of a service as Envoy Gateway has them: it translates them into a policy of its own
- * and hands that to the Headgate that stands in the place of its rate-limit service.
+ * Returns a service's limits for Envoy Gateway, which translates them into a policy of its own and
+ * sends that to the Headgate that replaces its rate-limit service.
  *
  * Source: Envoy Gateway, BackendTrafficPolicy, rateLimit.global.
  */
@@ -37,16 +37,16 @@ export function globalRateLimit(
 }
 
 /**
- * Descriptors of the same parts: one rule of Envoy Gateway says what a request costs as it comes,
- * and what once its response is through.
+ * Descriptors with the same parts: one Envoy Gateway rule sets the cost of a request on arrival,
+ * and its cost after the response.
  */
 interface AskedLimit {
   readonly parts: readonly DescriptorPart[];
-  /** Where the first of them stands. */
+  /** Index of the first of them. */
   readonly index: number;
   readonly request?: ServiceDescriptor;
   readonly streamDone?: ServiceDescriptor;
-  /** Whether two of them are for the same time. */
+  /** Whether two of them are charged at the same time. */
   readonly isTwice: boolean;
 }
 
@@ -68,7 +68,7 @@ interface AskedPlace {
   readonly asked: AskedLimit;
 }
 
-/** Whether a descriptor with these parts can meet a rule that limits. */
+/** Reports whether a descriptor with these parts can match a rule that limits. */
 function meets({ path, effect }: Rule, parts: readonly DescriptorPart[]): boolean {
   if (effect.kind === "none" || path.length !== parts.length) return false;
   return parts.every((part, at) => {
@@ -99,11 +99,11 @@ function rulesOf(rule: Rule, others: readonly Rule[], place: AskedPlace): readon
   );
 }
 
-/** Why a limit is not one that Envoy Gateway has words for, and what comes nearest to it. */
+/** Why Envoy Gateway cannot express a limit, and the nearest alternative. */
 interface Refusal {
   readonly why: string;
   readonly instead: string;
-  /** Whether ext_proc would say it. */
+  /** Whether ext_proc could express it. Default true. */
   readonly isForExtProc?: boolean;
 }
 
@@ -130,7 +130,7 @@ function refusalOf(
   return refusalOfCosts(asked) ?? found.find((refusal) => refusal !== undefined);
 }
 
-/** Whether a path stands for some of what another one stands for. */
+/** Reports whether a path matches part of what another path matches. */
 function isMoreExact(path: readonly PathStep[], other: readonly PathStep[]): boolean {
   if (path.length !== other.length) return false;
   return path.every((step, at) => {
@@ -158,7 +158,7 @@ function refusalOfCosts({ request, streamDone, isTwice }: AskedLimit): Refusal |
   return undefined;
 }
 
-/** Headgate settles such limits when a request has asked with no hits, as Envoy Gateway has it. */
+/** Headgate settles such limits after a check with no hits, which is how Envoy Gateway asks. */
 function refusalOfLimit(
   { role, unitMultiplier, burst, hits, algorithm, peek }: Limit,
   { request }: AskedLimit,
@@ -189,7 +189,7 @@ function isFree({ hits }: ServiceDescriptor): boolean {
   return hits.kind === "fixed" && hits.count === 0;
 }
 
-/** @param refusal is for ext_proc too, where it can be asked for all that the service asks */
+/** @param refusal suggests ext_proc, too, if it can send everything that the service requests */
 function reportRefusal(
   { why, instead, isForExtProc = true }: Refusal,
   { service, context, asked }: AskedPlace,
@@ -221,7 +221,7 @@ function isAskable({ parts, hits, when }: ServiceDescriptor): boolean {
   return parts.every(({ kind }) => ["remoteAddress", "header", "fixed"].includes(kind));
 }
 
-/** Whom a rule is for; undefined where that cannot be said, which is reported. */
+/** Returns the clients that a rule applies to. Undefined if unsupported, which is reported. */
 function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | undefined {
   const headers: Tree[] = [];
   const queryParams: Tree[] = [];
@@ -262,7 +262,7 @@ function selectorOf(path: readonly PathStep[], place: AskedPlace): TreeMap | und
   };
 }
 
-/** Each value by itself, or one. */
+/** Matches each distinct value, or one value. */
 function matchOf(name: string, value: string | undefined): TreeMap {
   return value === undefined ? { name, type: "Distinct" } : { name, type: "Exact", value };
 }
@@ -272,7 +272,7 @@ function needsQuery(place: AskedPlace): void {
   needs(place, { feature: "queryParams", what, instead: "limit by a header" });
 }
 
-/** Whether this Envoy Gateway has it; where not, it is reported. */
+/** Returns whether this Envoy Gateway has a feature, and reports it if it does not. */
 function needs(place: AskedPlace, old: Pick<OldGateway, "feature" | "what" | "instead">): boolean {
   if (hasGatewayFeature(place.context, old.feature)) return true;
   reportOldGateway(place.context, { ...spotOf(place), ...old });
@@ -304,8 +304,8 @@ function shadowMode(place: AskedPlace): true | undefined {
 }
 
 /**
- * What a request costs, where that is not 1 as it comes. What is told after the response alone is
- * asked for with no hits before: so who is over is refused, and Headgate takes all that is told.
+ * Returns a request's cost, unless it is 1 on arrival. If it is only charged after the response,
+ * requests are first checked with no hits: they are denied if over the limit, and all costs count.
  */
 function costOf(place: AskedPlace): TreeMap | undefined {
   const { request, streamDone } = place.asked;
@@ -335,7 +335,7 @@ function reportedLater({ hits }: ServiceDescriptor): string {
     : `${when}, from metadata that your own filter sets, such as an EnvoyExtensionPolicy.`;
 }
 
-/** Namespace and key of a command operator of metadata; undefined for all others. */
+/** Parses a metadata command operator into namespace and key. Undefined for all others. */
 function metadataOf(
   format: string,
 ): { readonly namespace: string; readonly key: string } | undefined {

@@ -9,11 +9,11 @@ import { gatewayGroup } from "./gateway-names.js";
 import { hasGatewayFeature } from "./gateway-version.js";
 
 /**
- * TLS to a service. Envoy Gateway takes it of the Service that an HTTPRoute leads to, and no files:
- * authorities are the system's, or a secret's. Undefined in plaintext, and where the policy names
- * no Service, which is reported.
+ * Returns the TLS settings of a service. Envoy Gateway sets TLS for the Service of an HTTPRoute,
+ * and accepts no files: CA certificates are the system's or a secret's. Undefined in plaintext, and
+ * if the policy names no Service, which is reported.
  *
- * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 has.
+ * Source: Gateway API, BackendTLSPolicy; v1 since 1.4, which Envoy Gateway 1.6 includes.
  */
 export function serviceTlsPolicy(
   { name, upstream }: ServicePolicy,

@@ -11,14 +11,14 @@ import type { IstioPlace } from "./place.js";
 import { hasUrgentRoutes } from "./route-patches.js";
 
 /**
- * What a DestinationRule cannot say of a service's cluster: the breaker of critical requests, and
- * how hosts are judged beside failures in a row.
+ * Returns what a DestinationRule cannot express for a service's cluster: the breaker of critical
+ * requests, and how hosts are judged other than by consecutive failures.
  */
 export function clusterPatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const mesh = meshName(service);
   if (mesh === undefined) return [];
   const match = { service: mesh.host, portNumber: mesh.port };
-  // A sidecar's own cluster has the container's port in its name, and one host.
+  // The name of a sidecar's own cluster has the container's port, and the cluster has one host.
   const isOwn = place.context === "SIDECAR_INBOUND";
   const isUrgent = isOwn && hasUrgentRoutes(service, place);
   const urgent = isUrgent ? criticalBreaker(service, place) : undefined;
@@ -51,13 +51,13 @@ function criticalBreaker(service: ServicePolicy, { envoy }: IstioPlace): TreeMap
   };
 }
 
-/** How long Envoy leaves a host out at most where nobody says it, in milliseconds. */
+/** Envoy's default maximum ejection time, in milliseconds. */
 const envoyEjectionMsMax = 300_000;
 
-/** Whoever calls judges hosts: at a service's own sidecar there is one. */
+/** Callers judge hosts: in a service's own sidecar there is only one. */
 function outlierExtras({ outlierDetection: policy }: ServicePolicy): TreeMap | undefined {
   if (policy === undefined) return undefined;
-  // As Istio and Envoy have it by themselves.
+  // As Istio and Envoy set it by default.
   const { successRate, failurePercentage, ejectionMsMax } = policy;
   const isDefault = successRate === undefined && failurePercentage === undefined;
   if (isDefault && ejectionMsMax === envoyEjectionMsMax) return undefined;

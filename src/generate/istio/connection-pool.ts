@@ -6,12 +6,12 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { durationText } from "../envoy/base/values.js";
 import { requestsMaxOf } from "../envoy/cluster/requests-max.js";
 
-/** The largest number that Istio takes here: no limit. */
+/** Maximum number that Istio accepts here: no limit. */
 const poolMax = 2_147_483_647;
 
 /**
- * Whether callers hold a service's breaker. Where its own sidecar does they do not: each caller's
- * part of a limit and each sidecar's are different numbers.
+ * Reports whether callers enforce a service's breaker. If its own sidecar does, they do not,
+ * because a caller's share of a limit and a sidecar's share are different numbers.
  */
 export function isHeldByCallers(
   { direction }: ServicePolicy,
@@ -23,7 +23,7 @@ export function isHeldByCallers(
 /** Source: Istio, ConnectionPoolSettings. */
 type ConnectionPool = Readonly<Record<"tcp" | "http", TreeMap>>;
 
-/** Limits of a service's cluster. Source: Istio, ConnectionPoolSettings. */
+/** Returns the limits of a service's cluster. Source: Istio, ConnectionPoolSettings. */
 export function limitedPool(service: ServicePolicy, context: EnvoyContext): ConnectionPool {
   const { circuitBreakers, timeouts } = service;
   return {
@@ -41,8 +41,8 @@ export function limitedPool(service: ServicePolicy, context: EnvoyContext): Conn
 }
 
 /**
- * How callers' connections to a service are upgraded. Istio applies it to callers only: a service's
- * own sidecar calls it in the protocol that arrives.
+ * Returns how callers' connections to a service are upgraded. Istio applies it to callers only: a
+ * service's own sidecar forwards in the protocol that it receives.
  */
 export function h2UpgradePolicy({ upstream }: ServicePolicy): TreeMap {
   if (upstream?.protocol === undefined) return {};
@@ -50,7 +50,7 @@ export function h2UpgradePolicy({ upstream }: ServicePolicy): TreeMap {
   return { h2UpgradePolicy: policy };
 }
 
-/** No limits but of retries, which are always callers', and a time for connections. */
+/** No limits except on retries, which callers always enforce, and a connection timeout. */
 export function openPool({ circuitBreakers, timeouts }: ServicePolicy): ConnectionPool {
   return {
     tcp: {
@@ -62,8 +62,8 @@ export function openPool({ circuitBreakers, timeouts }: ServicePolicy): Connecti
 }
 
 /**
- * The limits of a service's own sidecar: without it those of the DestinationRule, which are its
- * callers', hold there too. Source: Istio, Sidecar, `inboundConnectionPool`.
+ * Returns the limits of a service's own sidecar. Without them, the DestinationRule's limits for
+ * callers would apply there too. Source: Istio, Sidecar, `inboundConnectionPool`.
  */
 export function sidecarObject(
   service: ServicePolicy,

@@ -12,11 +12,11 @@ import { durationText } from "../envoy/base/values.js";
 import { h2UpgradePolicy, isHeldByCallers, limitedPool, openPool } from "./connection-pool.js";
 import type { MeshName } from "./mesh-name.js";
 
-/** From which Istio on a DestinationRule has a retry budget. */
+/** First version of Istio whose DestinationRule has a retry budget. */
 const retryBudgetSince: MinorVersion = { major: 1, minor: 27 };
 
 /**
- * Outlier detection of a service, and breakers where callers hold them, for all who call it:
+ * Returns a service's outlier detection, and breakers if callers enforce them, for all callers:
  * sidecars and gateways.
  *
  * Source: Istio, DestinationRule.
@@ -54,13 +54,13 @@ function callersPool(service: ServicePolicy, context: EnvoyContext): Tree {
   return noted(why, { tcp, http: { ...http, ...upgrade } });
 }
 
-/** A prime, as Envoy has it by itself; istiod wants to be told. */
+/** A prime, and Envoy's default. istiod requires a value. */
 const tableSize = 65_537;
 
-/** From which Istio on `warmup` says more than how long. */
+/** First version of Istio whose `warmup` sets more than the duration. */
 const warmupSince: MinorVersion = { major: 1, minor: 27 };
 
-/** Istio adds to routes by what requests are told apart. Undefined: what Istio does by itself. */
+/** Istio adds the hash policy to routes. Undefined: Istio's default. */
 function loadBalancer(service: ServicePolicy, context: EnvoyContext): TreeMap | undefined {
   const { hash, slowStart, zoneAware } = service.loadBalancing;
   if (hash !== undefined) return { consistentHash: { ...hashSource(hash), maglev: { tableSize } } };
@@ -79,7 +79,7 @@ function warmup(slowStart: SlowStartPolicy, { options }: EnvoyContext): TreeMap 
     : { warmupDurationSecs: duration };
 }
 
-/** Istio leaves a zone by what outlier detection says of its hosts, and without it never looks. */
+/** Istio leaves a zone when outlier detection ejects hosts, and ignores zones without it. */
 function locality({ name, outlierDetection }: ServicePolicy, { report }: EnvoyContext): Tree {
   if (outlierDetection === undefined) {
     report({
@@ -107,7 +107,7 @@ function hashSource(hash: HashSource): TreeMap {
   }
 }
 
-/** Sidecars take no secrets of a DestinationRule for all callers. Source: ClientTLSSettings. */
+/** Sidecars ignore secrets in a DestinationRule for all callers. Source: ClientTLSSettings. */
 function upstreamTls(
   { name, upstream }: ServicePolicy,
   { options, report }: EnvoyContext,
@@ -130,7 +130,7 @@ const secretNote =
   "In the namespace of each gateway that calls the service. Sidecars ignore it and " +
   "use plaintext.";
 
-/** As a sidecar or gateway reads files; an address is no name that could be asked for. */
+/** Files are read by the sidecar or gateway. An IP address cannot be sent as SNI. */
 function clientTls(tls: UpstreamTls): TreeMap {
   const { serverName, subjectAltNames } = tls;
   const isMutual = tls.kind === "secret" ? tls.isMutual : tls.certificate !== undefined;
@@ -160,7 +160,7 @@ function outlierDetection(policy: OutlierDetectionPolicy): TreeMap {
   };
 }
 
-/** Where nothing is tried again a budget says nothing. */
+/** Without retries, a budget has no effect. */
 function retryBudget(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
   const { circuitBreakers, retries } = service;
   const { retryBudget: budget } = circuitBreakers;

@@ -1,22 +1,22 @@
 import { type ObjectPlace, specObject } from "../base/custom-object.js";
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 
-/** In which of Istio's chains a patch acts. Source: Istio, EnvoyFilter.PatchContext. */
+/** Which of Istio's proxies a patch applies to. Source: Istio, EnvoyFilter.PatchContext. */
 type PatchContext = "SIDECAR_INBOUND" | "SIDECAR_OUTBOUND" | "GATEWAY";
 
-/** Which of a context's listeners, routes and clusters a patch acts on. */
+/** Which listeners, routes and clusters of a context a patch applies to. */
 export interface PatchPlace {
   readonly context: PatchContext;
   /**
-   * Of pods for what comes in, of services for what goes out. Undefined: every port, and those of
-   * other services among them.
+   * Port of pods for inbound, of services for outbound. Undefined: every port, including those of
+   * other services.
    */
   readonly port: number | undefined;
 }
 
 /**
- * Which virtual hosts a patch acts on: by what istiod calls them, or by one of their domains, which
- * may stand in any that a listener has. Undefined: all of a place.
+ * Which virtual hosts a patch applies to: by istiod's name, or by one of their domains, which may
+ * be on any listener. Undefined: all virtual hosts of a place.
  *
  * Source: Istio, EnvoyFilter.RouteConfigurationMatch.VirtualHostMatch.
  */
@@ -29,14 +29,14 @@ const httpConnectionType =
   "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager";
 
 /**
- * After those of others that state none: what is put before the router stands right before it then,
- * whichever of the objects was made first.
+ * After EnvoyFilters that set no priority, so that filters that are inserted before the router stay
+ * right before it, whichever object was created first.
  *
  * Source: Istio, EnvoyFilter.priority; IST0151 of `istioctl analyze`.
  */
 const envoyFilterPriority = 10;
 
-/** An EnvoyFilter. `labels` undefined: it holds for all workloads of its namespace. */
+/** Returns an EnvoyFilter. `labels` undefined: it applies to all workloads of its namespace. */
 export function envoyFilter(
   place: ObjectPlace,
   labels: Readonly<Record<string, string>> | undefined,
@@ -51,8 +51,8 @@ export function envoyFilter(
 }
 
 /**
- * Puts a filter right before the router, which is after Istio's own: what authorization refuses
- * costs nobody anything. Several such patches keep their order.
+ * Inserts a filter right before the router, so after Istio's own filters: requests that
+ * authorization refuses cost nothing. Several such patches keep their order.
  */
 export function httpFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   const subFilter = { name: "envoy.filters.http.router" };
@@ -63,7 +63,7 @@ export function httpFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   };
 }
 
-/** A sidecar has one listener for all that comes in, with a filter chain for each port of a pod. */
+/** A sidecar has one inbound listener, with a filter chain for each port of a pod. */
 function listenerMatch({ context, port }: PatchPlace, filter: TreeMap): TreeMap {
   const isInbound = context === "SIDECAR_INBOUND";
   return {
@@ -81,7 +81,7 @@ function routeMatch({ context, port }: PatchPlace, vhost: TreeMap | undefined): 
   return { context, routeConfiguration: isAny ? undefined : { portNumber, vhost } };
 }
 
-/** Puts filters before all others, Istio's own among them, in their order. */
+/** Inserts filters before all others, including Istio's own, and keeps their order. */
 export function firstFilterPatches(place: PatchPlace, values: readonly Tree[]): readonly TreeMap[] {
   return values.toReversed().map((value) => ({
     applyTo: "HTTP_FILTER",
@@ -90,7 +90,7 @@ export function firstFilterPatches(place: PatchPlace, values: readonly Tree[]): 
   }));
 }
 
-/** Puts a filter before the one that takes TCP connections on. Several keep their order. */
+/** Inserts a filter before the TCP proxy filter. Several patches keep their order. */
 export function networkFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   return {
     applyTo: "NETWORK_FILTER",
@@ -99,7 +99,7 @@ export function networkFilterPatch(place: PatchPlace, value: Tree): TreeMap {
   };
 }
 
-/** Adds to the HTTP connection managers of a place. */
+/** Merges settings into the HTTP connection managers of a place. */
 export function connectionPatch(place: PatchPlace, settings: TreeMap): TreeMap {
   return {
     applyTo: "NETWORK_FILTER",
@@ -114,7 +114,7 @@ export function connectionPatch(place: PatchPlace, settings: TreeMap): TreeMap {
   };
 }
 
-/** Adds to virtual hosts. */
+/** Merges settings into virtual hosts. */
 export function virtualHostPatch(place: PatchPlace, host: HostMatch, value: Tree): TreeMap {
   return {
     applyTo: "VIRTUAL_HOST",
@@ -123,17 +123,17 @@ export function virtualHostPatch(place: PatchPlace, host: HostMatch, value: Tree
   };
 }
 
-/** Adds to each route of virtual hosts that leads to a cluster. */
+/** Merges settings into each route of virtual hosts that leads to a cluster. */
 export function routeMergePatch(place: PatchPlace, host: HostMatch, value: Tree): TreeMap {
   return {
     applyTo: "HTTP_ROUTE",
-    // Merged into a redirect, it would take its place.
+    // Merged into a redirect, the settings would replace it.
     match: routeMatch(place, { ...host, route: { action: "ROUTE" } }),
     patch: { operation: "MERGE", value },
   };
 }
 
-/** Puts routes before all others of virtual hosts, in their order. */
+/** Inserts routes before all others of virtual hosts, and keeps their order. */
 export function firstRoutePatches(
   place: PatchPlace,
   host: HostMatch,
@@ -156,7 +156,7 @@ export function firstRoutePatches(
     );
 }
 
-/** Adds to the clusters that lead to a service. */
+/** Merges settings into the clusters of a service. */
 export function clusterPatch(
   context: PatchContext,
   cluster: TreeMap | undefined,

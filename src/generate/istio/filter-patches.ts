@@ -13,15 +13,15 @@ import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { skippingFilter } from "./skipping-filter.js";
 
 /**
- * The names of the filters that a service's requests meet at a place, the router not among them;
- * `own`: those that pass over all other requests.
+ * Names of the filters that a service's requests pass at a place, without the router. `own` are
+ * filters that skip requests of other services.
  */
 export interface FilterNames {
   readonly shared: readonly string[];
   readonly own: readonly string[];
 }
 
-/** Which filters a service's requests meet at a place. */
+/** Returns the names of the filters that a service's requests pass at a place. */
 export function filterNamesAt(service: ServicePolicy, place: IstioPlace): FilterNames {
   const namesOf = (filters: readonly NamedFilter[]): readonly string[] =>
     filters.map(({ name }) => name);
@@ -35,7 +35,7 @@ export function filterNamesAt(service: ServicePolicy, place: IstioPlace): Filter
   };
 }
 
-/** In callers' sidecars a listener is of a port. */
+/** In callers' sidecars, each port has its own listener. */
 function servicesOnPort(
   port: number | undefined,
   { services }: IstioPlace,
@@ -52,8 +52,8 @@ function sharedFilters(
 }
 
 /**
- * Filters that learn from all answers that they see, where those of strangers are among them: each
- * service has its own, which passes over all requests but those of the service's virtual hosts.
+ * Filters that learn from all responses, at places with responses of unknown hosts. Each service
+ * has its own filter, which skips all requests except those of the service's virtual hosts.
  */
 function ownFilters(service: ServicePolicy, place: IstioPlace): readonly NamedFilter[] {
   if (!hasStrangers(place)) return [];
@@ -63,12 +63,12 @@ function ownFilters(service: ServicePolicy, place: IstioPlace): readonly NamedFi
   });
 }
 
-/** Whether listeners of a place serve hosts of which the policy knows nothing. */
+/** Reports whether listeners of a place serve hosts that the policy does not know. */
 function hasStrangers({ context }: IstioPlace): boolean {
   return context !== "SIDECAR_INBOUND";
 }
 
-/** The filters of a place, before the router, in the order in which requests meet them. */
+/** Returns a place's filters before the router, in the order in which requests pass them. */
 export function filterPatches(place: IstioPlace): readonly Tree[] {
   const { context, services, envoy } = place;
   reportSharedPins(services, envoy);
@@ -95,8 +95,8 @@ function filtersOf(services: readonly ServicePolicy[], place: IstioPlace): reado
 }
 
 /**
- * At a gateway there are virtual hosts that no policy speaks of: theirs is not to be asked about.
- * What a virtual host says to the filter turns it on.
+ * At a gateway there are virtual hosts that are not in the policy, and Headgate must not be called
+ * for them. The settings of a virtual host enable the filter.
  */
 function offByDefault(filter: Tree, { context }: IstioPlace): Tree {
   const name = memberOf(filter, "name");
@@ -105,7 +105,7 @@ function offByDefault(filter: Tree, { context }: IstioPlace): Tree {
   return withMember(filter, "disabled", noted("Enabled by virtual hosts below.", true));
 }
 
-/** What the HTTP connection managers of a place have that Istio does not set. */
+/** Settings of a place's HTTP connection managers that Istio does not set. */
 export function connectionPatches(place: IstioPlace): readonly Tree[] {
   const { context, envoy } = place;
   const { listener } = envoy.policy.proxies;

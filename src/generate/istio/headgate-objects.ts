@@ -5,10 +5,10 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { balancing, balancingNote, replicaEjection } from "../envoy/base/headgate-clusters.js";
 import { isMeshHost } from "./mesh-name.js";
 
-/** Streams to Headgate at once: each request in flight may hold one. */
+/** Maximum concurrent streams to Headgate: each request in flight may hold one. */
 const streamsMax = 100_000;
 
-/** How the mesh reaches Headgate for decisions. */
+/** Returns the objects by which the mesh reaches Headgate for decisions. */
 export function headgateObjects(context: EnvoyContext): readonly Tree[] {
   const { address, tls } = context.policy.proxies.headgate;
   if (!isMeshHost(address)) {
@@ -63,7 +63,7 @@ function trafficPolicy(tls: ClientTls | undefined): TreeMap {
   };
 }
 
-/** A Headgate outside of the cluster; quotas are assigned on its control port. */
+/** For a Headgate outside of the cluster. Quotas are assigned on its control port. */
 function serviceEntry(address: string, context: EnvoyContext): TreeMap {
   const { port, controlPort } = context.policy.proxies.headgate;
   const isQuotaUsed = context.policy.quotas.length > 0;

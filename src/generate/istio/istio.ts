@@ -49,13 +49,13 @@ import {
 import { routePatches } from "./route-patches.js";
 import { reportGatewayTimes, routeTimes, virtualService } from "./virtual-service.js";
 
-/** Istio 1.22 has Envoy 1.30, and each one since the next. Source: Istio, "Supported releases". */
+/** Istio 1.22 has Envoy 1.30, 1.23 has 1.31, and so on. Source: Istio, "Supported releases". */
 const bundler: EnvoyBundler = { flag: "--istio-version", minorsAhead: 8 };
 
 /**
- * Objects of Istio: for each service a DestinationRule, a VirtualService and what its own sidecar
- * has; for all callers and for the gateway one EnvoyFilter each; what sidecars and gateways read as
- * they start; and the way to Headgate.
+ * Generates Istio's objects: for each service a DestinationRule, a VirtualService and settings of
+ * its own sidecar; one EnvoyFilter each for all callers and for the gateway; the settings that
+ * sidecars and gateways read at startup; and the route to Headgate.
  */
 export const generateIstio: Generator = (policy, options) => {
   const problems: GenerateProblem[] = [];
@@ -99,7 +99,7 @@ function meshContext(
   };
 }
 
-/** Users have filters of their own in a mesh, and RequestAuthentications. */
+/** In a mesh, users have their own filters, and RequestAuthentications. */
 function metadataPlace({ report }: EnvoyContext): MetadataPlace {
   return {
     isClosed: false,
@@ -109,7 +109,7 @@ function metadataPlace({ report }: EnvoyContext): MetadataPlace {
   };
 }
 
-/** Where objects of services are made, beside those of the user's. */
+/** Context in which objects of services are made, with objects of the user. */
 interface ServicesPlace {
   readonly envoy: EnvoyContext;
   readonly times: MergedTimes;
@@ -147,7 +147,7 @@ const headgateTitle =
   "How the mesh reaches Headgate for decisions.\nEither the namespace of Headgate " +
   "has sidecars, or the mesh accepts plaintext from it.";
 
-/** Breakers, outlier detection, times and retries, for whoever calls. */
+/** Returns breakers, outlier detection, timeouts and retries, for all callers. */
 function serviceDocuments(service: ServicePolicy, place: ServicesPlace): readonly Document[] {
   const { envoy, times, problems } = place;
   const mesh = meshName(service);
@@ -264,8 +264,8 @@ const gatewayBootstrapTitle =
   "there\nISTIO_BOOTSTRAP_OVERRIDE=/etc/istio/custom-bootstrap/custom_bootstrap.json";
 
 /**
- * What proxies at a place do. What is said of one of several services stands in an object of its
- * own: a cluster takes none of more than 1.5 MiB, and `kubectl apply` less.
+ * Returns the EnvoyFilters of a place. If it has several services, each gets its own object,
+ * because a cluster accepts objects of at most 1.5 MiB, and `kubectl apply` less.
  */
 function filterObjects(place: IstioPlace): readonly Tree[] {
   const shared = filterPatches(place);
@@ -289,12 +289,12 @@ function filterObjects(place: IstioPlace): readonly Tree[] {
   ];
 }
 
-/** What its Sidecar's breaker refuses says when to come back, too. */
+/** Refusals by the breaker of its Sidecar also say when to retry. */
 function holdsBreaker({ context, services, envoy }: IstioPlace): boolean {
   return context === "SIDECAR_INBOUND" && services.some((service) => isHeldHere(service, envoy));
 }
 
-/** What the policy says of listeners holds whatever else a place has. */
+/** The policy's limits of listeners apply regardless of other settings of a place. */
 function boundsListeners({ context, envoy }: IstioPlace): boolean {
   const { listener, tcpListeners } = envoy.policy.proxies;
   if (context === "SIDECAR_OUTBOUND") return false;
@@ -303,7 +303,7 @@ function boundsListeners({ context, envoy }: IstioPlace): boolean {
   return isBounded || (context === "GATEWAY" && listener.escapedSlashes !== undefined);
 }
 
-/** Pods may serve more than one port, and only a cluster's name says which one is the service's. */
+/** Pods may serve several ports, and only a cluster's name tells which one is the service's. */
 function reportPort({ context, port, services, envoy }: IstioPlace): void {
   const [service] = services;
   if (context !== "SIDECAR_INBOUND" || port !== undefined || service === undefined) return;
@@ -315,18 +315,18 @@ function reportPort({ context, port, services, envoy }: IstioPlace): void {
   });
 }
 
-/** What the ConfigMap is called; pods name it in `sidecar.istio.io/bootstrapOverride`. */
+/** Name of the ConfigMap, which pods set in `sidecar.istio.io/bootstrapOverride`. */
 const bootstrapConfigMapName = "headgate-bootstrap";
 
-/** The listeners of each kind of proxy that callers' connections come in by. */
+/** Listeners of each kind of proxy that accept callers' connections. */
 const listenersOf = {
   sidecar: ["virtualInbound"],
   edge: ["0.0.0.0_8080", "0.0.0.0_8443"],
 } as const;
 
 /**
- * What Envoy reads once, as it starts, in the ConfigMap that Istio's agent hands to it as
- * `--config-yaml`: Envoy merges that into the bootstrap.
+ * Returns settings that Envoy reads once at startup, in the ConfigMap that Istio's agent passes to
+ * it as `--config-yaml`. Envoy merges them into the bootstrap.
  *
  * Source: Istio, `sidecar.istio.io/bootstrapOverride`; pilot-agent, `ISTIO_BOOTSTRAP_OVERRIDE`.
  */
@@ -352,8 +352,8 @@ function bootstrapConfigMap(context: EnvoyContext, namespace: string): TreeMap {
 }
 
 /**
- * The limits of connections at the TCP servers of the mesh's gateway, found by their ports. What
- * the connections lead to is said by the TCP routes of the user.
+ * Returns the connection limits of the TCP servers of the mesh's gateway, found by their ports. The
+ * user's TCP routes define where the connections lead.
  */
 function tcpPatches({ context, envoy }: IstioPlace): readonly Tree[] {
   if (context !== "GATEWAY") return [];

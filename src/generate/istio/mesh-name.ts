@@ -1,23 +1,23 @@
 import { clusterNames } from "../../policy/services/service-clusters.js";
 import type { ServicePolicy } from "../../policy/services/service-policy.js";
 
-/** A service as the mesh calls it. */
+/** The name of a service in the mesh. */
 export interface MeshName {
   /** Fully qualified, such as `orders.shop.svc.cluster.local`. */
   readonly host: string;
-  /** The port that callers name. */
+  /** The port that callers use. */
   readonly port: number;
 }
 
-/** What Istio calls a service; undefined where the policy has no host name of it. */
+/** Returns Istio's name for a service. Undefined if the policy does not have its host name. */
 export function meshName({ upstream }: ServicePolicy): MeshName | undefined {
   if (upstream === undefined || !isMeshHost(upstream.address)) return undefined;
   return { host: upstream.address, port: upstream.port };
 }
 
 /**
- * Whether a text can be the full host name of a service of a mesh. Addresses are none; a short
- * name (`orders`, `orders.shop.svc`) means something else in each namespace.
+ * Reports whether a text can be the full host name of a service in a mesh. IP addresses cannot. A
+ * short name (`orders`, `orders.shop.svc`) means something else in each namespace.
  */
 export function isMeshHost(text: string): boolean {
   const labels = text.split(".");
@@ -25,14 +25,14 @@ export function isMeshHost(text: string): boolean {
   return labels.length > 1 && !/^\d+$/.test(last) && last !== "svc" && !text.includes(":");
 }
 
-/** The virtual host of a service in the routes of its callers' sidecars. */
+/** Returns a service's virtual host in the routes of its callers' sidecars. */
 export function outboundVirtualHost({ host, port }: MeshName): string {
   return `${host}:${port}`;
 }
 
 /**
- * The cluster by which a service's own sidecar reaches it, which has the container's port in its
- * name: undefined where the policy's `clusters` does not say it.
+ * Returns the cluster by which a service's own sidecar reaches it. Its name has the container's
+ * port, so it is undefined if the policy's `clusters` does not contain it.
  */
 export function inboundCluster(service: ServicePolicy): string | undefined {
   return [...service.clusters, ...clusterNames(service)].find((name) =>
@@ -40,18 +40,18 @@ export function inboundCluster(service: ServicePolicy): string | undefined {
   );
 }
 
-/** The port of the service's container; undefined where the policy's `clusters` does not say it. */
+/** Returns the port of the service's container. Undefined if `clusters` does not contain it. */
 export function inboundPort(service: ServicePolicy): number | undefined {
   const port = inboundCluster(service)?.split("|").at(1);
   return port === undefined ? undefined : Number(port);
 }
 
-/** Ports of gateways whose virtual hosts are looked for by name: `shop.example.com:443`. */
+/** Gateway ports whose virtual hosts are matched by name: `shop.example.com:443`. */
 const gatewayPorts = [80, 443] as const;
 
 /**
- * What istiod calls the virtual hosts of a service in the routes of a gateway, where each is of a
- * VirtualService that has no host before it.
+ * Returns istiod's names for a service's virtual hosts in the routes of a gateway, if each belongs
+ * to a VirtualService whose first host it is.
  */
 export function gatewayVirtualHosts({ hosts }: ServicePolicy): readonly string[] {
   return hosts.flatMap((host) => gatewayPorts.map((port) => `${host}:${port}`));

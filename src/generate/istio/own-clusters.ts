@@ -4,8 +4,8 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import { inboundCluster } from "./mesh-name.js";
 
 /**
- * Reports what Headgate could not drive: the breaker at a service's own sidecar is called by its
- * container's port, which it has to be told, and which no other service may have.
+ * Reports breakers that Headgate cannot drive. The breaker at a service's own sidecar is named by
+ * the container's port, which the policy must set, and which no other service may share.
  */
 export function reportOwnClusters({ services }: GeneratedPolicy, context: EnvoyContext): void {
   const driven = services.filter(isDrivenInside);

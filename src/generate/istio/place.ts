@@ -6,24 +6,24 @@ import type { EnvoyContext } from "../envoy/base/context.js";
 import type { HostMatch, PatchPlace } from "./envoy-filter.js";
 import { gatewayVirtualHosts, inboundPort, meshName, outboundVirtualHost } from "./mesh-name.js";
 
-/** Namespace whose objects hold for the whole mesh, and where its gateways are by default. */
+/** Namespace whose objects apply to the whole mesh, and the default namespace of its gateways. */
 export const istioRootNamespace = "istio-system";
 
-/** Labels of the pods of Istio's own gateway. */
+/** Pod labels of Istio's own gateway. */
 const istioGatewayLabels: Readonly<Record<string, string>> = { istio: "ingressgateway" };
 
-/** Proxies that one EnvoyFilter is for, and what they serve. */
+/** The proxies that one EnvoyFilter applies to, and their services. */
 export interface IstioPlace extends PatchPlace {
   readonly object: ObjectPlace;
-  /** Undefined: every workload of the namespace, and of the mesh in the root namespace. */
+  /** Undefined: every workload of the namespace, or of the mesh in the root namespace. */
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly services: readonly ServicePolicy[];
   readonly envoy: EnvoyContext;
 }
 
 /**
- * The namespace of a service's objects, which is that of its pods: selectors reach no further. The
- * host name of a service of Kubernetes says it, too.
+ * Returns the namespace of a service's objects. It is that of its pods, because selectors only
+ * match pods there. The host name of a Kubernetes Service also contains it.
  */
 export function serviceNamespace(
   { namespace, upstream }: ServicePolicy,
@@ -33,7 +33,7 @@ export function serviceNamespace(
   return namespace ?? ofHost ?? envoy.options.namespace;
 }
 
-/** A service's own sidecar. */
+/** Returns a service's own sidecar. */
 export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): IstioPlace {
   return {
     context: "SIDECAR_INBOUND",
@@ -48,7 +48,7 @@ export function ownPlace(service: ServicePolicy, envoy: EnvoyContext): IstioPlac
   };
 }
 
-/** The sidecars of all who call. */
+/** Returns the sidecars of all callers. */
 export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext): IstioPlace {
   return {
     context: "SIDECAR_OUTBOUND",
@@ -61,8 +61,8 @@ export function callersPlace({ services }: GeneratedPolicy, envoy: EnvoyContext)
 }
 
 /**
- * The mesh's gateway. Where services' own sidecars are generated too it is one of their callers: or
- * a request would be asked about twice, and charged twice.
+ * Returns the mesh's gateway. If services' own sidecars are generated too, it is one of their
+ * callers. Otherwise requests would be checked and charged twice.
  */
 export function gatewayPlace(
   { services, proxies }: GeneratedPolicy,
@@ -81,18 +81,18 @@ export function gatewayPlace(
   };
 }
 
-/** From which Istio on a patch finds virtual hosts by their domains. */
+/** First version of Istio whose patches match virtual hosts by their domains. */
 const domainMatchSince: MinorVersion = { major: 1, minor: 27 };
 
 /**
- * Whether a gateway's virtual hosts are found by their domains, on each listener: a name is that of
- * one port, and of the first host of a VirtualService.
+ * Reports whether a gateway's virtual hosts are matched by their domains, on every listener. A name
+ * only matches one port, and the first host of a VirtualService.
  */
 export function matchesByDomain({ istioVersion }: Pick<GenerateOptions, "istioVersion">): boolean {
   return isAtLeastVersion(istioVersion, domainMatchSince);
 }
 
-/** The virtual hosts of a service at a place. */
+/** Returns the virtual hosts of a service at a place. */
 export function virtualHostsAt(
   service: ServicePolicy,
   { context, envoy }: IstioPlace,

@@ -16,7 +16,7 @@ import { type IstioPlace, virtualHostsAt } from "./place.js";
 import { notSkipped } from "./skipping-filter.js";
 import { retryWaits } from "./virtual-service.js";
 
-/** What the routes of a service at a place have beside those that Istio makes. */
+/** Returns what a service's routes at a place have in addition to those that Istio makes. */
 export function routePatches(service: ServicePolicy, place: IstioPlace): readonly Tree[] {
   const names = filterNamesAt(service, place);
   reportBodyLimit(service, place.envoy);
@@ -33,12 +33,12 @@ export function routePatches(service: ServicePolicy, place: IstioPlace): readonl
   ]);
 }
 
-/** As it would be in a proxy of ours; its last route is the one that Istio has itself. */
+/** Returns the host as in our own proxies. Its last route is the one that Istio already has. */
 function virtualHostAt(service: ServicePolicy, place: IstioPlace, { shared }: FilterNames): Tree {
   return virtualHost(service, place.envoy, { domains: [], filters: shared });
 }
 
-/** Routes that come before all others of a service. */
+/** Returns routes that precede all others of a service. */
 function firstRoutes(
   service: ServicePolicy,
   place: IstioPlace,
@@ -53,18 +53,18 @@ function firstRoutes(
     return [...leading, ...shedRoutes(service, place.envoy, filters)];
   }
   const routes = itemsOf(memberOf(virtualHostAt(service, place, names), "routes"));
-  // These come first, and need no routes before them.
+  // The leading routes come first, and need no routes before them.
   return [...leading, ...ownRoutes(routes.slice(leading.length), service, place)];
 }
 
-/** Whether some of them run at Envoy's priority HIGH. */
+/** Reports whether some of the first routes use Envoy's priority HIGH. */
 export function hasUrgentRoutes(service: ServicePolicy, place: IstioPlace): boolean {
   return firstRoutes(service, place, filterNamesAt(service, place)).some((route) => {
     return asMap(memberOf(route, "route"))?.["priority"] !== undefined;
   });
 }
 
-/** What the filters are told about a service, for all of its routes. */
+/** Returns the filters' settings for a service, for all of its routes. */
 function reportedTo(
   service: ServicePolicy,
   place: IstioPlace,
@@ -88,7 +88,7 @@ function reportedTo(
 }
 
 function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace): void {
-  // Without a name in the mesh: reported where its own objects are made.
+  // Without a mesh name: already reported where the service's own objects are made.
   if (context !== "GATEWAY") return;
   envoy.report({
     id: "HG343",
@@ -101,7 +101,7 @@ function reportNoHosts({ name }: ServicePolicy, { context, envoy }: IstioPlace):
   });
 }
 
-/** What neither DestinationRule nor VirtualService can say of a route. */
+/** Route settings that neither DestinationRule nor VirtualService can express. */
 function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): TreeMap | undefined {
   const { idleMs, maxStreamMs } = service.timeouts;
   const isCaller = context !== "SIDECAR_INBOUND";
@@ -117,7 +117,7 @@ function routeExtras(service: ServicePolicy, { context, envoy }: IstioPlace): Tr
   return Object.values(extras).every((value) => value === undefined) ? undefined : extras;
 }
 
-/** Istio lets websocket through by itself, and nothing else. */
+/** Istio allows websocket by default, and no other protocol. */
 function upgradeChanges(upgrades: readonly string[]): readonly Tree[] | undefined {
   const further = upgrades.filter((protocol) => !defaultBlocks.upgrades.includes(protocol));
   const refused = defaultBlocks.upgrades.filter((protocol) => !upgrades.includes(protocol));
@@ -129,8 +129,8 @@ function upgradeChanges(upgrades: readonly string[]): readonly Tree[] | undefine
 }
 
 /**
- * Routes of classes that are treated unlike the rest, before the one that Istio makes for a
- * service's own sidecar, which nobody configures. Elsewhere routes are the user's: `shedRoutes`.
+ * Returns routes for classes that are treated unlike the rest. They precede Istio's route for a
+ * service's own sidecar, which users do not configure. Other routes are the user's: `shedRoutes`.
  */
 function ownRoutes(
   routes: readonly Tree[],
@@ -143,7 +143,7 @@ function ownRoutes(
   const cluster = inboundCluster(service);
   if (cluster === undefined) {
     reportNoCluster(service, place, own);
-    // Without the routes before them they would refuse what is not to be refused.
+    // Without the routes before them, they would refuse requests that must not be refused.
     return [];
   }
   return own.map((route) => {

@@ -3,8 +3,8 @@ import { memberOf } from "../base/tree-members.js";
 import { extension, typed } from "../envoy/base/values.js";
 
 /**
- * A filter that passes over every request, until a virtual host says `notSkipped`: for filters that
- * have no settings by route, and that istiod can turn on in no other way.
+ * Returns a filter that skips every request until a virtual host sets `notSkipped`: for filters
+ * that have no settings by route, and that istiod cannot enable in another way.
  *
  * Source: envoy.extensions.common.matching.v3.ExtensionWithMatcher.
  */
@@ -21,7 +21,7 @@ export function skippingFilter(name: string, filter: Tree): TreeMap {
   });
 }
 
-/** What a virtual host says to such a filter: a matcher that matches nothing skips nothing. */
+/** Enables such a filter for a virtual host: a matcher that matches nothing skips nothing. */
 export function notSkipped(): TreeMap {
   return typed("envoy.extensions.common.matching.v3.ExtensionWithMatcherPerRoute", {
     xds_matcher: {},

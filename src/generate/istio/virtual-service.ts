@@ -12,8 +12,8 @@ import { servedMsMax } from "../envoy/http/usage.js";
 import type { MeshName } from "./mesh-name.js";
 
 /**
- * How long a service's requests may take, and what is tried again. Always made: without it Istio
- * tries refusals (503) again twice, and waits for ever.
+ * Returns a service's timeouts and retries. Always generated, because Istio by default retries
+ * refusals (503) twice, and never times out.
  *
  * Source: Istio, VirtualService.
  */
@@ -33,7 +33,7 @@ export function virtualService(
   });
 }
 
-/** What an HTTP route says of times and retries. */
+/** Returns the timeouts and retries of an HTTP route. */
 export function routeTimes(service: ServicePolicy, envoyVersion: MinorVersion): TreeMap {
   const requestMs = servedMsMax(service);
   const { retries } = service;
@@ -47,10 +47,10 @@ export function routeTimes(service: ServicePolicy, envoyVersion: MinorVersion): 
 }
 
 /**
- * Reports times and retries that a gateway does not take from the policy. A patch would replace
- * those of each route of a host, and its user's are among them.
+ * Reports timeouts and retries of the policy that a gateway does not apply. A patch would replace
+ * those of each route of a host, including the user's.
  *
- * @param told hosts whose routes have them, since they were merged into the user's
+ * @param reported hosts whose routes have them, since they were merged into the user's
  */
 export function reportGatewayTimes(
   services: readonly ServicePolicy[],
@@ -84,7 +84,7 @@ function retriesOf(retries: RetryPolicy, envoyVersion: MinorVersion): Tree {
   };
 }
 
-/** Envoy's words, and status codes among them, as Istio takes them in one text. */
+/** Returns Envoy's conditions and status codes in one text, as Istio expects them. */
 function retryOn(retries: RetryPolicy, envoyVersion: MinorVersion): string {
   const { retry_on: words = "", retriable_status_codes: codes } = retryPolicy(
     retries,
@@ -94,7 +94,7 @@ function retryOn(retries: RetryPolicy, envoyVersion: MinorVersion): string {
   return [String(words), ...statuses].join(",");
 }
 
-/** What a VirtualService cannot say of retries, for routes that have them; undefined: nothing. */
+/** Retry settings of routes that a VirtualService cannot express. Undefined: none. */
 export function retryWaits(
   service: ServicePolicy,
   envoyVersion: MinorVersion,

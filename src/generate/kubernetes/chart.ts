@@ -7,10 +7,10 @@ import { valueNames, valueRow } from "./value-rows.js";
 import type { KubernetesValues } from "./value-source.js";
 import { valuesSchema, valuesTree } from "./values-schema.js";
 
-/** The version of the chart and of what it installs: package.json's. */
+/** Version of the chart and of what it installs, as in package.json. */
 export const chartVersion = "0.1.0";
 
-/** A Helm chart that installs the same objects as the plain manifests. */
+/** Returns a Helm chart that installs the same objects as the plain manifests. */
 export function chartDocuments(
   policy: GeneratedPolicy,
   values: KubernetesValues,
@@ -52,7 +52,7 @@ export function chartDocuments(
   ];
 }
 
-/** The same trees as in plain manifests, with Helm's words where values stand. */
+/** Renders the same trees as in plain manifests, with Helm actions in place of values. */
 function templateOf(
   { file, title, condition, build }: ObjectFile,
   policy: GeneratedPolicy,
@@ -74,7 +74,7 @@ function plainText(path: string): Omit<Document, "parts"> {
   return { path, kind: { format: "text" }, title: "" };
 }
 
-/** What a person reads after an installation. */
+/** Notes that Helm prints after an installation. */
 const notes = `Headgate is {{ .Values.name }} in the namespace {{ .Release.Namespace }}.
 {{- if .Values.redis.enabled }}
 
@@ -121,11 +121,11 @@ a mesh or a gateway calls the Service {{ .Values.name }}.
   kubectl -n {{ .Release.Namespace }} rollout status deployment/{{ .Values.name }}
 `;
 
-/** What `helm show readme` prints: how to install the chart, and all of its values. */
+/** Returns the text of `helm show readme`: how to install the chart, and all of its values. */
 function chartReadme(): string {
   const rows = valueNames.map((name) => {
     const { docs, defaultValue } = valueRow(name);
-    // The policy has its own comments, and is no line of a table.
+    // The policy has comments of its own, and does not fit into a table row.
     const shown = name === "policy" ? "a first policy" : `\`${JSON.stringify(defaultValue)}\``;
     return `| \`${name}\` | ${shown} | ${docs.replaceAll("|", "\\|")} |`;
   });

@@ -1,16 +1,16 @@
 import { noted, type Tree, type TreeMap } from "../base/document.js";
 import type { ValueSource } from "./value-source.js";
 
-/** Health for the kubelet, metrics for the monitoring. */
+/** Port of health checks for the kubelet, and of metrics for monitoring. */
 export const monitoringPort = 8_080;
 
-/** `POST /json`, for who is in the pod: nobody else needs it. */
+/** Port of `POST /json`, only for access from inside the pod. */
 const localHttpPort = 8_083;
 
-/** The ports that decisions and control cannot have. */
+/** Ports that decisions and control cannot use. */
 export const podPorts: readonly number[] = [monitoringPort, localHttpPort];
 
-/** Where the pods have what is mounted. */
+/** Mount paths in the pods. */
 const mountPaths = {
   policy: "/etc/headgate/policy",
   redis: "/etc/headgate/redis",
@@ -18,7 +18,7 @@ const mountPaths = {
   waitingRooms: "/etc/headgate/waiting-rooms",
 } as const;
 
-/** The container of a pod. */
+/** Returns the container of a pod. */
 export function containerOf(source: ValueSource): TreeMap {
   return {
     name: "headgate",
@@ -80,9 +80,9 @@ export function containerOf(source: ValueSource): TreeMap {
   };
 }
 
-/** What the container has mounted. */
+/** Returns the volumes of the container. */
 export function volumesOf(source: ValueSource): readonly Tree[] {
-  // 0440: the group is the pod's own (fsGroup).
+  // 0440: readable by the pod's own group (fsGroup).
   const defaultMode = 0o440;
   return [
     { name: "policy", configMap: { name: source.text("name", "@-policy") } },
@@ -112,7 +112,7 @@ function probe(path: string, times: TreeMap): TreeMap {
   return { httpGet: { path, port: "monitoring" }, ...times };
 }
 
-/** Settings, as `headgate serve --help` explains them. */
+/** Returns the settings, which `headgate serve --help` explains. */
 function environment(source: ValueSource): readonly Tree[] {
   return [
     noted(

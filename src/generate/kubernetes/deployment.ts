@@ -3,20 +3,20 @@ import { containerOf, monitoringPort, volumesOf } from "./container.js";
 import { labelsOf, objectMetadata } from "./labels.js";
 import type { ValueSource } from "./value-source.js";
 
-/** What a pod has beyond its drain to end in, in seconds. */
+/** Time that a pod has to end after its drain, in seconds. */
 const graceMarginSeconds = 15;
 
-/** The user and the group of the image; neither may do anything. */
+/** User and group of the image, neither of which has any permissions. */
 const userId = 65_532;
 
-/** The replicas. */
+/** Returns the Deployment of the replicas. */
 export function deployment(source: ValueSource): TreeMap {
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
     metadata: objectMetadata(source),
     spec: {
-      // With an autoscaler there are none here: applying this would undo what it chose.
+      // With an autoscaler, `replicas` is not set: to apply it would undo the autoscaler's choice.
       ...source.mapIf(
         { name: "autoscaling.enabled", isNot: true },
         { replicas: source.number("replicas.min") },
@@ -94,7 +94,7 @@ function spread(source: ValueSource, topologyKey: string): Tree {
   };
 }
 
-/** Where an installation wants its pods. */
+/** Returns where an installation places its pods. */
 function placement(source: ValueSource): TreeMap {
   const names = ["nodeSelector", "tolerations", "affinity"] as const;
   const maps = names.map((name) => source.mapIf({ name }, { [name]: source.collection(name) }));

@@ -10,19 +10,19 @@ import { manifestProblems } from "./policy-problems.js";
 import { signalEgress } from "./signal-egress.js";
 import { holds, type KubernetesValues, LiteralSource, valuesWith } from "./value-source.js";
 
-/** Beside the chart and not around it: what reads a folder of manifests takes no other files. */
+/** Next to the chart, not around it: tools that read a folder accept only manifests in it. */
 const plainFolder = "plain";
 
-/** Replicas that there are at most, by replica that there is at least. */
+/** Ratio of the maximum to the minimum number of replicas. */
 const replicasMaxFactor = 4;
 
-/** The Secret with the keys of tickets, where a policy has waiting rooms. */
+/** The Secret with the keys that sign tickets, if a policy has waiting rooms. */
 const roomsSecret = "headgate-waiting-rooms";
 
-/** Where readings are asked for when a policy names no server. */
+/** Prometheus server to query if a policy names none. */
 const defaultPrometheusUrl = "http://prometheus.monitoring.svc.cluster.local:9090";
 
-/** Plain manifests with a kustomization, a Helm chart of the same, and a Redis user's rights. */
+/** Generates plain manifests with a kustomization, an equal Helm chart, and Redis user rights. */
 export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const needs = policyNeeds(policy);
   const values = valuesOf(policy, options, needs);
@@ -36,7 +36,7 @@ export function generateKubernetes(policy: GeneratedPolicy, options: GenerateOpt
   return { documents, problems };
 }
 
-/** What a policy and a person's choices make of the values. */
+/** Returns the values that follow from a policy and a person's options. */
 export function valuesOf(
   { texts, proxies }: GeneratedPolicy,
   { replicas, namespace, image }: GenerateOptions,
@@ -49,7 +49,7 @@ export function valuesOf(
   const serverName = tls?.serverName ?? "";
   const prometheus = needs.asksPrometheus ? defaultPrometheusUrl : "";
   const sources = [...(prometheus === "" ? [] : [prometheus]), ...needs.signalUrls];
-  // One replica counts for itself, and a second one would let everything in twice.
+  // A single replica counts alone. A second one without a store would admit twice as much.
   const isShared = needs.hasSharedState && replicas > 1;
   return valuesWith({
     ...(image && {
@@ -140,7 +140,7 @@ function kustomizationFile(names: readonly string[], values: KubernetesValues): 
   };
 }
 
-/** How to make it, for a person. */
+/** How to create the Secret, for people to read. */
 const roomsSecretHint =
   "its `keys` sign the tickets of waiting rooms, and the first one of them the new ones.";
 
@@ -187,24 +187,24 @@ function redisUser({ signalKeys }: PolicyNeeds): Document {
   };
 }
 
-/** What every key of Headgate's begins with. Default of CACHE_KEY_PREFIX. */
+/** Prefix of all keys of Headgate. Default of CACHE_KEY_PREFIX. */
 const keyPattern = "headgate:*";
 
-/** The commands that Headgate sends, and those that its scripts run; what it needs and no more. */
+/** Commands that Headgate and its scripts run: what they need, and no more. */
 const rights =
   "+evalsha +script|load +time +mget +set +del +pexpire +zadd +zcard +zrem +zrange " +
   "+zrangebyscore +zremrangebyscore +hset +hget +hgetall +hdel +hlen +hincrby +lpush +ltrim " +
   "+lrange +hmget +bitfield +getrange +setrange +unlink +hrandfield +ping +client|setname";
 
-/** What reading a key of others' needs beyond that. */
+/** Additional commands to read keys of others. */
 const signalRights = "+type +get +strlen +llen";
 
-/** Stands where a password's digest belongs. Redis refuses it: nobody gets a known password. */
+/** Placeholder for a password's digest. Redis refuses it, so that no user gets a known password. */
 const digestPlaceholder = "SHA256_OF_ITS_PASSWORD";
 
 /**
- * The command that makes a Redis user with least privilege. In a cluster it also needs
- * `+cluster|slots +asking`, behind sentinels `+role`.
+ * Returns the command that creates a Redis user with least privilege. In a cluster the user also
+ * needs `+cluster|slots +asking`, behind sentinels `+role`.
  *
  * @param signalKeys keys that the policy's signals are read from
  */
@@ -215,8 +215,8 @@ export function redisUserCommand(user: string, signalKeys: readonly string[]): s
 }
 
 /**
- * A key as a pattern that means it alone, but where that cannot be written: a pattern holds no
- * spaces, and redis-cli takes quotes for its own; there any one character will do.
+ * Converts a key to a pattern that matches only it, unless this is impossible: a pattern cannot
+ * contain spaces, and redis-cli interprets quotes, so any single character matches in their place.
  *
  * Source: Redis, "KEYS" (supported patterns) and ACL SETUSER.
  */

@@ -4,23 +4,23 @@ import { deployment } from "./deployment.js";
 import { labelsOf, objectMetadata } from "./labels.js";
 import type { ValueCondition, ValueSource } from "./value-source.js";
 
-/** A file of objects, the same in plain manifests and in the chart. */
+/** A file of objects, which is the same in plain manifests and in the chart. */
 export interface ObjectFile {
-  /** Its name. */
+  /** File name. */
   readonly file: string;
   readonly title: string;
-  /** When it is there; undefined: always. */
+  /** Condition under which the file is included. Undefined: always. */
   readonly condition: ValueCondition | undefined;
   readonly build: (source: ValueSource) => readonly Tree[];
 }
 
-/** For cert-manager; written beside the others where TLS is on, and applied where it is chosen. */
+/** For cert-manager. Written next to the other files if TLS is on, and applied if it is chosen. */
 export const certificateFile = "certificate.yaml";
 
-/** For the Prometheus operator; always written, and applied where it is chosen. */
+/** For the Prometheus operator. Always written, and applied if it is chosen. */
 export const monitorFile = "servicemonitor.yaml";
 
-/** All of them, in the order in which they are applied. */
+/** All files, in the order in which they are applied. */
 export const objectFiles: readonly ObjectFile[] = [
   {
     file: "serviceaccount.yaml",
@@ -157,7 +157,7 @@ function serviceMonitor(source: ValueSource): TreeMap {
   };
 }
 
-/** For proxies that learn a Service's pods themselves, and for scraping. */
+/** For proxies that discover a Service's pods themselves, and for scraping. */
 function service(source: ValueSource): TreeMap {
   const name = "monitoring";
   const monitoring = { name, port: monitoringPort, targetPort: name, appProtocol: "http" };
@@ -169,7 +169,7 @@ function service(source: ValueSource): TreeMap {
   };
 }
 
-/** For an Envoy by itself, whose name for it resolves to the pods. */
+/** For Envoys without a mesh, for which the name resolves to the pods. */
 function podsService(source: ValueSource): TreeMap {
   return {
     apiVersion: "v1",
@@ -179,7 +179,7 @@ function podsService(source: ValueSource): TreeMap {
   };
 }
 
-/** The same number as in the pods: a name that resolves to pods knows no other. */
+/** Same ports as in the pods, because a name that resolves to pods has no other ports. */
 function grpcPorts(source: ValueSource): readonly Tree[] {
   return [
     {
@@ -199,7 +199,7 @@ function grpcPorts(source: ValueSource): readonly Tree[] {
   ];
 }
 
-/** As many replicas as the load needs. */
+/** Scales the number of replicas with the load. */
 function autoscaler(source: ValueSource): TreeMap {
   return {
     apiVersion: "autoscaling/v2",
@@ -237,7 +237,7 @@ function autoscaler(source: ValueSource): TreeMap {
   };
 }
 
-/** How many may be taken away on purpose. */
+/** Limits how many pods may be evicted at the same time. */
 function disruptionBudget(source: ValueSource): TreeMap {
   return {
     apiVersion: "policy/v1",
@@ -252,7 +252,7 @@ function disruptionBudget(source: ValueSource): TreeMap {
 
 const dnsPort = 53;
 
-/** Who may reach the pods, and whom they may reach. */
+/** Limits the traffic to and from the pods. */
 function networkPolicy(source: ValueSource): TreeMap {
   return {
     apiVersion: "networking.k8s.io/v1",

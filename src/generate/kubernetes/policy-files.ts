@@ -1,18 +1,18 @@
 import type { PolicyText } from "../../policy/parse.js";
 import { baseName, isPageFile, pageFilePattern } from "../../policy/waiting-rooms/page-file.js";
 
-/** Longest name of a ConfigMap's file, in characters. Source: Kubernetes, ConfigMap, `data`. */
+/** Maximum length of a ConfigMap's key, in characters. Source: Kubernetes, ConfigMap, `data`. */
 const fileNameCharsMax = 253;
 
-/** What a ConfigMap may hold, in bytes. Source: Kubernetes, "ConfigMaps". */
+/** Maximum size of a ConfigMap, in bytes. Source: Kubernetes, "ConfigMaps". */
 export const configMapBytesMax = 1_048_576;
 
-/** The policy's texts under names that a ConfigMap takes and Headgate reads. */
+/** Returns the policy's texts by names that a ConfigMap accepts and Headgate reads. */
 export function policyFiles(texts: readonly PolicyText[]): Readonly<Record<string, string>> {
   const files = new Map<string, string>();
   for (const { file, text } of texts) {
     if (isPageFile(file)) {
-      // Another name is one that no room can use.
+      // Rooms cannot refer to a page with any other name.
       if (pageFilePattern.test(baseName(file))) files.set(baseName(file), text);
       continue;
     }
@@ -26,14 +26,14 @@ export function policyFiles(texts: readonly PolicyText[]): Readonly<Record<strin
   return Object.fromEntries(files);
 }
 
-/** What the files take in a ConfigMap, in bytes. */
+/** Returns the size of the files in a ConfigMap, in bytes. */
 export function configMapBytes(files: Readonly<Record<string, string>>): number {
   const encoder = new TextEncoder();
   const texts = Object.entries(files).flat();
   return texts.reduce((sum, text) => sum + encoder.encode(text).length, 0);
 }
 
-/** The last part of a path, as a name: `policies/Shop 1.yml` is `Shop-1.yml`. */
+/** Converts the last part of a path to a name: `policies/Shop 1.yml` becomes `Shop-1.yml`. */
 function fileName(file: string): string {
   const plain = baseName(file)
     .replaceAll(/[^-._A-Za-z0-9]/g, "-")

@@ -3,26 +3,26 @@ import type { GeneratedPolicy } from "../base/generator.js";
 import { drivesProxies } from "../envoy/http/layered-runtime.js";
 import { isWatched } from "../envoy/http/telemetry.js";
 
-/** What an installation has to have so that a policy works in it. */
+/** Features that an installation needs for a policy. */
 export interface PolicyNeeds {
-  /** Whether what replicas count has to add up: limits, permits, or one limit for a fleet. */
+  /** Whether replicas must count together: limits, permits, or one limit for a fleet. */
   readonly hasSharedState: boolean;
-  /** Whether Envoys are told shares or assignments, or tell what they do. */
+  /** Whether Envoys receive shares or assignments, or report load. */
   readonly hasControlPort: boolean;
-  /** Whether tickets of waiting rooms are signed. */
+  /** Whether waiting rooms sign tickets. */
   readonly hasRooms: boolean;
   readonly servesTls: boolean;
-  /** Whether proxies come with certificates of their own. */
+  /** Whether proxies present client certificates. */
   readonly asksForCertificates: boolean;
-  /** Whether a reading comes from the Prometheus that the process is told of. */
+  /** Whether a signal is read from the process's default Prometheus. */
   readonly asksPrometheus: boolean;
-  /** Keys of the store that hold readings, each once. */
+  /** Keys of the store that hold signals, each once. */
   readonly signalKeys: readonly string[];
-  /** URLs that readings come from, each once; of a broker `kafka://host:port`. */
+  /** URLs from which signals are read, each once; for a broker `kafka://host:port`. */
   readonly signalUrls: readonly string[];
 }
 
-/** What a policy needs. */
+/** Returns what a policy needs. */
 export function policyNeeds(policy: GeneratedPolicy): PolicyNeeds {
   const { rules, services, quotas, waitingRooms, proxies } = policy;
   const places = services.flatMap(({ concurrency }) => concurrency?.signal?.place ?? []);

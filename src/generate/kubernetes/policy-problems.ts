@@ -4,7 +4,7 @@ import { configMapBytes, configMapBytesMax, policyFiles } from "./policy-files.j
 import type { PolicyNeeds } from "./policy-needs.js";
 import { namespaceInHost } from "./signal-egress.js";
 
-/** What manifests cannot say of a policy, or should not. */
+/** Reports policies that manifests cannot or should not express. */
 export function manifestProblems(
   policy: GeneratedPolicy,
   options: GenerateOptions,
@@ -32,7 +32,7 @@ function sizeProblems({ texts }: GeneratedPolicy): readonly TargetProblem[] {
   ];
 }
 
-/** That proxies' own two ports differ, the policy's reader has seen to. */
+/** The policy's reader has already checked that the two ports of proxies differ. */
 function portProblems({ proxies }: GeneratedPolicy): readonly TargetProblem[] {
   const { port, controlPort } = proxies.headgate;
   const ports: readonly (readonly [string, number])[] = [
@@ -49,7 +49,7 @@ function portProblems({ proxies }: GeneratedPolicy): readonly TargetProblem[] {
     }));
 }
 
-/** Proxies that look elsewhere than where this puts the Services. */
+/** Warns about proxies that use another address than that of these Services. */
 function addressProblems(
   { proxies }: GeneratedPolicy,
   { namespace }: GenerateOptions,
@@ -58,7 +58,7 @@ function addressProblems(
   const inCluster = namespaceInHost(address);
   const [name = ""] = address.split(".");
   const isOurs = ["headgate", "headgate-pods"].includes(name) && inCluster === namespace;
-  // Names that are no Service's may lead here by other means.
+  // Names that are not a Service's may lead here by other means.
   if (inCluster === undefined || isOurs) return [];
   return [
     {
@@ -87,7 +87,7 @@ function unsharedProblems(
   ];
 }
 
-/** That nobody has to say who they are is a choice, and none that is made by leaving it out. */
+/** To serve proxies without authentication must be an explicit choice, not a default. */
 function certificateProblems(
   { withoutClientCertificates }: GenerateOptions,
   { asksForCertificates }: PolicyNeeds,

@@ -3,15 +3,15 @@ import { type ValueName, valueRow } from "./value-rows.js";
 import { fillIn, type ValueCondition, type ValueSource } from "./value-source.js";
 
 /**
- * What stands around Helm's words while they are texts of a tree: no policy and no comment of ours
- * holds characters for private use, and YAML writes them as they are.
+ * Delimiters of Helm actions while they are texts of a tree. Neither a policy nor our comments
+ * contain private use characters, and YAML writes them unescaped.
  */
 const open = "\u{E000}";
 const close = "\u{E001}";
 
 /**
- * Answers with texts that `templateText` turns into Helm's actions. Each names its value by an
- * absolute path, so that none depends on where it stands.
+ * Returns texts that `templateText` converts to Helm actions. Each names its value by an absolute
+ * path, so that it does not depend on its place.
  */
 export class TemplateSource implements ValueSource {
   readonly namespace = action(".Release.Namespace | quote");
@@ -57,7 +57,7 @@ export class TemplateSource implements ValueSource {
   }
 
   mapIf(condition: ValueCondition, map: TreeMap): TreeMap {
-    // Names are the same once in a map: the end of a condition says which one it ends.
+    // Names in a map must be unique, so the end of a condition names the condition that it ends.
     const words = conditionWords(condition);
     return { [action(`- if ${words}`)]: true, ...map, [action(`- end ${words}`)]: true };
   }
@@ -76,7 +76,7 @@ export class TemplateSource implements ValueSource {
   }
 }
 
-/** The condition under which a whole object is there, as a line of its own. */
+/** Wraps a whole object in the condition under which it is included. */
 export function wrapTemplate(text: string, condition: ValueCondition | undefined): string {
   if (condition === undefined) return text;
   return `{{- if ${conditionWords(condition)} }}\n${text}{{- end }}\n`;
@@ -86,7 +86,7 @@ const wholeLine = new RegExp(`^( *)(?:- )?${open}- (if .*|end .*)${close}(?:: tr
 const blockLine = new RegExp(`^( *)(.*?)(: |- )?${open}block (.*)${close}(?:: true)?$`);
 const inLine = new RegExp(`${open}(.*?)${close}`, "g");
 
-/** The text of a template, from that of a tree with such texts in it. */
+/** Converts the text of a tree with such texts to a template. */
 export function templateText(yaml: string): string {
   return yaml.split("\n").map(templateLine).join("\n");
 }
@@ -97,7 +97,7 @@ function templateLine(line: string): string {
   const found = blockLine.exec(line);
   if (found === null) return line.replaceAll(inLine, "{{ $1 }}");
   const [, room = "", name = "", separator = "", value = ""] = found;
-  // Among other entries or items it stands as deep as they do, else below its name.
+  // Among other entries or items it is indented like them, otherwise below its name.
   const nameDepth = name.startsWith("- ") ? room.length + 2 : room.length;
   const depth = separator === ": " ? nameDepth + 2 : room.length;
   const before = separator === ": " ? `${room}${name}:\n` : "";
@@ -108,7 +108,7 @@ function path(name: ValueName): string {
   return `.Values.${name}`;
 }
 
-/** Helm reads numbers as floating, and writes a million as 1e+06. */
+/** Helm reads numbers as floating point, and writes a million as 1e+06. */
 function printable(name: ValueName): string {
   return valueRow(name).kind === "number" ? `(int ${path(name)})` : path(name);
 }

@@ -2,9 +2,9 @@ import { keysOf } from "../../core/base/key-of.js";
 import { requestBytesBounds } from "../../policy/cel/request-bytes.js";
 import type { Tree, TreeMap } from "../base/document.js";
 
-/** What one value of an installation may be. */
+/** The type of one value of an installation. */
 export type ValueRow = {
-  /** One sentence or two, for the comment and the schema. */
+  /** One or two sentences, for the comment and the schema. */
   readonly docs: string;
 } & (
   | { readonly kind: "text"; readonly defaultValue: string; readonly pattern: string }
@@ -17,7 +17,7 @@ export type ValueRow = {
   | { readonly kind: "switch"; readonly defaultValue: boolean }
   /** Texts by name. */
   | { readonly kind: "texts"; readonly defaultValue: Readonly<Record<string, string>> }
-  /** What Kubernetes takes there; only Kubernetes checks it. */
+  /** A value that only Kubernetes validates. */
   | { readonly kind: "map"; readonly defaultValue: TreeMap }
   | { readonly kind: "list"; readonly defaultValue: readonly Tree[] }
 );
@@ -32,7 +32,7 @@ function text(defaultValue: string, pattern: string, docs: string): RowOf<"text"
   return { kind: "text", defaultValue, pattern, docs };
 }
 
-/** Both bounds are taken. */
+/** Both bounds are inclusive. */
 function number(
   defaultValue: number,
   [min, max]: readonly [min: number, max: number],
@@ -58,8 +58,8 @@ function list(defaultValue: readonly Tree[], docs: string): RowOf<"list"> {
 }
 
 /**
- * Everything that installations differ in: what plain manifests are made with, and the values of
- * the chart. The names are paths: `image.tag` is `tag` in the map `image`.
+ * All values in which installations differ: parameters of the plain manifests, and values of the
+ * chart. Names are paths: `image.tag` is `tag` in the map `image`.
  */
 const valueRows = {
   name: text("headgate", dnsLabel, "The name of all objects. Proxies find Headgate by it."),
@@ -262,10 +262,10 @@ const valueRows = {
   policy: texts({}, "The policy: texts by file name. An edit is active without a restart."),
 } as const satisfies Readonly<Record<string, ValueRow>>;
 
-/** The name of a row. */
+/** Name of a row. */
 export type ValueName = keyof typeof valueRows;
 
-/** The names of the rows of one kind. */
+/** Names of the rows of one kind. */
 export type ValueNameOf<Kind extends ValueRow["kind"]> = {
   [Name in ValueName]: (typeof valueRows)[Name]["kind"] extends Kind ? Name : never;
 }[ValueName];
@@ -273,7 +273,7 @@ export type ValueNameOf<Kind extends ValueRow["kind"]> = {
 /** All names, in the order in which people read them. */
 export const valueNames: readonly ValueName[] = keysOf(valueRows);
 
-/** A row whose kind does not matter. */
+/** Returns a row if its kind does not matter. */
 export function valueRow(name: ValueName): ValueRow {
   return valueRows[name];
 }

@@ -2,41 +2,40 @@ import { assert } from "../../core/base/errors.js";
 import type { Tree, TreeMap } from "../base/document.js";
 import { type ValueName, type ValueNameOf, valueNames, valueRow } from "./value-rows.js";
 
-/** What an installation chooses: one value for each row. */
+/** The choices of an installation: one value for each row. */
 export type KubernetesValues = ReadonlyMap<ValueName, Tree>;
 
 type ScalarName = ValueNameOf<"text" | "number">;
 type CollectionName = ValueNameOf<"texts" | "map" | "list">;
 
 /**
- * Where the trees of objects get what installations differ in. The plain manifests and the chart
- * come from the same trees: one source answers with values, the other one with what makes Helm put
- * them there.
+ * Source of the values in which installations differ. Plain manifests and the chart are built from
+ * the same trees: one source returns values, the other returns Helm actions that insert them.
  */
 export interface ValueSource {
   readonly namespace: Tree;
-  /** Text between other text: `text("name", "@-pods")` is `headgate-pods`. Default as it is. */
+  /** Returns a value in other text: `text("name", "@-pods")` is `headgate-pods`. Default `@`. */
   text(name: ScalarName, around?: string): Tree;
-  /** Several texts, one for each `@`; `\\@` is the character itself. */
+  /** Returns text with several values, one for each `@`. `\\@` is the character itself. */
   joined(around: string, names: readonly ScalarName[]): Tree;
-  /** The first where the condition holds, else the second. */
+  /** Returns the first tree if the condition is true, otherwise the second. */
   either(condition: ValueCondition, trees: readonly [Tree, Tree]): Tree;
-  /** The DNS name of a Service whose own name is `around` the installation's. */
+  /** Returns the DNS name of a Service whose name is `around` the installation's. */
   serviceHost(around: string): Tree;
   number(name: ValueNameOf<"number">): Tree;
-  /** Half of a number, rounded down, between other text. */
+  /** Returns half of a number, rounded down, within other text. */
   half(name: ValueNameOf<"number">, around: string): Tree;
-  /** Whole seconds of several numbers of milliseconds, rounded up, and more seconds. */
+  /** Returns the sum of numbers of milliseconds in seconds, rounded up, plus more seconds. */
   seconds(names: readonly ValueNameOf<"number">[], moreSeconds: number): Tree;
-  /** A map or a list as it is. */
+  /** Returns a map or a list unchanged. */
   collection(name: CollectionName): Tree;
-  /** Names and values that are there only if. */
+  /** Returns the map if the condition is true, otherwise an empty map. */
   mapIf(condition: ValueCondition, map: TreeMap): TreeMap;
-  /** Items that are there only if. */
+  /** Returns the items if the condition is true, otherwise an empty list. */
   listIf(condition: ValueCondition, items: readonly Tree[]): readonly Tree[];
-  /** All items of a list, among others. */
+  /** Returns all items of a list, to be placed among others. */
   itemsOf(name: ValueNameOf<"list">): readonly Tree[];
-  /** All names of a map, among others. */
+  /** Returns all entries of a map, to be placed among others. */
   entriesOf(name: ValueNameOf<"texts" | "map">): TreeMap;
 }
 
@@ -46,12 +45,12 @@ export interface ValueCondition {
   readonly isNot?: boolean;
 }
 
-/** The default values of the rows, and what is given in their place. */
+/** Returns the default values of the rows, replaced by the given values. */
 export function valuesWith(given: Readonly<Partial<Record<ValueName, Tree>>>): KubernetesValues {
   return new Map(valueNames.map((name) => [name, given[name] ?? valueRow(name).defaultValue]));
 }
 
-/** Whether a condition holds: nothing, zero, and what is empty do not, as Helm has it. */
+/** Evaluates a condition as Helm does: undefined, zero and empty values are false. */
 export function holds({ name, isNot = false }: ValueCondition, values: KubernetesValues): boolean {
   const value = values.get(name);
   const isThere =
@@ -59,7 +58,7 @@ export function holds({ name, isNot = false }: ValueCondition, values: Kubernete
   return isThere !== isNot;
 }
 
-/** Answers with values themselves. */
+/** Returns the values themselves. */
 export class LiteralSource implements ValueSource {
   readonly namespace: string;
   readonly #values: KubernetesValues;
@@ -127,7 +126,7 @@ export class LiteralSource implements ValueSource {
   }
 }
 
-/** Puts a text in the place of each `@`; `\\@` becomes the character itself. */
+/** Replaces each `@` with a text. `\\@` becomes the character itself. */
 export function fillIn(around: string, next: () => string): string {
   return around.replaceAll(/\\?@/g, (found) => (found === "@" ? next() : "@"));
 }

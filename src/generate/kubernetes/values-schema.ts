@@ -3,14 +3,14 @@ import { noted, type Tree, type TreeMap } from "../base/document.js";
 import { type ValueName, type ValueRow, valueNames, valueRow } from "./value-rows.js";
 import type { KubernetesValues } from "./value-source.js";
 
-/** The chart's values.yaml: every value with what it means. */
+/** Returns the chart's values.yaml: every value with its documentation. */
 export function valuesTree(values: KubernetesValues): TreeMap {
   return nest((name) =>
     noted(valueRow(name).docs, values.get(name) ?? valueRow(name).defaultValue),
   );
 }
 
-/** The chart's values.schema.json: Helm refuses what it does not know, or of another type. */
+/** Returns the chart's values.schema.json: Helm refuses unknown values and wrong types. */
 export function valuesSchema(): TreeMap {
   const properties = nest((name) => schemaOf(valueRow(name)));
   return {
@@ -19,7 +19,7 @@ export function valuesSchema(): TreeMap {
   };
 }
 
-/** A map of maps by the parts of the names, in the order of the rows. */
+/** Returns a map of maps by the parts of the names, in the order of the rows. */
 function nest(treeOf: (name: ValueName) => Tree): TreeMap {
   const outer: Record<string, Tree> = {};
   const inner = new Map<string, Record<string, Tree>>();
@@ -64,7 +64,7 @@ function schemaOf(row: ValueRow): TreeMap {
       return {
         description,
         type: "object",
-        // Helm renders a map as nothing when it cannot write a name: a selector of nothing is all.
+        // Helm omits a map if it cannot write a name, and an empty selector selects everything.
         propertyNames: { pattern: "^[-._/a-zA-Z0-9]{1,317}$" },
         additionalProperties: { type: "string" },
       };

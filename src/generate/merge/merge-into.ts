@@ -17,18 +17,18 @@ import {
 } from "../base/plain-tree.js";
 import { asMap } from "../base/tree-members.js";
 
-/** What came of objects that are generated, beside those of a user. */
+/** The result of merging generated objects into a user's objects. */
 interface MergedObjects {
-  /** The user's with ours in them, in the place of ours. */
+  /** Our objects, or the user's with our settings in place of them. */
   readonly objects: readonly Tree[];
   readonly problems: readonly GenerateProblem[];
-  /** Those of the user's that are among the objects. */
+  /** The user's objects that our settings were merged into. */
   readonly merged: readonly ExistingObject[];
 }
 
 /**
- * Merges objects that are generated into those that a user has for the same host, workload or
- * target, since there is one for each. What the user says stays; where it differs is reported.
+ * Merges generated objects into those that a user has for the same host, workload or target, since
+ * only one of each may exist. The user's settings stay. Differences are reported.
  *
  * @param service whose settings they are; undefined: those of `proxies`
  */
@@ -55,7 +55,7 @@ export function mergeInto(
   return { objects, problems, merged };
 }
 
-/** The user's object of a kind for a target of ours; undefined where there is none. */
+/** Returns the user's object of the same kind and target as ours. Undefined if there is none. */
 export function existingFor(
   users: readonly ExistingObject[],
   ours: Tree,
@@ -109,14 +109,14 @@ function mergeObject(
   const at = { path: ["spec"], style, conflicts };
   const spec = merge(mapIn(user.object, "spec"), settings, at);
   reportConflicts(user, conflicts, place);
-  // A kind of ours has one version that all clusters take.
+  // All clusters accept the version in which we generate a kind.
   return { ...user.object, apiVersion: ours["apiVersion"] ?? "", spec };
 }
 
-/** Which style settings of routes are merged by: retries mean something together. */
+/** How settings of routes are merged: the parts of `retries` belong together. */
 export const routeStyle: MergeStyle = { wholes: ["retries"] };
 
-/** Reports what a user and the policy say of one setting, and differently. */
+/** Reports settings with different values in the user's object and in the policy. */
 export function reportConflicts(
   user: ExistingObject,
   conflicts: readonly MergeConflict[],
@@ -140,13 +140,13 @@ export function reportConflicts(
   }
 }
 
-/** Undefined: a list or a map, of which a text would say too much. */
+/** Undefined for a list or a map, whose text would be too long. */
 function shortValue(value: PlainValue): string | undefined {
   if (typeof value === "string") return quoteText(value);
   return typeof value === "object" ? undefined : String(value);
 }
 
-/** Which part of a service says what stands under a name, the more precise first. */
+/** The policy path that sets a setting of this name, the more specific ones first. */
 const policyPaths: readonly (readonly [name: string, path: PolicyLocation["path"]])[] = [
   ["connectTimeout", ["timeouts"]],
   ["maxConnectionDuration", ["timeouts"]],
@@ -177,8 +177,8 @@ function policyPath(path: JsonPath): PolicyLocation["path"] {
 }
 
 /**
- * Ours under a name that no other object of the user's has, over which it would be applied. Only
- * policies of Envoy Gateway are known elsewhere by their names.
+ * Renames our object if another object of the user has the same name and would be overwritten. Only
+ * policies of Envoy Gateway are referred to by name elsewhere, so they keep theirs.
  */
 function withFreeName(
   tree: Tree,
@@ -207,7 +207,7 @@ function withFreeName(
   return tree;
 }
 
-/** Of two for one only one acts, and one for several would tell them all what is one's. */
+/** Only one of two objects takes effect. An object for several targets would apply ours to all. */
 function reportAmbiguous(
   { subject, isShared, kind }: MergeRule,
   { same, plain: ours }: { readonly same: readonly ExistingObject[]; readonly plain: PlainObject },
@@ -244,7 +244,7 @@ function report(
   problems.push(rated({ id: "HG369", spot: { service, path: [] }, message, hint }));
 }
 
-/** As people name objects: `DestinationRule shop/orders`. */
+/** Formats the name of an object as people write it: `DestinationRule shop/orders`. */
 export function titleOf({ kind, namespace, name }: ExistingObject): string {
   return `${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`;
 }

@@ -12,29 +12,29 @@ import {
 } from "../base/plain-tree.js";
 import { reportConflicts, routeStyle } from "./merge-into.js";
 
-/** How long requests of a service may take, and what is tried again. */
+/** Timeouts and retries of a service. */
 export interface ServiceTimes {
   readonly service: string;
-  /** As the mesh calls it. */
+  /** The service's host in the mesh. */
   readonly meshHost: string;
-  /** As a gateway's callers call it; none where no gateway is told of it. */
+  /** Hosts at the gateway. Empty if no gateway is configured. */
   readonly gatewayHosts: readonly string[];
   /** Fields of an HTTP route. */
   readonly times: TreeMap;
 }
 
-/** What came of a user's VirtualServices. */
+/** The result of merging into a user's VirtualServices. */
 export interface MergedTimes {
   readonly objects: readonly Tree[];
   readonly problems: readonly GenerateProblem[];
   readonly merged: readonly ExistingObject[];
-  /** Hosts of the mesh and of gateways whose routes have been told. */
+  /** Hosts of the mesh and of gateways whose routes have the settings. */
   readonly hosts: ReadonlySet<string>;
 }
 
 /**
- * Puts times and retries of services into the HTTP routes that lead to them, of VirtualServices
- * that are for one of their hosts. What a route says itself stays, and all else of it. Pure.
+ * Merges services' timeouts and retries into the HTTP routes that lead to them, in VirtualServices
+ * for one of their hosts. Everything that a route already sets stays. Pure.
  */
 export function mergeTimes(
   users: readonly ExistingObject[],
@@ -72,7 +72,7 @@ export function mergeTimes(
   return { objects, problems, merged, hosts };
 }
 
-/** Those of a service's hosts that a VirtualService is for, in the mesh or at a gateway. */
+/** Returns a service's hosts that a VirtualService is for, in the mesh or at a gateway. */
 function hostsOf(
   { meshHost, gatewayHosts }: ServiceTimes,
   { object, namespace }: ExistingObject,
@@ -91,7 +91,7 @@ function takes(pattern: PlainValue, host: string): boolean {
   return typeof pattern === "string" && pattern.startsWith("*.") && host.endsWith(pattern.slice(1));
 }
 
-/** Also where it leads to others beside, as by weights. */
+/** Also true if it leads to other hosts as well, for example by weights. */
 function leadsTo(route: PlainMap, host: string, namespace: string): boolean {
   const { route: destinations } = route;
   if (!isPlainList(destinations)) return false;

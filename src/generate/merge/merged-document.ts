@@ -8,13 +8,13 @@ import { mergeInto, titleOf } from "./merge-into.js";
 interface MergeContext {
   readonly existing: readonly ExistingObject[];
   readonly problems: GenerateProblem[];
-  /** Whose settings the document has; undefined: those of `proxies`. */
+  /** The service whose settings the document has. Undefined: those of `proxies`. */
   readonly service: string | undefined;
-  /** What its title says beside of kinds of which the user's are not known. Default nothing. */
+  /** Returns text for the title if some kinds were not merged. Default: none. */
   readonly hint?: (merged: ReadonlySet<string>) => string;
 }
 
-/** A file of objects, each in the user's where there is one for the same; its title says so. */
+/** Merges a document's objects into the user's for the same target. The title lists those. */
 export function mergedDocument(
   { path, title, parts }: Document,
   { existing, problems, service, hint = () => "" }: MergeContext,

@@ -3,22 +3,22 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { Panel } from "./dashboard.js";
 import { lines, own, stacked, sumBy, sumRate } from "./panels.js";
 
-/** The most that a replica shows, by a label. */
+/** Returns the maximum over the replicas, by a label. */
 export function mostBy(label: string, metric: string, service: string): string {
   return `max by (${label}) (${own(metric, { service })})`;
 }
 
-/** What 95 of 100 stay within. */
+/** Returns the 95th percentile of a histogram. */
 function mostOf(histogram: string, service: string): string {
   return `histogram_quantile(0.95, ${sumRate(own(`${histogram}_bucket`, { service }), ["le"])})`;
 }
 
-/** Decisions of admission to a service. */
+/** Returns the series of admission decisions for a service. */
 export function decided(service: string, more: Readonly<Record<string, string>>): string {
   return own("headgate_admission_decisions_total", { service, ...more });
 }
 
-/** Who is let in and who is turned away, and by what. */
+/** Returns panels of admitted and refused requests, and of the causes of refusals. */
 export function admissionPanels({ name: service, admission }: ServicePolicy): readonly Panel[] {
   const refused = decided(service, { decision: "refused", dry_run: "false" });
   const panels: Panel[] = [
@@ -67,7 +67,7 @@ export function admissionPanels({ name: service, admission }: ServicePolicy): re
   return [...panels, ...walls({ service, admission })];
 }
 
-/** What stands before the permits, where the policy has it. */
+/** Returns panels of the checks before the permits, if the policy has them. */
 function walls({
   service,
   admission,
@@ -120,7 +120,7 @@ function walls({
   return panels;
 }
 
-/** Permits of a service, and who waits for one. */
+/** Returns panels of a service's permits, and of requests that wait for one. */
 export function permitPanels({
   name: service,
   concurrency,

@@ -1,20 +1,20 @@
 import type { Trial, TrialSeries } from "./alert.js";
 import { quoted } from "./promql.js";
 
-/** Labels of a series in a trial, as a scrape would give them. */
+/** Labels of a series in a trial, as after a scrape. */
 type Labels = Readonly<Record<string, string>>;
 
-/** How long a trial lasts, in minutes: longer than any alert waits. */
+/** Duration of a trial, in minutes: longer than the `for` of any alert. */
 export const trialMinutes = 30;
 
 const samples = trialMinutes + 1;
 
-/** A series that stays at one value. */
+/** Returns a series with a constant value. */
 export function steady(metric: string, labels: Labels, value: number): TrialSeries {
   return [named(metric, labels), `${value}x${samples}`];
 }
 
-/** A counter that grows by so much each minute. */
+/** Returns a counter that grows by a fixed amount each minute. */
 export function growing(metric: string, labels: Labels, perMinute: number): TrialSeries {
   return [named(metric, labels), `0+${perMinute}x${samples}`];
 }
@@ -26,7 +26,7 @@ function named(metric: string, labels: Labels): string {
   return `${metric}{${text}}`;
 }
 
-/** A gauge that raises an alert at one value and not at another. */
+/** Returns a trial of a gauge that raises an alert at one value and not at another. */
 export function gaugeTrial(
   metric: string,
   values: { readonly raising: number; readonly quiet: number },
@@ -40,7 +40,7 @@ export function gaugeTrial(
   };
 }
 
-/** A counter that raises an alert by growing, and not by being there. */
+/** Returns a trial of a counter that raises an alert if it grows fast enough. */
 export function counterTrial(
   metric: string,
   labels: { readonly series?: Labels; readonly alert?: Labels } = {},

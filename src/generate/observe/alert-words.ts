@@ -3,8 +3,8 @@ import { budgetAlertWords } from "./budget-alert-words.js";
 import { roomAlertWords } from "./room-alert-words.js";
 
 /**
- * Every alert that may be generated, with its section of the runbook. A name keeps its meaning.
- * Those that begin with `Envoy` are about Envoy's own statistics.
+ * All alerts that may be generated, with their sections of the runbook. A name never changes its
+ * meaning. Names that begin with `Envoy` are about Envoy's own statistics.
  */
 export const alertWords = {
   HeadgateAbsent: {
@@ -480,5 +480,5 @@ export const alertWords = {
   },
 } as const satisfies Record<string, AlertWords>;
 
-/** The name of an alert. */
+/** Name of an alert. */
 export type AlertName = keyof typeof alertWords;

@@ -1,13 +1,13 @@
-/** How soon somebody has to look: now, today, or when there is time. */
+/** How soon a person has to look: now, today, or when there is time. */
 export const severities = ["critical", "warning", "info"] as const;
 
-/** One of them. */
+/** One of the severities. */
 type Severity = (typeof severities)[number];
 
-/** What an alert says, whatever it is raised by. */
+/** The texts of an alert, for all of its rules. */
 export interface AlertWords {
   readonly severity: Severity;
-  /** One line; labels of the series stand in it as `{{ $labels.service }}`. */
+  /** One line. It refers to labels of the series as `{{ $labels.service }}`. */
   readonly summary: string;
   /** What it means, what to look at, and what to do: the runbook's three paragraphs. */
   readonly means: string;
@@ -15,24 +15,24 @@ export interface AlertWords {
   readonly act: string;
 }
 
-/** Series of a trial: `metric{label="value"} values`, as promtool writes values. */
+/** A series of a trial: `metric{label="value"} values`, with values in promtool's notation. */
 export type TrialSeries = readonly [series: string, values: string];
 
-/** How a rule is seen to work: what raises it, and what does not. */
+/** A test of a rule: series that raise the alert, and series that do not. */
 export interface Trial {
   readonly raising: readonly TrialSeries[];
-  /** The labels that it is raised with, beside its severity. */
+  /** Labels of the raised alert, except its severity. */
   readonly labels: Readonly<Record<string, string>>;
   readonly quiet: readonly TrialSeries[];
 }
 
-/** One rule; several may raise the same alert. */
+/** An alerting rule. Several rules may raise the same alert. */
 export interface AlertRule<Name extends string = string> {
   readonly alert: Name;
   readonly expr: string;
-  /** How long it has to be so, in whole minutes; 0: at once. */
+  /** How long the condition must be true, in whole minutes; 0: immediately. */
   readonly forMinutes: number;
-  /** Labels beside the severity, which tell rules of one alert apart. */
+  /** Labels other than the severity, which distinguish rules of the same alert. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly trial: Trial;
 }

@@ -20,10 +20,10 @@ import { roomAlerts } from "./room-alerts.js";
 import { alertUrl, renderRunbook } from "./runbook.js";
 import { serviceAlerts } from "./service-alerts.js";
 
-/** What a runbook is called that lies beside the rules. */
+/** Name of the runbook file next to the rules. */
 const runbookFile = "runbook.md";
 
-/** Rules for Prometheus, the same as an object of its operator, their trials and a runbook. */
+/** Generates Prometheus rules, the same as a PrometheusRule object, their tests, and a runbook. */
 export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const rules = alertRules(policy, options);
   const groups = groupsOf(rules, options);
@@ -68,7 +68,7 @@ export function generateAlerts(policy: GeneratedPolicy, options: GenerateOptions
   return { documents, problems: options.runbookUrl === undefined ? [withoutRunbookUrl] : [] };
 }
 
-/** A link that a pager cannot follow helps nobody at night. */
+/** At night, a link that a pager cannot open is of no use. */
 const withoutRunbookUrl: GenerateProblem = {
   id: "HG380",
   spot: { service: undefined, path: ["proxies", "runbookUrl"] },
@@ -90,7 +90,7 @@ function inhibitDocument(inhibited: readonly InhibitRule[]): Document {
 
 const rulesFile = "rules/headgate.yaml";
 
-/** Every rule that the policy gives a reason for. */
+/** Returns every rule that the policy requires. */
 export function alertRules(
   policy: GeneratedPolicy,
   options: Pick<GenerateOptions, "replicas" | "namespace">,
@@ -129,7 +129,7 @@ function renderRule(rule: AlertRule<AlertName>, options: GenerateOptions): TreeM
   };
 }
 
-/** The runbook's words about what to do come along: not everybody who is woken has it at hand. */
+/** Includes the runbook's instructions: on-call may not have the runbook at hand. */
 function annotationsOf(
   alert: AlertName,
   { runbookUrl = runbookFile }: Pick<GenerateOptions, "runbookUrl">,
@@ -142,11 +142,11 @@ function annotationsOf(
   };
 }
 
-/** Source: Prometheus, "Unit testing for rules". */
+/** Returns the unit tests of the rules. Source: Prometheus, "Unit testing for rules". */
 function trialsOf(rules: readonly AlertRule<AlertName>[], options: GenerateOptions): TreeMap {
   return {
     rule_files: [`../${rulesFile}`],
-    // The trials look at their last minute alone, so a coarser clock tells the same, and sooner.
+    // The trials only check their last minute, so a coarse interval gives the same result, sooner.
     evaluation_interval: "5m",
     tests: rules.flatMap((rule) => trialOf(rule, options)),
   };
@@ -183,7 +183,7 @@ function test(wanted: {
   };
 }
 
-/** What Prometheus makes of a text with labels. */
+/** Fills labels into a text as Prometheus does. */
 function filledIn(text: string, labels: Readonly<Record<string, string>>): string {
   return text.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_, label: string) => labels[label] ?? "");
 }
@@ -218,7 +218,7 @@ const near = "headgate_near_limit_hits_total";
 const ofRule: readonly string[] = ["domain", "rule"];
 const trialRule = { domain: "shop", rule: "user" };
 
-/** What the limits of a policy can run into. */
+/** Returns alerts on the limits of a policy. */
 function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   const limits = rules.flatMap(limitsOf);
   if (limits.length === 0) return [];
@@ -253,7 +253,7 @@ function limitAlerts({ rules }: GeneratedPolicy): readonly AlertRule<AlertName>[
 
 const within = { ...trialRule, outcome: "within" };
 
-/** More than a tenth of what is asked, and not only for a moment. */
+/** True if more than a tenth of the hits are over the limit, for ten minutes. */
 function overAlert(alert: AlertName, outcome: "over" | "shadow_over"): AlertRule<AlertName> {
   const over = grows(`${hits}{outcome="${outcome}"}`, ofRule);
   const asked = grows(`${hits}{outcome=~"within|over|shadow_over"}`, ofRule);

@@ -12,7 +12,7 @@ const settlements = "headgate_budget_settlements_total";
 const usage = "headgate_usage_calls_total";
 const spent = "headgate_budget_spent_total";
 
-/** What can be wrong with budgets. */
+/** Returns the alerts of budgets. */
 export function budgetAlerts({ budgets }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   const [first] = budgets;
   if (first === undefined) return [];
@@ -36,7 +36,7 @@ function nearEndAlerts({ name, warnAt }: BudgetPolicy): readonly AlertRule<Alert
   ];
 }
 
-/** What the rate is taken over, and how many of these a window has. */
+/** Range of the rate, and how many such ranges a window has. */
 const paces = {
   hour: { range: "10m", count: 6 },
   day: { range: "2h", count: 12 },
@@ -45,7 +45,7 @@ const paces = {
   year: { range: "7d", count: 52 },
 } as const;
 
-/** Only for a budget with one account: how many others have is not known here. */
+/** Only for a budget with a single account, since the number of accounts is otherwise unknown. */
 function paceAlerts({
   name,
   per,

@@ -2,7 +2,7 @@ import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import type { Panel } from "./dashboard.js";
 import { lines, own, stacked, sumRate } from "./panels.js";
 
-/** The row of budgets: how full they are, what becomes of calls, and what these use. */
+/** Returns the panels of budgets: how full they are, results of calls, and usage. */
 export function budgetPanels(budgets: readonly BudgetPolicy[]): readonly Panel[] {
   const ofBudget = (metric: string, how: "max" | "sum") =>
     Object.fromEntries(

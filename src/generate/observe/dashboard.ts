@@ -1,22 +1,22 @@
 import type { Tree, TreeMap } from "../base/document.js";
 
-/** Columns of Grafana's grid. */
+/** Number of columns in Grafana's grid. */
 export const gridColumns = 24;
 
-/** What Grafana 12 reads as it is; later ones bring it up by themselves. */
+/** Schema version of Grafana 12. Later versions of Grafana migrate it automatically. */
 const schemaVersion = 41;
 
-/** How numbers are written. Source: Grafana, standard units. */
+/** Units of numbers. Source: Grafana, standard units. */
 export type Unit = "short" | "reqps" | "s" | "ms" | "percentunit" | "bytes" | "none";
 
-/** A query, and what its lines are called. */
+/** A query, and the legend of its lines. */
 export interface Query {
   readonly expr: string;
-  /** With labels as `{{service}}`. */
+  /** Refers to labels as `{{service}}`. */
   readonly legend: string;
 }
 
-/** A line across a panel, or the number from which a value is of that colour. */
+/** A horizontal line in a panel, or the number from which a value has that colour. */
 export interface Mark {
   readonly from: number;
   readonly color: "orange" | "red" | "green";
@@ -26,13 +26,13 @@ export interface Mark {
 export interface Panel {
   readonly kind: "lines" | "stacked" | "number";
   readonly title: string;
-  /** What it shows, and what to make of it. */
+  /** What it shows, and how to interpret it. */
   readonly about: string;
   readonly unit: Unit;
   readonly queries: readonly Query[];
-  /** Ascending. */
+  /** In ascending order. */
   readonly marks?: readonly Mark[];
-  /** Columns. Default 4 for a number; others share a line, three at most. */
+  /** Width in columns. Default 4 for a number; other panels share a line, at most three. */
   readonly columns?: number;
 }
 
@@ -42,29 +42,29 @@ export interface Section {
   readonly panels: readonly Panel[];
 }
 
-/** A list that a person chooses from, filled by a query. */
+/** A variable that a person chooses, with values from a query. */
 export interface Choice {
   readonly name: string;
   readonly label: string;
   /** Example: `label_values(headgate_build_info, job)`. */
   readonly query: string;
-  /** What of each result is offered: the first group. Undefined: all of it. */
+  /** Extracts the offered value from each result: the first group. Undefined: the whole result. */
   readonly regex?: string;
 }
 
 /** One dashboard. */
 interface Dashboard {
-  /** Stays the same as long as it is meant to be the same one; at most 40 characters. */
+  /** Must not change as long as it is the same dashboard. At most 40 characters. */
   readonly uid: string;
   readonly title: string;
   readonly about: string;
   readonly choices: readonly Choice[];
   readonly sections: readonly Section[];
-  /** Where the runbook is; undefined: nobody said. */
+  /** URL of the runbook. Undefined if it is not set. */
   readonly runbookUrl: string | undefined;
 }
 
-/** Rows of the grid that a panel takes. */
+/** Returns the height of a panel in grid rows. */
 function rowsOf(panel: Panel): number {
   return panel.kind === "number" ? 4 : 8;
 }
@@ -74,8 +74,8 @@ function columnsOf(panel: Panel): number {
 }
 
 /**
- * A dashboard as Grafana reads it. Ids are the order of the panels, and nothing says when it was
- * made.
+ * Renders a dashboard as Grafana reads it. Ids are the order of the panels, and it has no time of
+ * creation.
  *
  * Source: Grafana, "Dashboard JSON model".
  */
@@ -118,7 +118,7 @@ const datasourceVariable: TreeMap = {
   label: "Prometheus",
   type: "datasource",
   query: "prometheus",
-  // Where there is none of this uid, Grafana takes the first.
+  // If no data source has this uid, Grafana uses the first one.
   current: { text: "Prometheus", value: "prometheus", selected: true },
   includeAll: false,
   multi: false,
@@ -142,7 +142,7 @@ function choiceVariable({ name, label, query, regex }: Choice): TreeMap {
   };
 }
 
-/** Panels in their places: from left to right, and below where a line is full. */
+/** Places panels from left to right, and on the next line if a line is full. */
 function layOut(sections: readonly Section[]): readonly TreeMap[] {
   const placed: TreeMap[] = [];
   let y = 0;
@@ -164,7 +164,7 @@ function layOut(sections: readonly Section[]): readonly TreeMap[] {
   return placed;
 }
 
-/** As many panels in a line as fit. */
+/** Puts as many panels in a line as fit. */
 function linesOf(panels: readonly Panel[]): readonly (readonly Panel[])[] {
   const lines: Panel[][] = [];
   let columns = gridColumns;
@@ -179,7 +179,7 @@ function linesOf(panels: readonly Panel[]): readonly (readonly Panel[])[] {
   return lines;
 }
 
-/** Curves share a whole line, also where they are too few to fill it. */
+/** Curves share a whole line, even if there are too few to fill it. */
 function widthIn(line: readonly Panel[], panel: Panel): number {
   const areCurves = line.every(({ kind, columns }) => kind !== "number" && columns === undefined);
   return areCurves ? Math.floor(gridColumns / line.length) : columnsOf(panel);
@@ -206,7 +206,7 @@ function renderPanel(panel: Panel): TreeMap {
   };
 }
 
-/** `A` to `Z`, then `A1`: Grafana only asks that they differ. */
+/** `A` to `Z`, then `A1`. Grafana only requires that they differ. */
 function refId(index: number): string {
   const letter = String.fromCharCode(65 + (index % 26));
   return index < 26 ? letter : `${letter}${Math.floor(index / 26)}`;

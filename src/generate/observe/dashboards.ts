@@ -10,9 +10,9 @@ import { roomSections } from "./room-dashboard.js";
 import { runbookIndexUrl } from "./runbook.js";
 import { serviceSections } from "./service-dashboard.js";
 
-/** What is drawn on one page. */
+/** The content of one dashboard. */
 interface Page {
-  /** Without its ending. */
+  /** Without its extension. */
   readonly file: string;
   readonly title: string;
   readonly about: string;
@@ -20,7 +20,7 @@ interface Page {
   readonly sections: readonly Section[];
 }
 
-/** Dashboards for Grafana: the fleet, each domain, service and waiting room, and Envoys. */
+/** Generates Grafana dashboards: the fleet, each domain, service and waiting room, and Envoys. */
 export function generateDashboards(policy: GeneratedPolicy, options: GenerateOptions): Generated {
   const documents = pagesOf(policy, options).map((page) => document(page, policy, options));
   return { documents, problems: [] };
@@ -98,12 +98,12 @@ function document(
   };
 }
 
-/** Longest readable part of a name, in characters. */
+/** Maximum length of the readable part of a name, in characters. */
 const slugCharsMax = 21;
 
 /**
- * A text as part of a path or an id: lower case, digits and `-`. One that is not so by itself ends
- * in a hash of the whole, so that two texts stay two.
+ * Converts text to a part of a path or id: lower case, digits and `-`. If this changes the text, a
+ * hash of the whole text is appended, so that different texts stay different.
  */
 function slug(text: string): string {
   const plain = text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
@@ -112,7 +112,7 @@ function slug(text: string): string {
   return [...(cut === "" ? [] : [cut]), hash(text)].join("-");
 }
 
-/** 32 bits in hexadecimal. Source: Fowler, Noll and Vo, FNV-1a. */
+/** 32-bit hash in hexadecimal. Source: Fowler, Noll and Vo, FNV-1a. */
 function hash(text: string): string {
   let bits = 0x811c9dc5;
   for (const character of text) {
@@ -122,10 +122,10 @@ function hash(text: string): string {
   return bits.toString(16).padStart(8, "0");
 }
 
-/** Longest id of a dashboard that Grafana takes, in characters. */
+/** Maximum length of a dashboard's id in Grafana, in characters. */
 export const uidCharsMax = 40;
 
-/** The id of a dashboard: the same for the same policy's name and what it is of. */
+/** Returns a dashboard's id, determined by the policy's name and the dashboard's subject. */
 function dashboardUid(policy: string, of: string): string {
   return `headgate-${slug(of)}`.slice(0, uidCharsMax - 9).concat("-", hash(`${policy}\n${of}`));
 }

@@ -3,13 +3,13 @@ import { limitWords } from "../../policy/diff/limit-words.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
-/** Rules that have a panel of their own; the others are among the top ones. */
+/** Maximum number of rules with a panel of their own. Others only appear in the top lists. */
 export const rulePanelsMax = 60;
 
-/** How many rules a list of the top ones has. */
+/** Number of rules in a top list. */
 const topCount = 10;
 
-/** The limits of one domain: what is asked of them, and what becomes of it. */
+/** Returns the sections of a domain's limits: requests, and their results. */
 export function domainSections(domain: string, rules: readonly Rule[]): readonly Section[] {
   const limited = rules.filter(({ effect }) => effect.kind === "limited");
   const shown = limited.slice(0, rulePanelsMax);
@@ -113,7 +113,7 @@ function rulePanel({ domain, label, effect, metricPath }: Rule): Panel {
     const role = limit.role === "enforce" ? "" : ` (${limit.role})`;
     return `${name}${limitWords(limit)}${role}`;
   });
-  // A rule whose metric has callers' values is counted there alone.
+  // A rule with callers' values in its metric is only counted there.
   const hits = metricPath === undefined ? "headgate_hits_total" : "headgate_detailed_hits_total";
   return lines(
     { title: label, about: `For each key ${words.join("; ")}.`, unit: "reqps" },

@@ -10,7 +10,7 @@ import { by, clustersNamed, grows, series, withEnvoyLabel } from "./promql.js";
 
 const ofCluster: readonly string[] = ["envoy_cluster_name"];
 
-/** What Envoys' own statistics tell: also where no Headgate is left to tell anything. */
+/** Returns alerts on Envoys' own statistics, which also work if no Headgate reports anything. */
 export function envoyAlerts(
   { services, proxies }: GeneratedPolicy,
   { namespace }: Pick<GenerateOptions, "namespace">,
@@ -21,7 +21,7 @@ export function envoyAlerts(
   const ejects = services.some(({ outlierDetection }) => outlierDetection !== undefined);
   const clusters = services
     .flatMap((service) => watchedClusters(service, namespace))
-    // Of any service on that port, and without hosts before the first request.
+    // These may lead to any service on that port, and have no hosts before the first request.
     .filter((cluster) => !cluster.startsWith("inbound|"));
   return [
     ...(asksLimits ? [rateLimitAlert] : []),
@@ -83,8 +83,8 @@ const ejectedAlert: AlertRule<AlertName> = {
 };
 
 /**
- * Names that a service's cluster has in Envoys of ours, Istio's and Envoy Gateway's; there of an
- * HTTPRoute's first rule, and `clustersNamed` matches all of them.
+ * Returns the names of a service's cluster in our Envoys, Istio's and Envoy Gateway's. The last is
+ * the cluster of an HTTPRoute's first rule, and `clustersNamed` matches all rules.
  */
 export function watchedClusters(service: ServicePolicy, namespace: string): readonly string[] {
   const { name, namespace: own = namespace } = service;
@@ -93,7 +93,7 @@ export function watchedClusters(service: ServicePolicy, namespace: string): read
   return [...new Set(names)];
 }
 
-/** Of the policy's services: an Envoy has other clusters, and theirs are their owners'. */
+/** Only for the policy's services. Other clusters of an Envoy are their owners' concern. */
 function hostsAlert(clusters: readonly string[]): AlertRule<AlertName> {
   const metric = "envoy_cluster_membership_healthy";
   const [cluster = ""] = clusters;

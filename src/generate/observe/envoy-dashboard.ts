@@ -4,7 +4,7 @@ import type { Choice, Panel, Section } from "./dashboard.js";
 import { byClass, envoys, lines, rate, stacked, sumRate } from "./panels.js";
 import { withEnvoyLabel } from "./promql.js";
 
-/** Which clusters are looked at. */
+/** Variable that selects clusters. */
 export const clusterChoice: Choice = {
   name: "cluster",
   label: "Cluster",
@@ -15,7 +15,7 @@ export const clusterChoice: Choice = {
   regex: '/envoy_cluster_name="([^"]+)"/',
 };
 
-/** What Envoys themselves do and refuse, as far as the policy gives them something to do. */
+/** Returns the sections of Envoys' own actions and refusals, as far as the policy uses them. */
 export function envoySections({ services, proxies }: GeneratedPolicy): readonly Section[] {
   const some = (has: (service: ServicePolicy) => boolean): boolean => services.some(has);
   const filters = [
@@ -36,18 +36,18 @@ export function envoySections({ services, proxies }: GeneratedPolicy): readonly 
   ];
 }
 
-/** The chosen clusters: Istio's Envoys call the label otherwise, and lack the other. */
+/** Selects the chosen clusters. Istio's Envoys have another label, and lack this one. */
 function clusters(metric: string): string {
   const chosen = 'envoy_cluster_name=~"$cluster|",cluster_name=~"$cluster|"';
   return envoys(metric).replace("}", `,${chosen}}`);
 }
 
-/** A gauge of all Envoys, by cluster. */
+/** Aggregates a gauge of all Envoys by cluster. */
 function ofEach(how: "sum" | "min", metric: string): string {
   return byCluster(how, clusters(metric));
 }
 
-/** What a counter of all Envoys grows by in a second, by cluster. */
+/** Returns the rate of a counter of all Envoys per second, by cluster. */
 function rateOfEach(metric: string): string {
   return byCluster("sum", rate(clusters(metric)));
 }

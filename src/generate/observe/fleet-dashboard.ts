@@ -5,7 +5,7 @@ import { budgetPanels } from "./budget-dashboard.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
-/** How all replicas are, whatever they are asked. */
+/** Returns the sections on the state of all replicas, whatever they decide. */
 export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
   const admits = policy.services.some(({ admission }) => admission !== undefined);
   return [
@@ -23,7 +23,7 @@ export function fleetSections(policy: GeneratedPolicy): readonly Section[] {
   ];
 }
 
-/** Whether any limit counts the hits of all regions together. */
+/** Reports whether any limit counts the hits of all regions together. */
 export function hasGlobalLimits({ rules }: GeneratedPolicy): boolean {
   return rules.some((rule) => limitsOf(rule).some(({ spread }) => spread === "global"));
 }
@@ -322,12 +322,12 @@ const processes: readonly Panel[] = [
   ),
 ];
 
-/** Over all replicas. */
+/** Returns a quantile over all replicas. */
 function quantile(of: number, histogram: string): string {
   return `histogram_quantile(${of}, ${sumRate(own(`${histogram}_bucket`), ["le"])})`;
 }
 
-/** What Envoys let pass by themselves: what they want of each quota, and what they have. */
+/** Panels of what Envoys admit themselves: demand for each quota, and its assignments. */
 const quotaPanels: readonly Panel[] = [
   numberPanel(
     {

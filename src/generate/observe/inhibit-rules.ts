@@ -1,14 +1,14 @@
 import type { AlertName } from "./alert-words.js";
 
-/** An alert that is the cause of others, which say nothing new while it is raised. */
+/** An alert that causes others, which give no new information while it is raised. */
 interface Inhibition {
   readonly cause: AlertName;
   readonly effects: readonly AlertName[];
-  /** Labels in which they agree; none where the cause has none to tell. */
+  /** Labels that must be equal. Empty if the cause has no such labels. */
   readonly equal: readonly string[];
 }
 
-/** As Alertmanager's configuration has it. */
+/** A rule in the format of Alertmanager's configuration. */
 export interface InhibitRule {
   readonly source_matchers: readonly [string];
   readonly target_matchers: readonly [string];
@@ -19,7 +19,7 @@ const sameJob = ["namespace", "job"];
 
 const inhibitions: readonly Inhibition[] = [
   {
-    // It is about all of a Prometheus, and Envoys are scraped as jobs of their own.
+    // It applies to a whole Prometheus, and Envoys are scraped as separate jobs.
     cause: "HeadgateAbsent",
     effects: ["HeadgateReplicasMissing", "EnvoyRateLimitFails", "EnvoyAdmissionFails"],
     equal: [],
@@ -65,7 +65,7 @@ const inhibitions: readonly Inhibition[] = [
 ];
 
 /**
- * What Alertmanager keeps quiet of these alerts, while the cause of it is told.
+ * Returns rules that suppress alerts while their cause is raised.
  *
  * Source: Alertmanager, "Inhibition".
  */

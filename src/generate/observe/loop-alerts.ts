@@ -5,7 +5,7 @@ import { counterTrial, gaugeTrial, steady } from "./alert-trials.js";
 import type { AlertName } from "./alert-words.js";
 import { by, grows } from "./promql.js";
 
-/** What can be wrong between replicas and Envoys where they share a limit. */
+/** Returns alerts on the feedback loop between replicas and Envoys that share a limit. */
 export function loopAlerts({ services }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   if (!services.some(isWatched)) return [];
   const feedsBack = services.some(({ concurrency }) => (concurrency?.feedback.length ?? 0) > 0);

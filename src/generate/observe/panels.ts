@@ -1,7 +1,7 @@
 import type { Choice, Mark, Panel, Query, Unit } from "./dashboard.js";
 import { type Matchers, matchersText, withEnvoyLabel } from "./promql.js";
 
-/** Which Headgates a dashboard looks at: as their scrape's job is called, and which of them. */
+/** Variables that select Headgates: by the job of their scrape, and by instance. */
 export const headgateChoices: readonly Choice[] = [
   { name: "job", label: "Headgate", query: "label_values(headgate_build_info, job)" },
   {
@@ -11,7 +11,7 @@ export const headgateChoices: readonly Choice[] = [
   },
 ];
 
-/** Which Envoys. */
+/** Variables that select Envoys. */
 export const envoyChoices: readonly Choice[] = [
   { name: "envoy", label: "Envoy", query: "label_values(envoy_server_live, job)" },
   {
@@ -21,12 +21,12 @@ export const envoyChoices: readonly Choice[] = [
   },
 ];
 
-/** Series of the chosen Headgates. */
+/** Returns the series of the selected Headgates. */
 export function own(metric: string, matchers: Matchers = {}): string {
   return chosen(metric, { job: "job", instance: "instance", matchers });
 }
 
-/** Series of the chosen Envoys. */
+/** Returns the series of the selected Envoys. */
 export function envoys(metric: string, matchers: Matchers = {}): string {
   return chosen(metric, { job: "envoy", instance: "proxy", matchers });
 }
@@ -40,28 +40,28 @@ function chosen(
   return `${metric}{${variables}${more === "" ? "" : `,${more}`}}`;
 }
 
-/** What a counter grows by in a second. */
+/** Returns the rate of a counter per second. */
 export function rate(series: string): string {
   return `rate(${series}[$__rate_interval])`;
 }
 
-/** A sum of what counters grow by in a second, by labels. */
+/** Returns the sum of the rates of counters per second, by labels. */
 export function sumRate(series: string, labels: readonly string[] = []): string {
   return `${sumBy(labels)}(${rate(series)})`;
 }
 
-/** Answers in a second, by the class of their status. */
+/** Returns responses per second, by the class of their status. */
 export function byClass(series: string): string {
   const label = "envoy_response_code_class";
   return `${sumBy([label])}(${withEnvoyLabel(rate(series), label)})`;
 }
 
-/** The beginning of a sum over all series, or over those of the same labels. */
+/** Returns the start of a sum over all series, or by labels. */
 export function sumBy(labels: readonly string[]): string {
   return labels.length === 0 ? "sum" : `sum by (${labels.join(", ")}) `;
 }
 
-/** What a panel shows beside its queries. */
+/** The properties of a panel, except its queries. */
 interface PanelWords {
   readonly title: string;
   readonly about: string;
@@ -70,17 +70,17 @@ interface PanelWords {
   readonly columns?: number;
 }
 
-/** Lines over time: queries by what their lines are called. */
+/** Returns a panel of lines over time. Queries are keyed by their legend. */
 export function lines(words: PanelWords, queries: Readonly<Record<string, string>>): Panel {
   return { kind: "lines", ...words, queries: queriesOf(queries) };
 }
 
-/** The same, one above the other. */
+/** Returns the same, with lines stacked on each other. */
 export function stacked(words: PanelWords, queries: Readonly<Record<string, string>>): Panel {
   return { kind: "stacked", ...words, queries: queriesOf(queries) };
 }
 
-/** The newest number. */
+/** Returns a panel with the newest number. */
 export function numberPanel(words: PanelWords, expr: string): Panel {
   return { kind: "number", ...words, queries: [{ expr, legend: "" }] };
 }

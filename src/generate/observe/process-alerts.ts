@@ -6,7 +6,7 @@ import type { AlertName } from "./alert-words.js";
 import { hasGlobalLimits } from "./fleet-dashboard.js";
 import { by, grows } from "./promql.js";
 
-/** What can be wrong with any Headgate, whatever it decides. */
+/** Returns alerts for any Headgate, whatever it decides. */
 export function processAlerts(
   policy: GeneratedPolicy,
   { replicas }: { readonly replicas: number },
@@ -49,7 +49,7 @@ function presence(replicas: number): readonly AlertRule<AlertName>[] {
   ];
 }
 
-/** Which alert a failure mode is worth; what fails is Envoy's to decide. */
+/** The alert for each failure mode. With `error`, Envoy decides. */
 const modeAlerts: readonly (readonly [FailureMode, AlertName])[] = [
   ["allow", "HeadgateFailOpen"],
   ["deny", "HeadgateFailClosed"],
@@ -227,12 +227,12 @@ const tooMany = "headgate_refused_connections_total";
 const refusedClients = "headgate_tls_refused_connections_total";
 const failedStreams = "headgate_control_failed_streams_total";
 
-/** Checks of ports are all that these two count where nothing is wrong. */
+/** Without a problem, only port checks produce these two causes. */
 const everydayCauses = 'cause!~"connectionLost|handshakeTimeout"';
 
 const nameCauses = 'cause=~"owned_by_another|identity_not_allowed"';
 
-/** Who is kept out: strangers, or one of ours with a wrong bound, certificate or name. */
+/** Refused clients: unknown ones, or our own with a wrong limit, certificate or name. */
 const peerAlerts: readonly AlertRule<AlertName>[] = [
   {
     alert: "HeadgateConnectionsRefused",

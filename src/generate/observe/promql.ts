@@ -1,6 +1,6 @@
 /**
- * A text as PromQL writes it between quotes. What Grafana would take for one of its variables is
- * escaped as well, which PromQL reads as the character that it is.
+ * Quotes a text as a PromQL string. What Grafana would read as one of its variables is escaped too,
+ * and PromQL reads the escape as the same character.
  *
  * Example: `a"$b` is `"a\"\x24b"`. Source: Prometheus, "Querying basics", string literals.
  */
@@ -14,24 +14,24 @@ export function quoted(text: string): string {
   return `"${escaped}"`;
 }
 
-/** A text as a regular expression that only means itself, without a backslash. */
+/** Returns a regular expression that only matches the text itself, without a backslash. */
 export function literalPattern(text: string): string {
   return text.replaceAll(/[.*+?()|[\]{}$]/g, "[$&]").replaceAll(/[\\^]/g, ".");
 }
 
-/** A selector's matchers, by label: a text, or a list of texts of which any matches. */
+/** Matchers of a selector, by label: a text, or a list of texts of which any matches. */
 export interface Matchers {
   readonly [label: string]: string | readonly string[];
 }
 
-/** A metric's series with these labels; a list stands for any of its texts. */
+/** Returns the series of a metric with these labels. A list matches any of its texts. */
 export function series(metric: string, matchers: Matchers = {}): string {
   return `${metric}{${matchersText(matchers)}}`.replace(/\{\}$/, "");
 }
 
 /**
- * Matchers of clusters of these names. Istio's Envoys call labels without `envoy_`: where one of
- * the two is not there, it counts as empty.
+ * Returns matchers of clusters by name. The labels of Istio's Envoys lack `envoy_`: the label that
+ * a series does not have counts as empty.
  *
  * Source: Istio, envoy_bootstrap.json, `stats_tags`.
  */
@@ -39,13 +39,13 @@ export function clustersNamed(names: readonly string[]): Matchers {
   return { envoy_cluster_name: [...names, ""], cluster_name: [...names, ""] };
 }
 
-/** Series with a label of Envoy's, also those of Istio's Envoys, which call it otherwise. */
+/** Adds an Envoy label to series of Istio's Envoys, which name it differently. */
 export function withEnvoyLabel(vector: string, label: `envoy_${string}`): string {
   const ofIstio = label.slice("envoy_".length);
   return `label_replace(${vector}, "${label}", "$1", "${ofIstio}", "(.+)")`;
 }
 
-/** Matchers as they stand between braces. */
+/** Formats matchers as between braces. */
 export function matchersText(matchers: Matchers): string {
   return Object.entries(matchers)
     .map(([label, wanted]) =>
@@ -56,7 +56,7 @@ export function matchersText(matchers: Matchers): string {
     .join(",");
 }
 
-/** A name; where Envoy Gateway calls a cluster by an HTTPRoute's rule, those of all its rules. */
+/** Matches a name. If Envoy Gateway names a cluster by an HTTPRoute's rule, matches all rules. */
 function namePattern(name: string): string {
   return literalPattern(name).replace(
     /^(httproute\/.+\/rule\/)\d+(\/backend\/\d+)?$/,
@@ -65,17 +65,17 @@ function namePattern(name: string): string {
 }
 
 /**
- * The pieces of alerts' queries. Nothing of a Prometheus's own is in them: what is summed up stays
- * apart by `namespace` and `job`, whatever they are.
+ * Parts of alerts' queries. They do not depend on a particular Prometheus: sums are kept separate
+ * by `namespace` and `job`, whatever these are.
  */
 const fleetLabels: readonly string[] = ["namespace", "job"];
 
-/** An aggregation over each fleet, and over more labels. */
+/** Returns an aggregation by fleet, and by further labels. */
 export function by(how: "sum" | "max" | "min" | "count", labels: readonly string[] = []): string {
   return `${how} by (${[...fleetLabels, ...labels].join(", ")})`;
 }
 
-/** What counters of a fleet grow by in a second, over five minutes. */
+/** Returns the rate of a fleet's counters per second, over five minutes. */
 export function grows(series: string, labels: readonly string[] = []): string {
   return `${by("sum", labels)} (rate(${series}[5m]))`;
 }

@@ -7,22 +7,22 @@ import { by, grows, series } from "./promql.js";
 const ofRoom: readonly string[] = ["room"];
 const trialRoom = { room: "drop" };
 const metric = (name: string): string => `headgate_waiting_room_${name}`;
-/** Each replica shows the same line. */
+/** All replicas export the same line, so this takes the maximum. */
 const level = (name: string): string => `${by("max", ofRoom)} (${metric(name)})`;
 const requests = metric("requests_total");
 
-/** What can be wrong with waiting rooms. */
+/** Returns the alerts of waiting rooms. */
 export function roomAlerts({ waitingRooms }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   return waitingRooms.length === 0 ? [] : rules;
 }
 
-/** From so many visitors on a growing line is worth a look. */
+/** Minimum number of waiting visitors for an alert on a growing line. */
 const waitingNoticed = 100;
 
 const open = (label: "mode" | "phase", value: string): string =>
   `${by("max", ofRoom)} (${series(metric(label), { [label]: value })})`;
 
-/** Series of a room in which visitors wait, sessions are free, and so many enter in a minute. */
+/** Series of a room with waiting visitors, free sessions, and `entering` visitors per minute. */
 const stuckTrial = (entering: number) => [
   steady(metric("waiting"), trialRoom, 40),
   steady(metric("active"), trialRoom, 60),

@@ -2,7 +2,7 @@ import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import type { Panel, Section } from "./dashboard.js";
 import { lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 
-/** A waiting room: its line, what visitors are told, and what becomes of their requests. */
+/** Returns a waiting room's sections: its line, announced waits, and results of requests. */
 export function roomSections(policy: RoomPolicy): readonly Section[] {
   return [
     { title: "At a glance", panels: glance(policy) },
@@ -12,7 +12,7 @@ export function roomSections(policy: RoomPolicy): readonly Section[] {
   ];
 }
 
-/** Each replica shows the same line. */
+/** All replicas export the same line, so this takes the maximum. */
 function level({ name: room }: RoomPolicy, metric: string): string {
   return `max(${own(`headgate_waiting_room_${metric}`, { room })})`;
 }
@@ -26,7 +26,7 @@ function estimate({ name: room }: RoomPolicy, bound: string): string {
   return `max(${own("headgate_waiting_room_estimated_wait_seconds", { room, bound })})`;
 }
 
-/** Ranges that held, as a ratio of all waits that ended. */
+/** Ratio of waits within the announced range to all waits that ended. */
 function held({ name: room }: RoomPolicy): string {
   const inRange = sumRate(own("headgate_waiting_room_waits_in_range_total", { room }));
   return `${inRange} / ${sumRate(own("headgate_waiting_room_wait_seconds_count", { room }))}`;

@@ -1,35 +1,35 @@
 import { type AlertWords, severities } from "./alert.js";
 import { type AlertName, alertWords } from "./alert-words.js";
 
-/** How soon somebody has to look at an alert of each severity. */
+/** How soon a person has to look at an alert, by severity. */
 export const severityWords = {
   critical: "act now",
   warning: "look today",
   info: "good to know",
 } as const;
 
-/** Where a runbook has the section of an alert, as Markdown's readers name sections. */
+/** Returns the anchor of an alert's section, as Markdown renderers name it. */
 export function sectionOf(name: AlertName): string {
   return name.toLowerCase();
 }
 
-/** Stands in a runbook's URL for the name of the alert, where each has a page of its own. */
+/** Placeholder for an alert's name in a runbook's URL, if each alert has its own page. */
 const alertPlaceholder = "*";
 
-/** Where people find an alert: its page, or its section of the one runbook. */
+/** Returns the URL of an alert: its page, or its section of the runbook. */
 export function alertUrl(runbookUrl: string, name: AlertName): string {
   return runbookUrl.includes(alertPlaceholder)
     ? runbookUrl.replaceAll(alertPlaceholder, name)
     : `${runbookUrl}#${sectionOf(name)}`;
 }
 
-/** Where people find all of them: the one runbook, or the folder of the pages. */
+/** Returns the URL of all alerts: the runbook, or the folder of the pages. */
 export function runbookIndexUrl(runbookUrl: string): string {
   const [begin = "", page] = runbookUrl.split(alertPlaceholder);
   return page === undefined ? runbookUrl : begin.replace(/[^/]*$/, "");
 }
 
-/** The runbook of these alerts, in Markdown: a section each, those that cannot wait first. */
+/** Renders the runbook of these alerts in Markdown: a section for each, most urgent first. */
 export function renderRunbook(names: readonly AlertName[]): string {
   const parts = ["# Runbook", ""];
   for (const severity of severities) {

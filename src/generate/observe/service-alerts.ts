@@ -10,7 +10,7 @@ import { by, grows, literalPattern, quoted, series } from "./promql.js";
 const decisions = "headgate_admission_decisions_total";
 const ofService: readonly string[] = ["service"];
 
-/** What can be wrong with what stands before services. */
+/** Returns alerts on admission to services and on their limits. */
 export function serviceAlerts({ services }: GeneratedPolicy): readonly AlertRule<AlertName>[] {
   const admitting = services.filter(({ admission }) => admission !== undefined);
   const has = (test: (service: ServicePolicy) => boolean): boolean => admitting.some(test);
@@ -97,7 +97,7 @@ const gateAlert: AlertRule<AlertName> = {
 const waits = "headgate_admission_wait_seconds";
 const trialWaits = { service: "orders" };
 
-/** The alert of the linearizer's text: fewer than 95 % are let in within 100 ms. */
+/** The alert of the linearizer's article: fewer than 95 % are admitted within 100 ms. */
 const queueAlert: AlertRule<AlertName> = {
   alert: "HeadgateQueueWaits",
   expr:
@@ -137,7 +137,7 @@ const missingAlert: AlertRule<AlertName> = {
   ),
 };
 
-/** A law that may move, and has gone as far down as it may. */
+/** Returns an alert for an algorithm whose limit has reached its minimum. */
 function floorAlert({
   name: service,
   concurrency,
@@ -161,7 +161,7 @@ function floorAlert({
   ];
 }
 
-/** One rule of a service, over its own threshold and those of its keys. */
+/** Returns a rule of a service for its own threshold and those of its keys. */
 function lagAlerts({ name: service, concurrency }: ServicePolicy): readonly AlertRule<AlertName>[] {
   const settings = concurrency?.settings;
   const signal = concurrency?.signal;

@@ -5,11 +5,11 @@ import type { Mark, Panel, Section } from "./dashboard.js";
 import { byClass, envoys, lines, numberPanel, own, stacked, sumRate } from "./panels.js";
 import { clustersNamed } from "./promql.js";
 
-/** Keys of a signal that have a panel of their own. */
+/** Maximum number of signal keys with a panel of their own. */
 export const keyPanelsMax = 24;
 
 /**
- * One service: what it takes, what waits, and who is turned away.
+ * Returns the sections of a service: its load, its queue and its refusals.
  *
  * @param clusters that lead to it, as Envoys call them
  */
@@ -31,7 +31,7 @@ export function serviceSections(
   return sections;
 }
 
-/** Each replica shows the same snapshot. */
+/** All replicas export the same snapshot, so this takes the maximum. */
 function newest(metric: string, service: string): string {
   return `max(${own(metric, { service })})`;
 }
@@ -177,7 +177,7 @@ function fleet({ name: service, concurrency }: ServicePolicy): readonly Panel[] 
   ];
 }
 
-/** The panels that the text of the linearizer asks for. */
+/** Returns the panels that the linearizer's article requires. */
 function signal(policy: ServicePolicy): readonly Panel[] {
   const { name: service, concurrency } = policy;
   const settings = concurrency?.settings;

@@ -2,22 +2,22 @@ import { rated } from "../../base/generate-problems.js";
 import type { GenerateProblem, MinorVersion } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
 
-/** A product that brings its own Envoy along, which is then chosen by the product's version. */
+/** A product that includes its own Envoy, so that the product's version determines Envoy's. */
 export interface EnvoyBundler {
-  /** The flag that chooses the product's version. */
+  /** Flag that selects the product's version. */
   readonly flag: "--istio-version" | "--gateway-version";
-  /** By how many minor versions its Envoy is ahead of it. */
+  /** Number of minor versions by which its Envoy is ahead of it. */
   readonly minorsAhead: number;
 }
 
-/** The Envoy that a version of the product brings. */
+/** Returns the version of Envoy that a version of the product includes. */
 export function broughtEnvoy({ minorsAhead }: EnvoyBundler, { minor }: MinorVersion): MinorVersion {
   return { major: 1, minor: minor + minorsAhead };
 }
 
 /**
- * Takes problems of what is made for the Envoy, each once however often its service is looked at,
- * with hints that name the product's version and not the Envoy's.
+ * Returns a function that collects problems of Envoy's configuration, each once even if its service
+ * is processed several times. Hints name the product's version instead of Envoy's.
  */
 export function reportOnce(
   { flag, minorsAhead }: EnvoyBundler,

@@ -1,31 +1,31 @@
 import type { GeneratedPolicy, GenerateOptions, TargetProblem } from "../../base/generator.js";
 
-/** What the parts of one proxy's configuration are made from. */
+/** The context from which the parts of one proxy's configuration are generated. */
 export interface EnvoyContext {
   readonly policy: GeneratedPolicy;
   readonly options: GenerateOptions;
-  /** An edge proxy serves all services; a sidecar its own inbound, and others' outbound. */
+  /** An edge proxy serves all services. A sidecar serves its own inbound and others outbound. */
   readonly role: "edge" | "sidecar";
-  /** Which way the requests go that a listener or filter chain is for. */
+  /** Direction of the requests of a listener or filter chain. */
   readonly side: "inbound" | "outbound";
-  /** A mesh's gateway that is a caller like others otherwise: strangers reach it first. */
+  /** A mesh gateway that is otherwise a caller like others: untrusted requests reach it first. */
   readonly isMeshGateway?: true;
   /**
-   * Its virtual hosts turn no filter on: istiod takes no `config: {}` without a type, and Envoy
-   * takes none of any type for a quota's filter. So quotas look at hosts themselves.
+   * Virtual hosts cannot enable filters: istiod accepts no `config: {}` without a type, and Envoy
+   * accepts none with a type for a quota's filter. So quotas match hosts themselves.
    */
   readonly hasQuotasByHost?: true;
-  /** It has clusters of these services alone, so that requests fall back to no other cluster. */
+  /** The proxy only has clusters of these services, so requests cannot fall back to others. */
   readonly isWhole?: true;
-  /** How the proxy names the clusters that lead to Headgate. */
+  /** Names of the clusters that lead to Headgate, in this proxy. */
   readonly headgateClusters: {
-    /** gRPC of decisions. `headgate` in a bootstrap of ours. */
+    /** gRPC for decisions. `headgate` in our bootstraps. */
     readonly decisions: string;
-    /** xDS, statistics, load reports. `headgate_control` in a bootstrap of ours. */
+    /** xDS, statistics, load reports. `headgate_control` in our bootstraps. */
     readonly control: string;
-    /** Assignments of quotas: the control port, as the mesh calls it where there is one. */
+    /** Quota assignments: the control port, by its name in the mesh if there is one. */
     readonly quotas: string;
   };
-  /** Takes what cannot be said, or should not be; the generator goes on to find all. */
+  /** Receives unsupported or doubtful settings. Generation continues, to find all of them. */
   readonly report: (problem: TargetProblem) => void;
 }

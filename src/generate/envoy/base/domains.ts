@@ -2,11 +2,11 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { EnvoyContext } from "./context.js";
 
 /**
- * The hosts that each service's virtual host answers to, in the order of the services; ports do not
- * count. A host that two services claim is reported: a proxy could not tell them apart.
+ * Returns the hosts of each service's virtual host, in the order of the services. Ports are
+ * ignored. Reports a host that two services claim, because a proxy could not distinguish them.
  *
- * - Before the one service of a sidecar: all.
- * - At the edge: `hosts` of the policy, else its name; all, where there is one service without any.
+ * - For the one service of a sidecar: all hosts.
+ * - At the edge: the policy's `hosts`, or the name. All hosts if the only service has no `hosts`.
  * - In a caller's sidecar: also the names by which services call each other.
  */
 export function serviceDomains(
@@ -57,7 +57,7 @@ function callDomains({ name, namespace, hosts, upstream }: ServicePolicy): reado
   return [...new Set([name, ...inside, ...addresses.map((text) => text.toLowerCase()), ...hosts])];
 }
 
-/** Whether a text is an IP address, and no name. */
+/** Reports whether a text is an IP address and not a name. */
 export function isAddress(text: string): boolean {
   return text.includes(":") || /^[\d.]+$/.test(text);
 }

@@ -2,8 +2,8 @@ import { formatMinorVersion, isAtLeastVersion } from "../../base/generate-option
 import type { EnvoyContext } from "./context.js";
 
 /**
- * What not every Envoy has that configuration is made for, by the first minor version of 1 that has
- * it. Where a release between two that were looked at may have it already, the later one stands.
+ * Features that some supported Envoys lack, with the first minor version of 1 that has them. If a
+ * release between two that were examined may have a feature already, the later one is listed.
  *
  * Source: Envoy's API by release (go-control-plane's tags) and its changelogs.
  */
@@ -12,23 +12,23 @@ const envoyFeatures = {
   routeCacheAction: 31,
   /** `observability_mode` of ext_proc. */
   observedBodies: 31,
-  /** What the quota filter does before its first assignment, and after the last one. */
+  /** Behavior of the quota filter before the first assignment and after the last one. */
   quotaFallbacks: 33,
-  /** Resource monitor of the CPU, of the host or of the container. */
+  /** Resource monitor of the CPU of the host or the container. */
   cpuMonitor: 33,
   /** `rate_limits` under typed_per_filter_config of the rate-limit filter. */
   rateLimitsPerRoute: 33,
   /** `hits_addend` of one descriptor. */
   hitsPerDescriptor: 33,
-  /** Descriptors that are told of once the response is through. */
+  /** Descriptors that are reported after the response is complete. */
   hitsOnStreamDone: 33,
   /** The action `query_parameters`. */
   queryParameters: 33,
-  /** Streams of ext_proc end instead of being reset. */
+  /** ext_proc streams are closed instead of reset. */
   gracefulExtProc: 34,
-  /** Runtime keys of the rate-limit filter by name. */
+  /** Named runtime keys of the rate-limit filter. */
   rateLimitRuntimeKeys: 35,
-  /** Resource monitor of a control group's memory. */
+  /** Resource monitor of the memory of a control group. */
   cgroupMonitor: 35,
   /** `fixed_value` of the gradient controller. */
   fixedMinRtt: 35,
@@ -36,20 +36,20 @@ const envoyFeatures = {
   extProcErrorStatus: 36,
   /** `request_body_buffer_limit` of virtual hosts. */
   requestBodyBufferLimit: 36,
-  /** Hits that are given back. */
+  /** Hits that are refunded. */
   refunds: 38,
-  /** Retry-After of both rate-limit filters. */
+  /** `Retry-After` of both rate-limit filters. */
   retryAfterHeader: 40,
-  /** Certificates of callers over QUIC. */
+  /** Client certificates over QUIC. */
   quicClientCertificates: 40,
-  /** A floor of the gradient controller's limit that is no part of its measurement. */
+  /** A minimum of the gradient controller's limit that is separate from its measurement. */
   gradientFloor: 40,
 } as const satisfies Readonly<Record<string, number>>;
 
 /** One of `envoyFeatures`. */
 export type EnvoyFeature = keyof typeof envoyFeatures;
 
-/** Whether the Envoy that is generated for has something. */
+/** Reports whether the Envoy that is generated for has a feature. */
 export function hasFeature(
   { options }: Pick<EnvoyContext, "options">,
   feature: EnvoyFeature,
@@ -61,13 +61,13 @@ interface OldEnvoy {
   readonly service: string | undefined;
   readonly path: readonly string[];
   readonly feature: EnvoyFeature;
-  /** In words, as the subject of a sentence. */
+  /** In words, as the object of "does not support". */
   readonly what: string;
-  /** What to do where the Envoy has to stay. */
+  /** What to do if the version of Envoy cannot change. */
   readonly instead: string;
 }
 
-/** Reports what the Envoy that is generated for does not have yet. */
+/** Reports a feature that the Envoy that is generated for does not have yet. */
 export function reportOld(
   { report, options }: Pick<EnvoyContext, "report" | "options">,
   { service, path, feature, what, instead }: OldEnvoy,

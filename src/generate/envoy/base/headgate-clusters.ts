@@ -4,8 +4,8 @@ import { tlsSocket } from "./tls-socket.js";
 import { httpProtocolOptions, loadAssignment, socketAddress } from "./values.js";
 
 /**
- * The clusters that lead to Headgate: decisions (rate limits, admission), and control (runtime
- * layers, statistics, load reports). A proxy that refers to one of them only takes that one.
+ * Returns the clusters that lead to Headgate: decisions (rate limits, admission), control (runtime
+ * layers, statistics, load reports). A proxy that refers to one of them only includes that one.
  */
 export function headgateClusters(context: EnvoyContext): readonly Tree[] {
   const { proxies } = context.policy;
@@ -64,32 +64,32 @@ export function headgateClusters(context: EnvoyContext): readonly Tree[] {
   ];
 }
 
-/** How proxies choose among the replicas of Headgate. */
+/** Load balancing policy for Headgate's replicas. */
 export const balancing = "LEAST_REQUEST";
 
 /**
- * Each request may ask twice, for its limits and for its admission: taking turns would give one
- * replica all of the former and another all of the latter.
+ * Each request may call twice, for its limits and for its admission. Round robin would send all of
+ * the former to one replica and all of the latter to another.
  */
 export const balancingNote =
   "The less busy of two random replicas. With round robin, requests that make two " +
   "calls would send all calls of one kind to the same replica.";
 
 /**
- * What takes a replica out of turn that dies: three calls in a row that it did not take, or not
- * answer in time. Errors that it answers with are its word on a limit (`on_store_failure: error`),
- * and no reason to ask another one. A health check that succeeds brings it back at once.
+ * Outlier detection that ejects a dead replica: three consecutive calls that it did not accept, or
+ * not answer in time. Errors in its answers are decisions of a limit (`on_store_failure: error`),
+ * and no reason to call another replica. A successful health check brings a replica back at once.
  */
 export const replicaEjection = {
   note: "Ejects a dead replica at once. Calls to it fail fast, so it looks the least busy.",
   failureCount: 3,
   interval: "1s",
   baseTime: "5s",
-  /** Half stay in turn, however slow all of them are. */
+  /** Half of the replicas stay in rotation, however slow all of them are. */
   percentMax: 50,
 } as const;
 
-/** Streams to Headgate at once. */
+/** Maximum number of concurrent streams to Headgate. */
 export const streamsMax = 100_000;
 
 function begin(name: string): TreeMap {
@@ -101,7 +101,7 @@ function begin(name: string): TreeMap {
   };
 }
 
-/** gRPC needs HTTP/2, and a cluster speaks HTTP/1.1 unless told. */
+/** gRPC needs HTTP/2, and clusters use HTTP/1.1 by default. */
 function http2(timeout: string): TreeMap {
   return httpProtocolOptions({
     explicit_http_config: {

@@ -2,7 +2,7 @@ import type { TreeMap } from "../../base/document.js";
 import { extension } from "./values.js";
 
 /**
- * One item of `http_filters`, of Envoy's own filters.
+ * Returns one item of `http_filters`, for one of Envoy's own filters.
  *
  * Example: `httpFilter("ratelimit", "RateLimit", {...})` is `envoy.filters.http.ratelimit`.
  */
@@ -12,9 +12,9 @@ export function httpFilter(name: string, message: string, fields: TreeMap): Tree
 }
 
 /**
- * Where a filter finds a gRPC server. Calls state the cluster's name as their `:authority`, and
- * servers reset those with istiod's names, such as `outbound|8083||headgate.example.com`: a `|` is
- * in no host. Source: envoy.config.core.v3.GrpcService.
+ * Returns the gRPC service of a filter. Calls send the cluster's name as their `:authority`, and
+ * servers reset calls with istiod's names, such as `outbound|8083||headgate.example.com`, because a
+ * host cannot contain `|`. Source: envoy.config.core.v3.GrpcService.
  */
 export function envoyGrpc(clusterName: string): TreeMap {
   const authority = clusterName.includes("|") ? clusterName.split("|").at(-1) : undefined;
@@ -22,7 +22,7 @@ export function envoyGrpc(clusterName: string): TreeMap {
 }
 
 /**
- * All requests, or a share of them that a runtime key says. Source:
+ * Applies to all requests, or to the share that a runtime key sets. Source:
  * envoy.config.core.v3.RuntimeFractionalPercent.
  */
 export function allUnless(runtimeKey: string): TreeMap {

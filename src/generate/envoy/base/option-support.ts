@@ -7,31 +7,31 @@ import { formatMinorVersion, isAtLeastVersion } from "../../base/generate-option
 import type { GenerateProblem, MinorVersion } from "../../base/generator.js";
 import type { EnvoyContext } from "./context.js";
 
-/** What a target makes of an option. */
+/** How a target supports an option. */
 export type OptionSupport =
   /**
-   * The object that says it, and from which minor version of 1 on; `field`: where in its `spec`,
-   * as names through lists, which a test holds against every version's definitions.
+   * The object that sets it, and the first minor version of 1 that has it. `field` is its place in
+   * the `spec`, as names through lists. A test checks it against all versions' definitions.
    */
   | { readonly by: string; readonly since?: number; readonly field?: string }
-  /** Why it cannot, as the end of a sentence, and what to do. */
+  /** Why the target does not support it, as the end of a sentence, and what to do instead. */
   | { readonly why: string; readonly instead: string };
 
-/** Targets that users may have instead of proxies of ours. */
+/** Targets whose proxies are not ours. */
 export type OtherTarget = "istio" | "gateway";
 
-/** An option, by what it is in each target. */
+/** An option, and how each target expresses it. */
 export interface OptionSupportRow {
   readonly envoy: string;
   readonly istio: OptionSupport;
   readonly gateway: OptionSupport;
-  /** Whether a service says it beside defaults; undefined: what makes the objects reports it. */
+  /** Reports whether a service sets it. Undefined: the code that makes the objects reports it. */
   readonly isSaid?: (service: ServicePolicy) => boolean;
 }
 
 /** An option of the listener. */
 interface ListenerOptionRow extends Omit<OptionSupportRow, "isSaid"> {
-  /** As above, where proxies without it would let in whom the policy keeps out. */
+  /** As above, for options without which proxies would admit excluded callers, and for HTTP/3. */
   readonly isSaid?: (listener: ListenerPolicy) => boolean;
 }
 
@@ -48,8 +48,8 @@ const evenChecks = {
 } as const;
 
 /**
- * What a service can be given, by its path in the policy; the docs' table is these rows. A version
- * is the first that has it; of Istio the first of those looked at, 1.22, 1.27 and 1.31.
+ * Options of a service by their path in the policy. The table in the docs is made from these rows.
+ * A version is the first with the option. For Istio, only 1.22, 1.27 and 1.31 were examined.
  *
  * Source: their CustomResourceDefinitions, as `check/schemas` holds them.
  */
@@ -319,8 +319,8 @@ const istioTls = {
 } as const;
 
 /**
- * What of the listener can be said, as above; where a target has no words, nothing is said, but for
- * TLS.
+ * Options of the listener, as above. Unsupported options are ignored silently, except for TLS and
+ * HTTP/3.
  */
 export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   statisticsPort: {
@@ -400,7 +400,7 @@ export const listenerOptionRows: Readonly<Record<string, ListenerOptionRow>> = {
   },
 };
 
-/** Reports what a policy says that a target, or its version, has no words for. */
+/** Reports options of a policy that a target, or its version, does not support. */
 export function reportOptions(target: OtherTarget, context: EnvoyContext): void {
   const { services, proxies } = context.policy;
   for (const [option, row] of Object.entries(serviceOptionRows)) {
@@ -421,7 +421,7 @@ export function reportOptions(target: OtherTarget, context: EnvoyContext): void 
 
 const titles = { istio: "Istio", gateway: "Envoy Gateway" } as const;
 
-/** Reports an option that a target, or its version, has no words for. */
+/** Reports an option if a target, or its version, does not support it. */
 export function reportOption(
   {
     target,

@@ -3,25 +3,25 @@ import type { GeneratedPolicy, GenerateOptions, TargetProblem } from "../../base
 import type { EnvoyContext } from "./context.js";
 import { isOutside } from "./sides.js";
 
-/** One proxy that is generated. */
+/** A proxy to generate. */
 export interface ProxyPlan {
   /** Its folder: `edge`, `sidecar/orders`. */
   readonly folder: string;
-  /** The service that a sidecar stands before; undefined: an edge proxy. */
+  /** The service next to a sidecar. Undefined for an edge proxy. */
   readonly own: ServicePolicy | undefined;
   readonly sides: readonly ProxySide[];
-  /** For what the proxy is told as a whole: all of its services, none else. */
+  /** Context of process-wide settings: contains only the services of this proxy. */
   readonly context: EnvoyContext;
 }
 
-/** One of its listeners. */
+/** A listener of a proxy. */
 export interface ProxySide {
   readonly listener: "ingress" | "egress";
   readonly services: readonly ServicePolicy[];
   readonly context: EnvoyContext;
 }
 
-/** How proxies of ours name the clusters that lead to Headgate. */
+/** Names of the clusters that lead to Headgate, in our proxies. */
 const headgateClusterNames = {
   decisions: "headgate",
   control: "headgate_control",
@@ -29,8 +29,8 @@ const headgateClusterNames = {
 } as const;
 
 /**
- * The proxies of a policy: one edge proxy before all services, and a sidecar before each, with a
- * second listener for the calls that it makes to services whose callers hold their limits.
+ * Plans the proxies of a policy: one edge proxy in front of all services, and a sidecar for each. A
+ * sidecar has a second listener, for calls to services whose limits are enforced by their callers.
  */
 export function planProxies(
   policy: GeneratedPolicy,

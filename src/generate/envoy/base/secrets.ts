@@ -3,17 +3,17 @@ import { type Document, noted, type Tree, type TreeMap } from "../../base/docume
 import type { ProxyPlan } from "./proxies.js";
 import { typed } from "./values.js";
 
-/** Where the files of secrets are if nothing is said. */
+/** Default folder of the files of secrets. */
 const defaultFolder = "/etc/envoy/secrets";
 
-/** What the authorities of a secret are called, as Istio calls them. */
+/** Returns the name of a secret's CA certificates, as Istio names them. */
 export function authoritiesOf(secret: string): string {
   return `${secret}-cacert`;
 }
 
 /**
- * Where a proxy finds a certificate, or authorities: in a file of their name, which `secretFiles`
- * are. Source: envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.
+ * Returns where a proxy finds a certificate or CA certificates: in a file with their name, which
+ * `secretFiles` generates. Source: envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.
  */
 export function secretConfig(name: string, proxies: ProxyPolicy): TreeMap {
   return {
@@ -29,14 +29,14 @@ function folderOf({ secretsFolder = defaultFolder }: ProxyPolicy): string {
   return secretsFolder;
 }
 
-/** A secret, and what a proxy takes of it. */
+/** A secret, and the parts of it that a proxy uses. */
 export interface UsedSecret {
   readonly secret: string;
   readonly hasCertificate: boolean;
   readonly hasAuthorities: boolean;
 }
 
-/** The files that a proxy finds its secrets by: one for a certificate, and one for authorities. */
+/** Returns the files through which a proxy finds its secrets: certificates, and CA certificates. */
 export function secretFiles({ folder, context }: ProxyPlan): readonly Document[] {
   const { proxies, services } = context.policy;
   const { tls } = proxies.listener;

@@ -2,17 +2,17 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { EnvoyContext } from "./context.js";
 
 /**
- * Whether a proxy holds what a service's `direction` moves: breakers, outlier detection, retries,
- * shed routes, adaptive concurrency and admission control. An edge proxy is a caller and stands
- * before the service, both.
+ * Reports whether a proxy enforces what a service's `direction` moves: breakers, outlier detection,
+ * retries, shed routes, adaptive concurrency and admission control. An edge proxy is both a caller
+ * and in front of the service.
  */
 export function isHeldHere({ direction }: ServicePolicy, { role, side }: EnvoyContext): boolean {
   return role === "edge" || direction === side;
 }
 
 /**
- * Whether a service is somebody else's: those who call it hold its limits, and speak TLS to what is
- * no Service of a cluster, so that no sidecar of ours stands beside it.
+ * Reports whether a service is external. Its callers enforce its limits, and use TLS to an address
+ * that is not a Service of a cluster, so none of our sidecars runs next to it.
  */
 export function isOutside({ direction, upstream }: ServicePolicy): boolean {
   const isOfCluster = /\.svc(\.|$)/.test(upstream?.address ?? "");
@@ -20,8 +20,8 @@ export function isOutside({ direction, upstream }: ServicePolicy): boolean {
 }
 
 /**
- * Whether a proxy asks Headgate about a service's requests: the edge, and the sidecar before the
- * service. A caller's sidecar does not, or a request would count twice.
+ * Reports whether a proxy calls Headgate for a service's requests: the edge and the service's own
+ * sidecar do. A caller's sidecar does not, because requests would be counted twice.
  */
 export function isAskedHere({ role, side }: EnvoyContext): boolean {
   return role === "edge" || side === "inbound";

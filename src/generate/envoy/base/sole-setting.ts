@@ -2,20 +2,20 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { EnvoyContext } from "./context.js";
 import { isHeldHere } from "./sides.js";
 
-/** A filter that Envoy has once for all routes of a listener. */
+/** A filter that has one configuration for all routes of a listener. */
 interface SoleFilter<Setting> {
-  /** Of the problem, where services differ. */
+  /** The problem to report if services differ. */
   readonly id: "HG322" | "HG323";
-  /** As the policy names it. */
+  /** Name of the setting in the policy. */
   readonly name: string;
-  /** In words. */
+  /** The filter's name in words. */
   readonly what: string;
   readonly of: (service: ServicePolicy) => Setting | undefined;
 }
 
 /**
- * The setting of a filter that has none by route: that of all services that have one. Where they
- * differ the first one's is answered, and every service that has another is reported.
+ * Returns the setting of a filter that has no settings by route: the common setting of the services
+ * that have one. If they differ, returns the first, and reports each service with another one.
  */
 export function soleSetting<Setting extends object>(
   services: readonly ServicePolicy[],
@@ -44,7 +44,7 @@ export function soleSetting<Setting extends object>(
   return setting;
 }
 
-/** Both were read by the same reader, which has its names in one order. */
+/** The same reader created both, so their names are in the same order. */
 function isSame(one: object, other: object): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -17,13 +17,13 @@ const openConnections = {
   instead: "leave it out: maxConnections limits open connections",
 } as const;
 
-/** An option of a TCP listener, which gateways of others have by objects of the user. */
+/** An option of a TCP listener. For other targets, the user's own objects define the listener. */
 interface TcpOptionRow extends Omit<OptionSupportRow, "isSaid"> {
-  /** As of services; undefined: every listener says it. */
+  /** Reports whether a listener sets it, as for services. Undefined: every listener sets it. */
   readonly isSaid?: (listener: TcpListenerPolicy) => boolean;
 }
 
-/** What a TCP listener can be given; the port finds the listener of a gateway. */
+/** Options of a TCP listener. Other targets find the gateway's listener by its port. */
 export const tcpOptionRows: Readonly<Record<string, TcpOptionRow>> = {
   protocol: {
     envoy: "`tcp_proxy`, `redis_proxy`",
@@ -62,7 +62,7 @@ export const tcpOptionRows: Readonly<Record<string, TcpOptionRow>> = {
   },
 };
 
-/** Reports what a policy says of TCP listeners that a target has no words for. */
+/** Reports options of TCP listeners that a target does not support. */
 export function reportTcpOptions(target: OtherTarget, context: EnvoyContext): void {
   for (const [i, listener] of context.policy.proxies.tcpListeners.entries()) {
     for (const [name, row] of Object.entries(tcpOptionRows)) {

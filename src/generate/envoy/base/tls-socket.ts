@@ -9,8 +9,8 @@ import { authoritiesOf, secretConfig, type UsedSecret } from "./secrets.js";
 import { extension } from "./values.js";
 
 /**
- * TLS to a server whose certificate has to be of an authority that is trusted, and to have one of
- * the names. An address is no name that could be asked for.
+ * Returns TLS settings for a server, whose certificate must be issued by a trusted CA and have one
+ * of the names. An IP address cannot be sent as SNI.
  *
  * Source: envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.
  */
@@ -35,7 +35,7 @@ export function tlsSocket(tls: UpstreamTls, proxies: ProxyPolicy): TreeMap {
 }
 
 /**
- * TLS of a listener. Where something vouches for callers, they have to show a certificate.
+ * Returns TLS settings of a listener. If it verifies client certificates, callers must present one.
  *
  * Source: envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.
  */
@@ -47,7 +47,7 @@ export function listenerTlsSocket(tls: ListenerTls, proxies: ProxyPolicy): TreeM
   );
 }
 
-/** The same over QUIC. Source: envoy.extensions.transport_sockets.quic.v3. */
+/** Returns the same for QUIC. Source: envoy.extensions.transport_sockets.quic.v3. */
 export function quicSocket(tls: ListenerTls, context: EnvoyContext): TreeMap {
   if (asksForCertificate(tls) && !hasFeature(context, "quicClientCertificates")) {
     reportOld(context, {
@@ -86,7 +86,7 @@ function authorityFile(filename: string, names: readonly string[]): TreeMap {
   return { trusted_ca: { filename }, match_typed_subject_alt_names: nameMatchers(names) };
 }
 
-/** Names stand here, and the authorities in a file that is followed. */
+/** The names are inline, and the CA certificates in a file that Envoy watches. */
 function fromSecret(
   { secret, hasCertificate, hasAuthorities, subjectAltNames: names }: SecretParts,
   proxies: ProxyPolicy,
@@ -112,13 +112,13 @@ function certificateFiles({ certFile, keyFile }: NonNullable<ClientTls["certific
   return { certificate_chain: { filename: certFile }, private_key: { filename: keyFile } };
 }
 
-/** Undefined: any name is as good. */
+/** Undefined: any name is accepted. */
 function nameMatchers(names: readonly string[]): readonly Tree[] | undefined {
   if (names.length === 0) return undefined;
   return names.map((name) => ({ san_type: sanType(name), matcher: { exact: name } }));
 }
 
-/** What a name in a certificate is. Source: SubjectAltNameMatcher.SanType. */
+/** Returns the type of a name in a certificate. Source: SubjectAltNameMatcher.SanType. */
 export function sanType(name: string): "URI" | "IP_ADDRESS" | "DNS" {
   if (name.includes("://")) return "URI";
   return isAddress(name) ? "IP_ADDRESS" : "DNS";

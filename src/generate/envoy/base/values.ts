@@ -1,26 +1,26 @@
 import type { TreeMap } from "../../base/document.js";
 
-/** A duration as Envoy's configuration has it. Example: 250 becomes `0.25s`. */
+/** Formats a duration as Envoy's configuration expects it. Example: 250 becomes `0.25s`. */
 export function durationText(ms: number): string {
   return `${ms / 1_000}s`;
 }
 
-/** A message inside an `Any`, by its full name. */
+/** Wraps a message in an `Any`, by its full name. */
 export function typed(message: string, fields: TreeMap = {}): TreeMap {
   return { "@type": `type.googleapis.com/${message}`, ...fields };
 }
 
-/** An extension of Envoy: its name, and its configuration by the message's full name. */
+/** Returns an Envoy extension: its name, and its configuration by the message's full name. */
 export function extension(name: string, message: string, fields: TreeMap = {}): TreeMap {
   return { name, typed_config: typed(message, fields) };
 }
 
-/** An address; TCP unless it is said otherwise. */
+/** Returns a socket address. Default protocol: TCP. */
 export function socketAddress(address: string, port: number, protocol?: "UDP"): TreeMap {
   return { socket_address: { protocol, address, port_value: port } };
 }
 
-/** The endpoints of a cluster that has one address. */
+/** Returns the endpoints of a cluster with a single address. */
 export function loadAssignment(name: string, address: TreeMap): TreeMap {
   return {
     cluster_name: name,
@@ -28,13 +28,13 @@ export function loadAssignment(name: string, address: TreeMap): TreeMap {
   };
 }
 
-/** The settings that say which HTTP a cluster speaks, and how. */
+/** Returns the settings that select and configure a cluster's version of HTTP. */
 export function httpProtocolOptions(fields: TreeMap): TreeMap {
   const name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
   return { [name]: typed(name, fields) };
 }
 
-/** Takes an HTTP filter out of the way of one route, whatever the filter. */
+/** Disables an HTTP filter for one route, whichever filter it is. */
 export function filterOff(): TreeMap {
   return typed("envoy.config.route.v3.FilterConfig", { disabled: true });
 }

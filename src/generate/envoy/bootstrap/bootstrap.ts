@@ -16,7 +16,7 @@ import { overload } from "./overload.js";
 import { adminCluster, statisticsListener } from "./statistics.js";
 import { tcpCluster, tcpListener } from "./tcp-listener.js";
 
-/** What one listener needs, before it is a listener. */
+/** The parts of one listener, before they are assembled. */
 export interface SideParts {
   readonly side: ProxySide;
   readonly httpFilters: readonly Tree[];
@@ -24,7 +24,7 @@ export interface SideParts {
   readonly clusters: readonly Tree[];
 }
 
-/** Makes the parts of one listener. */
+/** Generates the parts of one listener. */
 export function sideParts(side: ProxySide): SideParts {
   const { services, context } = side;
   const { filters, names } = httpFilters(services, context);
@@ -40,8 +40,8 @@ export function sideParts(side: ProxySide): SideParts {
 }
 
 /**
- * A whole proxy. It refers to Headgate only where its services need it, and so it holds only those
- * of Headgate's clusters that it refers to.
+ * Generates a complete proxy. It refers to Headgate only if its services need it, so it contains
+ * only those Headgate clusters that it refers to.
  *
  * Source: envoy.config.bootstrap.v3.Bootstrap.
  */
@@ -92,7 +92,7 @@ export function bootstrap(plan: ProxyPlan): Document {
   };
 }
 
-/** What an edge proxy has for services that do not speak HTTP; nothing at others. */
+/** Returns what an edge proxy has for services that do not use HTTP. Empty for other proxies. */
 export function tcpParts({ own, context }: ProxyPlan): Record<"listeners" | "clusters", Tree[]> {
   const policies = own === undefined ? context.policy.proxies.tcpListeners : [];
   return {
@@ -116,7 +116,7 @@ function titleOf({ folder, own, sides }: ProxyPlan): string {
   return `The sidecar proxy of ${own.name}${calls}.\n${run}`;
 }
 
-/** Those of Headgate's clusters that something refers to. */
+/** Returns the Headgate clusters that something refers to. */
 export function usedClusters(context: EnvoyContext, used: ReadonlySet<string>): readonly Tree[] {
   return headgateClusters(context).filter((cluster) => {
     const plain = plainTree(cluster);
@@ -125,7 +125,7 @@ export function usedClusters(context: EnvoyContext, used: ReadonlySet<string>): 
   });
 }
 
-/** Clusters that gRPC goes to, by name, wherever in these trees. */
+/** Returns the names of the clusters of all gRPC services in these trees. */
 export function referredClusters(trees: readonly Tree[]): ReadonlySet<string> {
   const names = new Set<string>();
   const visit = (value: PlainValue): void => {

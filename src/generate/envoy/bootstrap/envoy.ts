@@ -8,10 +8,10 @@ import { type MetadataPlace, reportMetadata } from "../http/metadata-needs.js";
 import { bootstrap } from "./bootstrap.js";
 import { fragments } from "./fragments.js";
 
-/** Whole Envoys, or pieces for ones that are there, of everything that a policy says of proxies. */
+/** Generates complete Envoys, or fragments for existing ones, from a policy's proxy settings. */
 export const generateEnvoy: Generator = (policy, options) => {
   const problems = new Map<string, GenerateProblem>();
-  // A sidecar of each service repeats what is wrong with those that it calls.
+  // Each caller's sidecar would repeat the problems of the services that it calls.
   const report = (problem: TargetProblem): void => {
     problems.set(JSON.stringify(problem), rated(problem));
   };
@@ -53,7 +53,7 @@ export const generateEnvoy: Generator = (policy, options) => {
   return { documents, problems: [...problems.values()] };
 };
 
-/** Hosts of a DNS name have no zones, and proxies of ours know no others of their kind. */
+/** Hosts from DNS have no zone, and our proxies know no other proxies of their kind. */
 function reportZones(
   { name, loadBalancing }: ServicePolicy,
   report: (problem: TargetProblem) => void,

@@ -13,8 +13,8 @@ import {
 import { overload } from "./overload.js";
 
 /**
- * The pieces of one proxy, to be merged into one that is there. Each is valid by itself and says
- * where it goes; what its services do not need is left out.
+ * Generates the fragments of one proxy, to merge into an existing one. Each is valid by itself and
+ * says where it belongs. Fragments that the services do not need are left out.
  */
 export function fragments(plan: ProxyPlan): readonly Document[] {
   const { context, sides } = plan;

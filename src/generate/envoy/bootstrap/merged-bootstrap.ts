@@ -7,19 +7,19 @@ import { layeredRuntime } from "../http/layered-runtime.js";
 import { telemetry } from "../http/telemetry.js";
 import { overload } from "./overload.js";
 
-/** What the bootstrap that others make has already, and what it is told beside. */
+/** Properties of the bootstrap that another product generates, and additions to it. */
 interface OtherBootstrap {
-  /** What to say of the connection to Headgate's control port. */
+  /** Comment on the cluster of Headgate's control port. */
   readonly clusterNote: string;
-  /** Runtime keys beside those of the policy. */
+  /** Runtime keys in addition to those of the policy. */
   readonly runtimeKeys: TreeMap;
-  /** Whether it has a layer for operators: there is one at most. */
+  /** Whether it already has an admin layer. There can be at most one. */
   readonly hasAdminLayer: boolean;
 }
 
 /**
- * Fields to be merged into a bootstrap that Istio or Envoy Gateway makes, as protobuf merges: lists
- * go behind the lists that are there. Empty where nothing is to be said.
+ * Returns fields to merge into a bootstrap of Istio or Envoy Gateway with protobuf's rules: lists
+ * are appended to existing lists. Empty if there is nothing to add.
  */
 export function mergedBootstrap(context: EnvoyContext, other: OtherBootstrap): TreeMap {
   const watched = telemetry(context);
@@ -37,12 +37,12 @@ export function mergedBootstrap(context: EnvoyContext, other: OtherBootstrap): T
   };
 }
 
-/** Whether a bootstrap says anything. */
+/** Reports whether a bootstrap sets nothing. */
 export function isEmptyBootstrap(bootstrap: TreeMap): boolean {
   return Object.values(bootstrap).every((field) => field === undefined);
 }
 
-/** Envoy asks for runtime layers before any control plane has told it of clusters. */
+/** Envoy requests runtime layers before any control plane has sent it clusters. */
 function controlClusters(context: EnvoyContext, { clusterNote }: OtherBootstrap): readonly Tree[] {
   const { control } = context.headgateClusters;
   return headgateClusters(context)
@@ -50,7 +50,7 @@ function controlClusters(context: EnvoyContext, { clusterNote }: OtherBootstrap)
     .map((cluster) => noted(clusterNote, cluster));
 }
 
-/** Other makers have a static layer, too, and names of layers are used once. */
+/** The other bootstrap may have a static layer too, and names of layers must be unique. */
 function runtimeLayers(
   context: EnvoyContext,
   { runtimeKeys, hasAdminLayer }: OtherBootstrap,

@@ -8,7 +8,7 @@ import type { EnvoyContext } from "../base/context.js";
 import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";
 import { durationText, extension, typed } from "../base/values.js";
 
-/** Names of Envoy's monitors: of themselves, and of what they read. */
+/** Names of Envoy's resource monitors. */
 const monitors = {
   heap: "envoy.resource_monitors.fixed_heap",
   cpu: "envoy.resource_monitors.cpu_utilization",
@@ -17,14 +17,14 @@ const monitors = {
 } as const;
 
 /**
- * Streams whose buffers hold less than 2 to the power of this are not looked at: 64 KiB, twice what
- * generated listeners buffer of a connection.
+ * Streams whose buffers hold less than 2 to the power of this are not tracked: 64 KiB, twice the
+ * buffer of a connection in generated listeners.
  */
 const trackedBytesPower = 16;
 
 /**
- * What protects the process itself: the bootstrap's `overload_manager`; undefined where the policy
- * has none.
+ * Returns the bootstrap's `overload_manager`, which protects the process itself. Undefined if the
+ * policy has none.
  *
  * Source: envoy.config.overload.v3.OverloadManager.
  */
@@ -93,7 +93,7 @@ function needs(
   reportOld(context, { service: undefined, path, feature, what, instead });
 }
 
-/** Between two pressures the share of what is refused grows from none to all. */
+/** Between the two pressures, the refused share grows from none to all. */
 function scaled(monitor: keyof typeof monitors, from: number, to: number): Tree {
   const thresholds = { scaling_threshold: from, saturation_threshold: to };
   return { name: monitors[monitor], scaled: thresholds };
@@ -103,12 +103,12 @@ function above(monitor: keyof typeof monitors, pressure: number): Tree {
   return { name: monitors[monitor], threshold: { value: pressure } };
 }
 
-/** Half of the way from where nothing is taken to where the kernel ends the process. */
+/** Halfway from the ratio that stops accepting to 1, where the kernel kills the process. */
 function lastResort({ stopAcceptingAtRatio }: Pick<HeapOverload, "stopAcceptingAtRatio">): number {
   return round((1 + stopAcceptingAtRatio) / 2);
 }
 
-/** Sums of ratios without the dust of binary fractions. */
+/** Rounds sums of ratios, to remove errors of binary fractions. */
 function round(ratio: number): number {
   return Math.round(ratio * 10_000) / 10_000;
 }
@@ -158,7 +158,7 @@ function actions({ heap, cgroupMemory }: OverloadPolicy): readonly Tree[] {
   ];
 }
 
-/** What makes room before requests are refused, and while. */
+/** Returns actions that free memory before, and while, requests are refused. */
 function relief(heap: HeapOverload): readonly Tree[] {
   const { shrinkAtRatio, shedFromRatio, stopAcceptingAtRatio } = heap;
   return [
@@ -191,8 +191,8 @@ function stoppingConnections(heap: HeapOverload): Tree {
 }
 
 /**
- * What the allocator keeps counts as the group's: nothing would be taken any more, for memory that
- * nobody uses. So it goes back before, at nine tenths of what stops everything.
+ * Memory that the allocator keeps counts towards the group's: Envoy would stop accepting requests
+ * because of unused memory. So it is returned earlier, at nine tenths of the stopping pressure.
  */
 function shrinkingBy({ stopAcceptingAtRatio }: CgroupOverload): Tree {
   return above("cgroup", round(stopAcceptingAtRatio * 0.9));

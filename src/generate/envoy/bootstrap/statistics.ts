@@ -4,12 +4,12 @@ import { extension, loadAssignment, socketAddress } from "../base/values.js";
 
 const clusterName = "envoy_admin";
 
-/** Open connections of what scrapes. */
+/** Maximum number of open connections of scrapers. */
 const connectionsMax = 100;
 
 /**
- * A listener that answers `GET /stats/prometheus`, and nothing else that Envoy's admin port offers:
- * whoever reaches that one owns the proxy.
+ * Returns a listener that only answers `GET /stats/prometheus`, and nothing else of Envoy's admin
+ * port, because access to that port gives control over the proxy.
  */
 export function statisticsListener({ policy }: EnvoyContext): Tree {
   const { address, statisticsPort } = policy.proxies.listener;
@@ -62,7 +62,7 @@ export function statisticsListener({ policy }: EnvoyContext): Tree {
   };
 }
 
-/** The admin port, where Envoy has its statistics. */
+/** Returns the cluster of the admin port, which serves Envoy's statistics. */
 export function adminCluster({ policy }: EnvoyContext): Tree {
   const { adminPort } = policy.proxies.listener;
   return {

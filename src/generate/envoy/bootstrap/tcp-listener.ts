@@ -5,20 +5,20 @@ import { envoyGrpc } from "../base/http-filter.js";
 import { tlsSocket } from "../base/tls-socket.js";
 import { durationText, extension, loadAssignment, socketAddress } from "../base/values.js";
 
-/** How long a host may take to answer a command of Redis, in milliseconds. */
+/** Timeout of a Redis command, in milliseconds. */
 const redisOpTimeoutMs = 5_000;
 
-/** What is read of a connection before somebody wants it, in bytes; as of HTTP listeners. */
+/** Bytes of a connection that are buffered before they are consumed, as for HTTP listeners. */
 const bufferBytesMax = 32_768;
 
-/** The name of a TCP listener's cluster, statistics and listener: no service has one like it. */
+/** Name of a TCP listener's cluster, statistics and listener. No service has a name like it. */
 function tcpName({ name }: Pick<TcpListenerPolicy, "name">): string {
   return `tcp_${name}`;
 }
 
 /**
- * A listener for a service that speaks TCP or Redis. Its filters limit connections before the one
- * that takes them on. Source: envoy.config.listener.v3.Listener.
+ * Returns a listener for a service that speaks TCP or Redis. Its filters limit connections before
+ * the terminal filter accepts them. Source: envoy.config.listener.v3.Listener.
  */
 export function tcpListener(policy: TcpListenerPolicy, context: EnvoyContext): Tree {
   return {
@@ -30,7 +30,7 @@ export function tcpListener(policy: TcpListenerPolicy, context: EnvoyContext): T
   };
 }
 
-/** Filters that bound the connections of a listener, in the order of what they cost. */
+/** Returns the filters that limit the connections of a listener, the cheapest first. */
 export function connectionFilters(
   policy: TcpListenerPolicy,
   context: EnvoyContext,
@@ -59,7 +59,7 @@ function localLimit(policy: TcpListenerPolicy): readonly Tree[] {
 }
 
 /**
- * Each new connection is one hit; one that is refused is closed. Source:
+ * Each new connection is one hit. A denied connection is closed. Source:
  * envoy.extensions.filters.network.ratelimit.v3.RateLimit.
  */
 function globalLimit(policy: TcpListenerPolicy, context: EnvoyContext): readonly Tree[] {
@@ -88,7 +88,7 @@ function globalLimit(policy: TcpListenerPolicy, context: EnvoyContext): readonly
   ];
 }
 
-/** Envoy formats values, so a `%` of the policy is written twice. */
+/** Envoy treats values as format strings, so a `%` in the policy is doubled. */
 function entryValue(part: ConnectionPart): string {
   if (part.kind === "remoteAddress") return "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%";
   return part.value.replaceAll("%", "%%");
@@ -110,15 +110,15 @@ function proxyFilter(policy: TcpListenerPolicy): Tree {
   });
 }
 
-/** One item of `filters`, of Envoy's own. */
+/** Returns one item of `filters`, for one of Envoy's own filters. */
 function networkFilter(name: string, message: string, fields: TreeMap): Tree {
   const type = `envoy.extensions.filters.network.${name}.v3.${message}`;
   return extension(`envoy.filters.network.${name}`, type, fields);
 }
 
 /**
- * Where the connections of a TCP listener go. Keys of Redis have to find their host again, so its
- * hosts are chosen by hash. Source: envoy.config.cluster.v3.Cluster.
+ * Returns the cluster of a TCP listener. A Redis key must always map to the same host, so hosts are
+ * chosen by hash. Source: envoy.config.cluster.v3.Cluster.
  */
 export function tcpCluster(policy: TcpListenerPolicy, context: EnvoyContext): Tree {
   const { upstream, protocol, connectMs, connectionsMax } = policy;

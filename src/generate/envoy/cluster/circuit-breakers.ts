@@ -5,8 +5,8 @@ import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import type { EnvoyContext } from "../base/context.js";
 
 /**
- * The circuit breakers of a service's cluster, one row for each of Envoy's priorities. HIGH has a
- * threshold of its own, so that what is critical is refused by no limit of the others.
+ * Returns the circuit breakers of a service's cluster, one row for each Envoy priority. HIGH has a
+ * threshold of its own, so that limits of other requests never refuse critical ones.
  *
  * Source: envoy.config.cluster.v3.CircuitBreakers.
  */
@@ -20,13 +20,13 @@ export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContex
     max_connections: connectionsMax,
     max_pending_requests: pendingRequestsMax,
     max_requests: requests,
-    // Where there is a budget Envoy does not look at the number.
+    // If there is a retry budget, Envoy ignores this number.
     max_retries: retryBudget === undefined ? retriesMax : undefined,
     retry_budget: retryBudget && {
       budget_percent: { value: retryBudget.percent },
       min_retry_concurrency: retryBudget.retriesMin,
     },
-    // What is left is a gauge of its own: who looks at it sees a breaker before it opens.
+    // Exports the remaining capacity as a gauge, which shows that a breaker is about to open.
     track_remaining: true,
   });
   const atDefault = explanation === undefined ? requestsMax : noted(explanation, requestsMax);
@@ -40,14 +40,14 @@ export function circuitBreakersTree(service: ServicePolicy, context: EnvoyContex
   };
 }
 
-/** Source: CircuitBreakers, `per_host_thresholds`: of connections, and of nothing else. */
+/** Source: CircuitBreakers, `per_host_thresholds`, which supports only connections. */
 export function hostThresholds({
   hostConnectionsMax,
 }: CircuitBreakerPolicy): readonly Tree[] | undefined {
   return hostConnectionsMax === undefined ? undefined : [{ max_connections: hostConnectionsMax }];
 }
 
-/** Where the number of requests comes from; undefined where the policy says it as it is. */
+/** Explains the maximum number of requests. Undefined if the policy sets that number itself. */
 function requestsNote(service: ServicePolicy, { policy }: EnvoyContext): string | undefined {
   const { expectedCount } = policy.proxies;
   const isDriven = service.concurrency?.feedback.includes("circuitBreakers") === true;
@@ -74,10 +74,10 @@ function limitOf({ admission, concurrency }: ServicePolicy): number | undefined 
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** The largest threshold that Envoy holds: no limit. */
+/** Maximum threshold that Envoy supports: no limit. */
 const thresholdMax = 2 ** 32 - 1;
 
-/** Breakers that never open: Envoy's defaults (1,024) are limits that nobody asked for. */
+/** Returns breakers that never open, since Envoy's defaults (1,024) are unconfigured limits. */
 export function openBreakers(): TreeMap {
   const names = ["max_connections", "max_pending_requests", "max_requests", "max_retries"];
   const limits = Object.fromEntries(names.map((name) => [name, thresholdMax]));

@@ -4,7 +4,7 @@ import type { Tree, TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 
 /**
- * How hosts of a service are asked whether they are well; undefined: nobody asks.
+ * Returns the health checks of a service's hosts. Undefined if there are none.
  *
  * Source: envoy.config.core.v3.HealthCheck.
  */
@@ -19,7 +19,7 @@ export function healthCheckTrees(service: ServicePolicy): readonly Tree[] | unde
       initial_jitter: optionalDuration(policy.initialJitterMs),
       interval_jitter: optionalDuration(policy.intervalJitterMs),
       unhealthy_interval: optionalDuration(policy.unhealthyIntervalMs),
-      // Also before the first request: by itself Envoy then asks once a minute.
+      // Also before the first request: Envoy's default is then one check per minute.
       no_traffic_interval: interval,
       unhealthy_threshold: policy.unhealthyThreshold,
       healthy_threshold: policy.healthyThreshold,
@@ -32,7 +32,7 @@ function optionalDuration(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : durationText(ms);
 }
 
-/** Envoy takes texts in hexadecimal. Source: envoy.config.core.v3.HealthCheck.Payload. */
+/** Envoy expects payload texts in hexadecimal. Source: envoy.config.core.v3.HealthCheck.Payload. */
 function payloads({ send, receive }: Extract<HealthProbe, { kind: "tcp" }>): TreeMap {
   const payload = (text: string): TreeMap => ({ text: hexText(text) });
   return {
@@ -41,12 +41,12 @@ function payloads({ send, receive }: Extract<HealthProbe, { kind: "tcp" }>): Tre
   };
 }
 
-/** All characters are ASCII: the policy allows no others. */
+/** All characters are ASCII, because the policy allows no others. */
 function hexText(text: string): string {
   return [...text].map((char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join("");
 }
 
-/** Envoy would call the host as it calls the cluster. */
+/** Sets the host name, because Envoy's default is the name of the cluster. */
 function probeOf(probe: HealthProbe, { name, hosts, upstream }: ServicePolicy): TreeMap {
   switch (probe.kind) {
     case "tcp":

@@ -3,8 +3,8 @@ import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 
 /**
- * How hosts of a cluster are chosen: the less busy of two, unless requests that are alike are to
- * go to the same one. Source: envoy.config.cluster.v3.Cluster.
+ * Returns the load balancing of a cluster: the less busy of two random hosts, or a hash if similar
+ * requests must go to the same host. Source: envoy.config.cluster.v3.Cluster.
  */
 export function clusterBalancing(policy: LoadBalancingPolicy): TreeMap {
   const { hash, slowStart } = policy;
@@ -34,7 +34,7 @@ function commonBalancing(policy: LoadBalancingPolicy): TreeMap | undefined {
   return Object.values(common).every((value) => value === undefined) ? undefined : common;
 }
 
-/** Below so many healthy hosts Envoy takes no notice of their health; undefined: its own 50 %. */
+/** Ratio of healthy hosts below which Envoy ignores their health. Undefined: its own 50 %. */
 export function panicThreshold({
   panicThresholdPercent,
 }: LoadBalancingPolicy): TreeMap | undefined {
@@ -43,7 +43,7 @@ export function panicThreshold({
     : { healthy_panic_threshold: { value: panicThresholdPercent } };
 }
 
-/** By what requests of a route are told apart. Source: envoy.config.route.v3.RouteAction. */
+/** Returns what requests of a route are hashed by. Source: envoy.config.route.v3.RouteAction. */
 export function hashPolicy({ hash }: LoadBalancingPolicy): readonly Tree[] | undefined {
   switch (hash?.kind) {
     case undefined:

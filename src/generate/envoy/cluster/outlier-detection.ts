@@ -3,9 +3,9 @@ import type { TreeMap } from "../../base/document.js";
 import { durationText } from "../base/values.js";
 
 /**
- * When a cluster leaves a host out. Source: envoy.config.cluster.v3.OutlierDetection; what is
- * enforced is said in full, since Envoy's defaults count gateway failures and act on none, and act
- * on success rates that nobody asked for.
+ * Returns when a cluster ejects a host. Source: envoy.config.cluster.v3.OutlierDetection. Says
+ * explicitly what is enforced, since Envoy by default counts gateway failures without acting on
+ * them, and acts on success rates that were not configured.
  */
 export function outlierDetectionTree(policy: OutlierDetectionPolicy): TreeMap {
   const { successRate, failurePercentage, localOriginFailures } = policy;
@@ -22,7 +22,7 @@ export function outlierDetectionTree(policy: OutlierDetectionPolicy): TreeMap {
     enforcing_success_rate: successRate === undefined ? 0 : 100,
     success_rate_minimum_hosts: successRate?.hostsMin,
     success_rate_request_volume: successRate?.requestsMin,
-    // A factor of 1.9 is written 1900.
+    // A factor of 1.9 is written as 1900.
     success_rate_stdev_factor:
       successRate === undefined ? undefined : Math.round(successRate.deviations * 1_000),
     enforcing_failure_percentage: failurePercentage && 100,

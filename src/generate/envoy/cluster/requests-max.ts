@@ -4,12 +4,12 @@ import { asMap, itemsOf, memberOf } from "../../base/tree-members.js";
 import type { EnvoyContext } from "../base/context.js";
 import { circuitBreakersTree } from "./circuit-breakers.js";
 
-/** Requests in work at once, with what is to be said of the number. */
+/** Maximum number of concurrent requests, with its comment. */
 export function requestsMaxOf(service: ServicePolicy, context: EnvoyContext): Tree | undefined {
   return thresholdOf(service, context, "DEFAULT")["max_requests"];
 }
 
-/** The breaker of critical requests, which nobody else has words for. */
+/** The breaker of critical requests, which the objects of other targets cannot express. */
 export function criticalThreshold(service: ServicePolicy, context: EnvoyContext): Tree {
   return thresholdOf(service, context, "HIGH");
 }

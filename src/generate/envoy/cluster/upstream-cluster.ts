@@ -16,14 +16,14 @@ import { clusterBalancing } from "./load-balancing.js";
 import { outlierDetectionTree } from "./outlier-detection.js";
 
 /**
- * The cluster's name in a proxy. What a sidecar's own service runs in has another one where its
- * callers hold its protections: Headgate counts, and drives, the clusters of the service's name.
+ * Returns the name of a service's cluster in a proxy. In its own sidecar it has another name if its
+ * callers enforce its limits, since Headgate counts and drives clusters by the service's name.
  */
 export function clusterName(service: ServicePolicy, context: EnvoyContext): string {
   return isHeldHere(service, context) ? service.name : `local_${service.name}`;
 }
 
-/** Why a service has no cluster; reported once for each service and proxy. */
+/** Reports why a service has no cluster, once for each service and proxy. */
 function reportNoUpstream({ name }: ServicePolicy, context: EnvoyContext): void {
   const isFragment = context.options.form === "fragments";
   context.report({
@@ -40,9 +40,9 @@ function reportNoUpstream({ name }: ServicePolicy, context: EnvoyContext): void 
 }
 
 /**
- * The clusters of a service: where it is, how much it may take, and when a host is left out. One in
- * a proxy of ours; in fragments one for each name that the policy says, to be merged with those.
- * None where the policy does not say where it is, which is reported.
+ * Returns the clusters of a service: its address, its limits and its outlier detection. Our proxies
+ * have one. Fragments have one for each name in the policy, to merge with the existing clusters. If
+ * the policy has no address, this is reported and there are none.
  *
  * Source: envoy.config.cluster.v3.Cluster.
  */
@@ -80,7 +80,7 @@ function serviceCluster(name: string, service: ServicePolicy, context: EnvoyCont
   };
 }
 
-/** With a single host, the one beside the proxy, there is nowhere else to go. */
+/** If the only host is the one next to the proxy, there is no other host to use. */
 function outliers(
   { outlierDetection: policy }: ServicePolicy,
   { isOwn, isHeld }: { readonly isOwn: boolean; readonly isHeld: boolean },
@@ -88,7 +88,7 @@ function outliers(
   return policy === undefined || isOwn || !isHeld ? undefined : outlierDetectionTree(policy);
 }
 
-/** Which HTTP the service is called in; gRPC needs HTTP/2. */
+/** Returns the version of HTTP to call the service with. gRPC needs HTTP/2. */
 function upstreamProtocol(service: ServicePolicy, context: EnvoyContext): TreeMap {
   const { maxConnectionMs } = service.timeouts;
   return httpProtocolOptions({
@@ -99,7 +99,7 @@ function upstreamProtocol(service: ServicePolicy, context: EnvoyContext): TreeMa
   });
 }
 
-/** Usage may come in trailers, which HTTP/1 has only where it is told. */
+/** Usage may be in trailers, which HTTP/1 only supports if they are enabled. */
 function http1For({ usage }: ServicePolicy): TreeMap {
   const isInTrailers = usage?.source.kind === "headers";
   return { http_protocol_options: isInTrailers ? { enable_trailers: true } : {} };
@@ -107,14 +107,14 @@ function http1For({ usage }: ServicePolicy): TreeMap {
 
 const http2: TreeMap = {
   http2_protocol_options: {
-    // Notices a host that vanished without a word.
+    // Detects a host that disappears without closing its connections.
     connection_keepalive: { interval: "30s", timeout: "5s" },
   },
 };
 
 /**
- * Callers in plaintext speak HTTP/2 where their service does, as for gRPC; over TLS nearly all do,
- * whatever the service speaks.
+ * Plaintext callers use HTTP/2 if the service does, as for gRPC. Over TLS, nearly all callers use
+ * HTTP/2, whatever the service supports.
  */
 function protocolConfig(service: ServicePolicy, { policy, side }: EnvoyContext): TreeMap {
   const { upstream, healthChecks } = service;

@@ -8,12 +8,12 @@ import { isHeldHere } from "../base/sides.js";
 import { soleSetting } from "../base/sole-setting.js";
 import { durationText, filterOff } from "../base/values.js";
 
-/** The runtime key that switches every such filter of a process. */
+/** The runtime key that enables or disables all such filters of a process. */
 const enabledKey = "adaptive_concurrency.enabled";
 
 /**
- * Envoy's own gradient controller; undefined where no service has one. One stands before all
- * services of a listener: it has no settings by route, so those that differ are a problem.
+ * Returns Envoy's own gradient controller. Undefined if no service has one. It applies to all
+ * services of a listener and has no settings by route, so different settings are a problem.
  *
  * Source: envoy.extensions.filters.http.adaptive_concurrency.v3.AdaptiveConcurrency.
  */
@@ -46,8 +46,8 @@ export function adaptiveConcurrencyFilter(
 }
 
 /**
- * Takes the filter out of the way of a service that has none: the value of
- * `envoy.filters.http.adaptive_concurrency` under typed_per_filter_config; undefined for the rest.
+ * Disables the filter for services without it: the value of
+ * `envoy.filters.http.adaptive_concurrency` under typed_per_filter_config. Undefined for others.
  */
 export function adaptiveConcurrencyPerRoute(service: ServicePolicy): TreeMap | undefined {
   return service.adaptiveConcurrency === undefined ? filterOff() : undefined;
@@ -89,7 +89,7 @@ function minRttParams(
   return noted(why, fields);
 }
 
-/** Reports services of one proxy that pin its limit: a pin is of the whole process. */
+/** Reports services of one proxy that pin its limit, because a pin applies to the whole process. */
 export function reportSharedPins(services: readonly ServicePolicy[], context: EnvoyContext): void {
   const { report } = context;
   const pinned = services.filter((service) => {

@@ -8,7 +8,7 @@ import { httpFilter } from "../base/http-filter.js";
 import { soleSetting } from "../base/sole-setting.js";
 import { durationText, filterOff } from "../base/values.js";
 
-/** Statuses of gRPC that sending less may change; what was refused on purpose is none of them. */
+/** gRPC statuses that a lower request rate may reduce. Deliberate refusals are not among them. */
 const grpcFailures: readonly number[] = [
   grpcStatuses.deadlineExceeded,
   othersGrpcStatuses.aborted,
@@ -21,8 +21,8 @@ const grpcSuccess = Object.values({ ...grpcStatuses, ...othersGrpcStatuses })
   .sort((a, b) => a - b);
 
 /**
- * Refuses on the caller's side while too much fails; undefined where no service has it. It has no
- * settings by route, so services of one listener that differ are a problem.
+ * Returns the filter that refuses requests on the caller's side while too many fail. Undefined if
+ * no service has it. It has no settings by route, so services that differ are a problem.
  *
  * Source: envoy.extensions.filters.http.admission_control.v3.AdmissionControl.
  */
@@ -77,8 +77,8 @@ export function admissionControlFilter(
 }
 
 /**
- * Takes the filter out of the way of a service that has none: the value of
- * `envoy.filters.http.admission_control` under typed_per_filter_config; undefined for the rest.
+ * Disables the filter for a service without it: the value of `envoy.filters.http.admission_control`
+ * under typed_per_filter_config. Undefined for the others.
  */
 export function admissionControlPerRoute(service: ServicePolicy): TreeMap | undefined {
   return service.admissionControl === undefined ? filterOff() : undefined;

@@ -22,25 +22,25 @@ import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { durationText, typed } from "../base/values.js";
 
 /**
- * How long Envoy waits for an answer, in milliseconds. A request that passes without one waits for
- * as long as by Envoy's own default. A request that is refused without one can only win by waiting.
+ * Returns how long Envoy waits for an answer, in milliseconds. If requests pass without an answer,
+ * it is Envoy's own default. If they are refused without one, a longer wait can only help.
  */
 export function messageTimeoutMs({ policy }: EnvoyContext): number {
   return policy.proxies.headgate.deniesWithoutAnswer ? 1_000 : 200;
 }
 
-/** What Headgate adds to the wait that it announces. Source: `waitTimeoutMarginMs` of admission. */
+/** Margin that Headgate adds to announced waits. Source: `waitTimeoutMarginMs` of admission. */
 export const announcedWaitMarginMs = 200;
 
-/** Whether requests of a service ask for admission, for limits beside it, or at a waiting room. */
+/** Reports whether a service's requests use ext_proc for admission, limits or a waiting room. */
 export function usesExtProc(service: ServicePolicy, policy: PolicyRooms): boolean {
   const isLimited = service.rateLimit?.inExtProc === true || service.usage !== undefined;
   return isLimited || asksForAdmission(service) || roomsOf(service, policy).length > 0;
 }
 
 /**
- * The filter that asks for admission; undefined where no service does. Headgate sees the headers
- * and attributes that the policy looks at, and no others.
+ * Returns the filter that requests admission. Undefined if no service uses it. It sends Headgate
+ * the headers and attributes that the policy reads, and no others.
  *
  * Source: envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor.
  */
@@ -80,7 +80,7 @@ export function extProcFilter(
     }),
     mutation_rules: mutationRules(asking, answersOf, rooms.length > 0),
     metadata_options: metadataOptions(asking),
-    // Where requests fall back, Envoy chooses the route again when Headgate says so.
+    // If requests can fall back, Envoy selects the route again when Headgate asks for it.
     ...(asking.some((service) => answersOf(service).isRouted) ? {} : keptRoute(context)),
   });
 }
@@ -102,7 +102,7 @@ function metadataOptions(services: readonly ServicePolicy[]): Tree {
   });
 }
 
-/** Before there were three ways there was one switch. */
+/** Older Envoys have a switch instead of the three actions. */
 function keptRoute(context: EnvoyContext): TreeMap {
   const why = "Keeps the route that was chosen from the original request.";
   return hasFeature(context, "routeCacheAction")
@@ -111,8 +111,8 @@ function keptRoute(context: EnvoyContext): TreeMap {
 }
 
 /**
- * Says which service a route leads to: the value of `envoy.filters.http.ext_proc` under
- * typed_per_filter_config; `extProcOff` for services that do not ask.
+ * Tells Headgate which service a route leads to: the value of `envoy.filters.http.ext_proc` under
+ * typed_per_filter_config. Returns `extProcOff` for services that do not use it.
  *
  * Source: envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute.
  */
@@ -126,7 +126,7 @@ export function extProcPerRoute(service: ServicePolicy, { policy }: EnvoyContext
   });
 }
 
-/** Keeps requests of a route from asking, those that Envoy answers by itself too. */
+/** Disables ext_proc for a route, including routes that Envoy answers itself. */
 export function extProcOff(): TreeMap {
   return perRoute({ disabled: true });
 }
@@ -135,7 +135,7 @@ function perRoute(fields: TreeMap): TreeMap {
   return typed("envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute", fields);
 }
 
-/** Undefined: nobody waits, and Envoy takes no longer time than it gave. */
+/** Undefined: no request waits, and Envoy does not extend its timeout. */
 function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): Tree | undefined {
   const longestMs = Math.max(...services.map(serviceWaits(policy.rules)));
   if (longestMs === 0) return undefined;
@@ -143,7 +143,7 @@ function waitOf(services: readonly ServicePolicy[], { policy }: EnvoyContext): T
   return noted(why, durationText(longestMs + announcedWaitMarginMs));
 }
 
-/** @param service whose requests alone it is for; undefined: any */
+/** @param service the only service that it is for. Undefined: any */
 export function processingMode(service?: ServicePolicy): Tree {
   const isBodyRead = service !== undefined && readsBodies(service);
   const why =
@@ -155,7 +155,7 @@ export function processingMode(service?: ServicePolicy): Tree {
     response_header_mode: "SEND",
     request_body_mode: isBodyRead ? "BUFFERED" : "NONE",
     response_body_mode: "NONE",
-    // Trailers after an empty body would come past a filter that waits for the body.
+    // After an empty body, trailers would overtake a filter that waits for the body.
     request_trailer_mode: isBodyRead ? "SEND" : "SKIP",
     response_trailer_mode: "SEND",
   });
@@ -189,7 +189,7 @@ function mutationRules(
   return noted(why, { disallow_all: true, allow_expression: { regex } });
 }
 
-/** Headers of every request and response that admission looks at. */
+/** Headers that admission reads from all requests and responses. */
 const commonHeaders: readonly string[] = [
   ":authority",
   ":method",
@@ -203,7 +203,7 @@ const commonHeaders: readonly string[] = [
   "x-envoy-overloaded",
 ];
 
-/** What admission to these services looks at; a test holds it to what admission says. */
+/** Returns what admission to these services reads. A test compares it with admission itself. */
 function needsOf(
   services: readonly ServicePolicy[],
   rooms: readonly RoomPolicy[],
@@ -219,8 +219,8 @@ function needsOf(
 }
 
 /**
- * Patterns of header names, and the length of a pattern with more names that Envoy surely takes: it
- * refuses programs of more than 100 steps. Source: Envoy, `re2.max_program_size.error_level`.
+ * Patterns of header names, and the length of a pattern with more names that Envoy surely accepts:
+ * it refuses programs of more than 100 steps. Source: Envoy, `re2.max_program_size.error_level`.
  */
 interface MutableHeaders {
   readonly patterns: readonly string[];
@@ -228,9 +228,9 @@ interface MutableHeaders {
 }
 
 /**
- * What Headgate sets in every policy, of requests and of refusals: patterns, shorter than the names
- * `grpc-timeout`, `grpc-status-details-bin`, `grpc-retry-pushback-ms` and `x-headgate-reason`. 108
- * characters have 100 steps.
+ * Headers that Headgate sets in requests and refusals with every policy. The patterns are shorter
+ * than the names `grpc-timeout`, `grpc-status-details-bin`, `grpc-retry-pushback-ms` and
+ * `x-headgate-reason`. 108 characters have 100 steps.
  */
 const alwaysSet: MutableHeaders = {
   patterns: ["grpc-[a-z-]+", "x-headgate-[a-z]+", "retry-after", "content-type"],
@@ -244,8 +244,8 @@ const setByBudgets: MutableHeaders = {
 };
 
 /**
- * The same with waiting rooms, which set headers of pages, tickets and sessions as well. Families,
- * since all of the names would not fit. 107 characters have 94 steps, and 114 have 102.
+ * The same with waiting rooms, which also set headers of pages, tickets and sessions. Families of
+ * names, since all names would not fit. 107 characters have 94 steps, and 114 have 102.
  */
 export const setByRooms: MutableHeaders = {
   patterns: ["(cache|content|grpc|set|x-(content|headgate))-[a-z-]+", "allow|re[a-z-]+", "vary"],
@@ -253,8 +253,8 @@ export const setByRooms: MutableHeaders = {
 };
 
 /**
- * A pattern for the headers that Headgate sets: those of every policy, and the names that a policy
- * chose. Beginnings that several share stand once. Undefined where it would be too long for Envoy.
+ * Returns a pattern for the headers that Headgate sets: those of every policy, and names from the
+ * policy. Common prefixes are written once. Undefined if the pattern would be too long for Envoy.
  *
  * @param names in lower case; of the letters that header names are made of
  */
@@ -276,7 +276,7 @@ export function mutableHeaderPattern(
   return pattern.length > lengthMax ? undefined : pattern;
 }
 
-/** Header names may hold a few signs that mean something in a pattern. Source: RFC 9110, token. */
+/** Escapes characters of header names that have a meaning in a pattern. Source: RFC 9110, token. */
 function literal(text: string): string {
   return text.replace(/[.*+^$|?(){}[\]\\]/g, "\\$&");
 }

@@ -6,8 +6,8 @@ import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere } from "../base/sides.js";
 
 /**
- * Routes to the clusters to which limits and budgets send a service's requests. They go before all
- * others, and look at what Headgate has said of the request, which no caller can say.
+ * Returns routes to the clusters to which limits and budgets redirect a service's requests. They
+ * precede all other routes, and match Headgate's metadata, which callers cannot set.
  */
 export function fallbackRoutes(
   service: ServicePolicy,

@@ -11,23 +11,23 @@ import { quotaFilters } from "./quota-filter.js";
 import { rateLimitFilter } from "./rate-limit.js";
 import { usageFilter, usageFilterName } from "./usage.js";
 
-/** An HTTP filter and what it is called in its chain, by which a route may turn it off. */
+/** An HTTP filter and its name in the filter chain, by which a route can disable it. */
 export interface NamedFilter {
   readonly name: string;
   readonly filter: Tree;
 }
 
-/** The HTTP filters that a route may turn off, the router, and the names of the former. */
+/** The HTTP filters that a route can disable, the router, and the names of the former. */
 export interface FilterChain {
   readonly filters: readonly Tree[];
   readonly names: readonly string[];
 }
 
 /**
- * The HTTP filters of one listener, in this order: what costs least refuses first; Headgate is
- * asked next; what learns from answers comes last, so that it never takes a refusal of the others
- * for an answer of the service. Those that remove priority headers go before all of them, and stay
- * on (`priority-header`).
+ * Returns the HTTP filters of one listener, in this order: the cheapest ones refuse first; Headgate
+ * is called next; filters that learn from responses come last, so that they never mistake a refusal
+ * for a response of the service. Filters that remove priority headers precede all of them and stay
+ * enabled (`priority-header`).
  */
 export function httpFilters(
   services: readonly ServicePolicy[],
@@ -41,7 +41,7 @@ export function httpFilters(
   };
 }
 
-/** Those that refuse by themselves or ask Headgate: services share them, with settings by route. */
+/** Filters that refuse by themselves or call Headgate. Shared by services, with route settings. */
 export function askingFilters(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
@@ -57,7 +57,7 @@ export function askingFilters(
   ];
 }
 
-/** Those that learn from the answers of all that meet them: they have no settings by route. */
+/** Filters that learn from the responses to all requests. They have no settings by route. */
 export function learningFilters(
   services: readonly ServicePolicy[],
   context: EnvoyContext,
@@ -73,7 +73,7 @@ function named(name: string, filter: Tree | undefined): readonly NamedFilter[] {
   return filter === undefined ? [] : [{ name: `${own}${name}`, filter }];
 }
 
-/** Begins the names of Envoy's own filters. */
+/** Prefix of the names of Envoy's own filters. */
 const own = "envoy.filters.http.";
 
 function router(): Tree {

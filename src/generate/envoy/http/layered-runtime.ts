@@ -7,8 +7,8 @@ import { hasFeature } from "../base/envoy-features.js";
 import { usesExtProc } from "./ext-proc.js";
 
 /**
- * Whether Headgate drives proxies for a service: it sends limits back, closes gates, or keeps a
- * backstop off while it lives.
+ * Reports whether Headgate drives proxies for a service: it sends limits, closes gates, or disables
+ * a backstop while it is connected.
  */
 export function isDriven(service: ServicePolicy): boolean {
   const { concurrency, admission, localRateLimit, admissionControl } = service;
@@ -20,7 +20,7 @@ export function isDriven(service: ServicePolicy): boolean {
   );
 }
 
-/** Whether Headgate drives any proxy: for a service, or at the gate of a waiting room. */
+/** Reports whether Headgate drives any proxy, for a service or at the gate of a waiting room. */
 export function drivesProxies({
   services,
   waitingRooms,
@@ -29,8 +29,8 @@ export function drivesProxies({
 }
 
 /**
- * Layers of runtime keys, the later ones winning: what a build of Envoy needs, what Headgate sends,
- * and what an operator sets by hand.
+ * Returns the layers of runtime keys, later ones taking precedence: keys that a version of Envoy
+ * needs, keys from Headgate, and keys that an operator sets.
  *
  * Source: envoy.config.bootstrap.v3.LayeredRuntime.
  */

@@ -15,8 +15,8 @@ interface ListenerParts {
 }
 
 /**
- * A listener with its bounds: connections, streams of a connection, and the time in which a request
- * has to arrive. Source: envoy.config.listener.v3.Listener.
+ * Returns a listener with its limits: connections, streams of a connection, and the time in which a
+ * request must arrive. Source: envoy.config.listener.v3.Listener.
  */
 export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
   const { name, port } = parts;
@@ -45,8 +45,8 @@ export function listener(parts: ListenerParts, context: EnvoyContext): Tree {
 }
 
 /**
- * HTTP/3 beside the listener of TCP, at an edge proxy; undefined where the policy says nothing of
- * it. Source: envoy.config.listener.v3.UdpListenerConfig.
+ * Returns the HTTP/3 listener next to the TCP listener of an edge proxy. Undefined if the policy
+ * does not set it. Source: envoy.config.listener.v3.UdpListenerConfig.
  */
 export function http3Listener(parts: ListenerParts, context: EnvoyContext): Tree | undefined {
   const { address, tls, http3 } = context.policy.proxies.listener;
@@ -76,12 +76,12 @@ function managerOf(parts: ListenerParts, context: EnvoyContext, codec?: "HTTP3")
   );
 }
 
-/** What is read of a connection before somebody wants it, in bytes. */
+/** Bytes of a connection that are buffered before they are consumed. */
 function bufferBytes(context: EnvoyContext): number {
   return Math.max(32_768, listenerBodyBytes(context));
 }
 
-/** Connections above the bound are closed at once. */
+/** Connections above the limit are closed at once. */
 function connectionLimit(name: ListenerParts["name"], { policy }: EnvoyContext): Tree {
   return extension(
     "envoy.filters.network.connection_limit",
@@ -132,16 +132,16 @@ function connectionManager(
   };
 }
 
-/** What may be on its way before a reader asks for more, in bytes. */
+/** Bytes in transit before the reader requests more. */
 const windows = {
   initial_stream_window_size: 65_536,
   initial_connection_window_size: 1_048_576,
 } as const;
 
-/** How long callers remember where HTTP/3 is spoken, in seconds: a day. */
+/** How long callers remember where HTTP/3 is available, in seconds: a day. */
 const altSvcSeconds = 86_400;
 
-/** Tells callers of HTTP/3: none asks for it unasked. Source: RFC 7838, RFC 9114 section 3.1.1. */
+/** Advertises HTTP/3: callers do not try it otherwise. Source: RFC 7838, RFC 9114 section 3.1.1. */
 function altSvc({ role, policy }: EnvoyContext): readonly Tree[] | undefined {
   const { http3, port } = policy.proxies.listener;
   if (http3 === undefined || role !== "edge") return undefined;
@@ -149,7 +149,7 @@ function altSvc({ role, policy }: EnvoyContext): readonly Tree[] | undefined {
   return [{ header: { key: "alt-svc", value }, append_action: "OVERWRITE_IF_EXISTS_OR_ADD" }];
 }
 
-/** What of a caller's headers and connection is bounded otherwise than by Envoy itself. */
+/** Limits of a caller's headers and connection that differ from Envoy's defaults. */
 export function headerBounds({
   requestHeadersKibMax,
   headersCountMax,
@@ -167,7 +167,7 @@ export function headerBounds({
   };
 }
 
-/** Envoy's words. Source: HttpConnectionManager.PathWithEscapedSlashesAction. */
+/** Envoy's enum values. Source: HttpConnectionManager.PathWithEscapedSlashesAction. */
 export const escapedSlashesWords: Readonly<Record<EscapedSlashesAction, string>> = {
   keepUnchanged: "KEEP_UNCHANGED",
   rejectRequest: "REJECT_REQUEST",
@@ -175,7 +175,7 @@ export const escapedSlashesWords: Readonly<Record<EscapedSlashesAction, string>>
   unescapeAndForward: "UNESCAPE_AND_FORWARD",
 };
 
-/** Whose address counts as the caller's. The service beside an egress listener is no caller. */
+/** Sets whose address is the caller's. The service next to an egress listener is no caller. */
 function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeMap {
   if (name === "egress") return {};
   const { trustedHops } = policy.proxies.listener;
@@ -190,10 +190,10 @@ function callerAddress({ name }: ListenerParts, { policy }: EnvoyContext): TreeM
 }
 
 /**
- * The access log of a listener, a JSON object a line on standard output, by the names that
- * `headgate replay` reads, and with what refused a request: the rule of a rate limit, the rule or
- * the cause of admission, and Envoy's own word. Headers of callers are not in it: what limits go by
- * may be a credential.
+ * Returns the access log of a listener: one JSON object per line on standard output, with the names
+ * that `headgate replay` reads, and with what refused a request: the rule of a rate limit, the rule
+ * or cause of admission, and Envoy's own flags. It contains no headers of callers, because limits
+ * may be keyed by credentials.
  *
  * Source: envoy.extensions.access_loggers.stream.v3.StdoutAccessLog; Envoy, "Access logging".
  */

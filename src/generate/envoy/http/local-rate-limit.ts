@@ -10,7 +10,7 @@ import { filterDescriptors } from "./rate-limit-actions.js";
 const message = "envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit";
 
 /**
- * The filter whose buckets the routes bring; undefined where no service has one.
+ * Returns the filter, whose buckets are set by routes. Undefined if no service has one.
  *
  * Source: envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit.
  */
@@ -24,9 +24,9 @@ export function localRateLimitFilter(
 }
 
 /**
- * A service's bucket in each proxy: the value of `envoy.filters.http.local_ratelimit` under
- * typed_per_filter_config of its virtual host, so that all of its routes share it; undefined for
- * services without.
+ * Returns a service's bucket in each proxy: the value of `envoy.filters.http.local_ratelimit` under
+ * typed_per_filter_config of its virtual host, so that all of its routes share it. Undefined for
+ * services without one.
  */
 export function localRateLimitPerRoute(
   service: ServicePolicy,
@@ -36,7 +36,7 @@ export function localRateLimitPerRoute(
   if (policy === undefined) return undefined;
   const isBackstop = policy.when === "withoutHeadgate";
   const all = allUnless(localRateLimitKey(name));
-  // Beside Headgate's own x-ratelimit-* headers a second set would say something else.
+  // A second set of headers would contradict Headgate's own x-ratelimit-* headers.
   const isAlone = isBackstop || filterDescriptors(service.rateLimit).length === 0;
   const hasRetryAfter = hasFeature(context, "retryAfterHeader");
   return typed(message, {
@@ -61,7 +61,7 @@ export function localRateLimitPerRoute(
   });
 }
 
-/** On refusals alone: whole seconds until the bucket is filled again. */
+/** Added only to refusals: whole seconds until the bucket is filled again. */
 function retryAfter(perMs: number): Tree {
   const value = String(Math.max(1, Math.ceil(perMs / 1_000)));
   return {

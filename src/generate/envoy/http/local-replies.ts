@@ -3,7 +3,7 @@ import type { EnvoyContext } from "../base/context.js";
 import { hasFeature } from "../base/envoy-features.js";
 import { extension } from "../base/values.js";
 
-/** What Envoy calls its refusals, where it has a name for them. */
+/** Response code details of Envoy's refusals, if Envoy has a name for them. */
 const refusalDetails: readonly string[] = [
   // Overload manager: actions and load shed points.
   "overload",
@@ -11,28 +11,28 @@ const refusalDetails: readonly string[] = [
   "reached_concurrency_limit",
   "denied_by_admission_control",
   "local_rate_limited",
-  // `drop_overloads` of a cluster's endpoints: a share of requests, and all.
+  // `drop_overloads` of a cluster's endpoints: for a share of requests, and for all.
   "drop_overload",
   "unconditional_drop_overload",
 ];
 
-/** Begins the details of what Headgate refuses by ext_proc. */
+/** Prefix of the details of Headgate's refusals through ext_proc. */
 const headgateDetails = "headgate_";
 
-/** When to come back where a refusal does not say, in seconds. */
+/** `retry-after` of refusals that do not set it, in seconds. */
 const shedRetrySeconds = 1;
 
-/** The header by which Envoys know a refusal: another one in front does not repeat it. */
+/** Header by which Envoys recognize a refusal, so that another Envoy in front does not retry it. */
 export const refusedHeader: TreeMap = { key: "x-envoy-ratelimited", value: "true" };
 
 /**
- * Puts `retry-after` and the mark of a refusal on every answer with which this proxy sheds load. A
- * failure, such as a connection that was not made, is none: it may be tried again at once.
+ * Adds `retry-after` and the mark of a refusal to all responses with which this proxy sheds load. A
+ * failure, such as a failed connection, is no refusal and may be retried at once.
  *
  * Source: envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig.
  */
 export function localReplies(context: EnvoyContext): TreeMap {
-  // Envoys that cannot put it there themselves.
+  // For Envoys whose filters cannot add it themselves.
   const more = hasFeature(context, "retryAfterHeader") ? [] : ["request_rate_limited"];
   const texts = [...refusalDetails, ...more].map((name) => `"${name}"`).join(", ");
   const expression =

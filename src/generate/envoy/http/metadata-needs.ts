@@ -3,9 +3,9 @@ import type { ServicePolicy } from "../../../policy/services/service-policy.js";
 import type { ServiceDescriptor } from "../../../policy/services/service-rate-limit.js";
 import type { TargetProblem } from "../../base/generator.js";
 
-/** Whose filters would set metadata that limits go by. */
+/** Which filters may set the metadata that limits are keyed by. */
 export interface MetadataPlace {
-  /** None can be there, and a limit that needs one would never act. */
+  /** There can be no such filter, so a limit that needs one would never apply. */
   readonly isClosed: boolean;
   /** As the subject of "sets the metadata". */
   readonly who: string;
@@ -14,8 +14,8 @@ export interface MetadataPlace {
 }
 
 /**
- * Reports limits by metadata that no filter of ours sets: Headgate's sets its own alone. Without it
- * a descriptor is left out, and one that costs what it says costs nothing that anybody knows.
+ * Reports limits by metadata that none of our filters sets: Headgate's filter only sets its own.
+ * Without the metadata, a descriptor is left out, or its cost is never reported.
  */
 export function reportMetadata({ name, rateLimit }: ServicePolicy, place: MetadataPlace): void {
   const { isClosed, who, hint, report } = place;
@@ -36,7 +36,7 @@ export function reportMetadata({ name, rateLimit }: ServicePolicy, place: Metada
 interface MetadataNeed {
   readonly namespace: string;
   readonly effect: string;
-  /** Whether the limit is none without it. */
+  /** Whether the limit has no effect without it. */
   readonly isLost: boolean;
 }
 

@@ -8,14 +8,14 @@ import type { EnvoyContext } from "../base/context.js";
 import { isAskedHere } from "../base/sides.js";
 import { extension, typed } from "../base/values.js";
 
-/** What the names of these filters begin with. */
+/** Prefix of the names of these filters. */
 export const priorityFilterName = "envoy.filters.http.header_mutation.priority";
 
 /**
- * The filters that remove priority headers which callers set and nobody trusts: one for each
- * `trust` of these services. They stand before all others, and what they remove a virtual host says
- * (`priorityHeaderPerHost`): so it is gone on every route, whether Headgate is asked, answers or is
- * away, and nothing happens to hosts of which the policy knows nothing.
+ * Returns the filters that remove priority headers of untrusted callers: one for each `trust` of
+ * these services. They precede all other filters, and a virtual host sets what they remove
+ * (`priorityHeaderPerHost`). So the header is removed on every route, whether or not Headgate is
+ * called and answers, and hosts that are not in the policy are not affected.
  *
  * Source: envoy.extensions.filters.http.header_mutation.v3.HeaderMutation.
  */
@@ -37,8 +37,8 @@ export function priorityHeaderFilters(
 const filterWords = "First filter: removes the priority header that a virtual host names";
 
 /**
- * What such a filter does for the virtual host of a service, by the filter's name; empty where the
- * policy trusts everybody, or classes mean nothing.
+ * Returns the settings of such a filter for a service's virtual host, by the filter's name. Empty
+ * if the policy trusts every caller, or if classes have no effect.
  */
 export function priorityHeaderPerHost(
   service: ServicePolicy,
@@ -52,9 +52,9 @@ export function priorityHeaderPerHost(
 const mutationType = "envoy.extensions.filters.http.header_mutation.v3.HeaderMutation";
 
 /**
- * Whether classes mean something here, and the policy does not take everybody's word on them. A
- * mesh's gateway asks nobody where sidecars do, but they may trust its certificate: what strangers
- * state must not come from there.
+ * Reports whether classes have an effect here, and the policy does not trust every caller. A mesh's
+ * gateway does not call Headgate if sidecars do, but these may trust its certificate, so it must
+ * not pass on priorities of untrusted callers.
  */
 function isRemovedHere({ priority, hosts }: ServicePolicy, context: EnvoyContext): boolean {
   const isGateway = context.isMeshGateway === true && hosts.length > 0;
@@ -62,7 +62,7 @@ function isRemovedHere({ priority, hosts }: ServicePolicy, context: EnvoyContext
   return !priority.trust.anyone && isHere && knowsPriorities(context.policy);
 }
 
-/** Whether requests to any service are treated by their class: all are then rid of strangers'. */
+/** Reports whether any service treats requests by class. Then all remove untrusted priorities. */
 export function knowsPriorities({ services }: Pick<GeneratedPolicy, "services">): boolean {
   return services.some(
     ({ admission, rateLimit, concurrency }) =>
@@ -76,7 +76,7 @@ function isAnyTrusted({ sources, principals }: TrustPolicy): boolean {
   return sources.length + principals.length > 0;
 }
 
-/** Other filters may remove headers, too; services that trust the same callers share one. */
+/** Other filters may remove headers too. Services that trust the same callers share a filter. */
 function filterName({ priority }: ServicePolicy, { policy }: EnvoyContext): string {
   const own = priorityFilterName;
   if (!isAnyTrusted(priority.trust)) return own;
@@ -86,8 +86,8 @@ function filterName({ priority }: ServicePolicy, { policy }: EnvoyContext): stri
 }
 
 /**
- * Passes over requests of trusted callers. The matcher is the filter's own: one of a virtual host
- * (ExtensionWithMatcherPerRoute) may look at headers only, and else turns the filter off.
+ * Returns a filter that skips requests of trusted callers. The filter has the matcher itself: a
+ * virtual host's (ExtensionWithMatcherPerRoute) may only match headers, or it disables the filter.
  */
 function conditionalFilter(name: string, trust: TrustPolicy): TreeMap {
   const skip = extension("skip", "envoy.extensions.filters.common.matcher.action.v3.SkipFilter");
@@ -98,7 +98,7 @@ function conditionalFilter(name: string, trust: TrustPolicy): TreeMap {
   });
 }
 
-/** Any that matches, as Headgate reads `source.address` and the first URI in the certificate. */
+/** Matches any of them, as Headgate reads `source.address` and the certificate's first URI. */
 function trustedCaller({ sources, principals }: TrustPolicy): TreeMap {
   const predicates = [
     ...(sources.length === 0 ? [] : [sourceIn(sources)]),
@@ -134,7 +134,7 @@ function principalIs(principal: string): TreeMap {
   };
 }
 
-/** `*` alone is any name; Envoy takes no empty prefix. */
+/** `*` alone matches any name. Envoy does not accept an empty prefix. */
 function principalMatch(principal: string): TreeMap {
   if (principal === "*") return { safe_regex: { regex: ".+" } };
   return principal.endsWith("*") ? { prefix: principal.slice(0, -1) } : { exact: principal };

@@ -10,16 +10,16 @@ import { noted, type Tree, type TreeMap } from "../../base/document.js";
 import { extension } from "../base/values.js";
 import { refusedHeader } from "./local-replies.js";
 
-/** Entries of a bucket id so far: texts, or where they come from. */
+/** The entries of a bucket id so far: texts, or their sources. */
 type BucketEntries = Readonly<Record<string, TreeMap>>;
 
 /**
- * Which requests a quota is for, and which bucket each is in: a matcher of `bucket_matchers`. What
- * it does not match passes, and is counted nowhere.
+ * Returns a matcher of `bucket_matchers`: the requests that a quota applies to, and the bucket of
+ * each. A request that does not match passes and is not counted.
  *
  * Source: xds.type.matcher.v3.Matcher.
  *
- * @param hosts those whose requests it is for; undefined: all that meet the filter
+ * @param hosts hosts whose requests it applies to. Undefined: all requests that reach the filter
  */
 export function quotaMatcher(quota: QuotaPolicy, hosts: readonly string[] | undefined): TreeMap {
   const entries: BucketEntries = { [quotaBucketKey]: { string_value: quota.name } };
@@ -37,9 +37,9 @@ export function quotaMatcher(quota: QuotaPolicy, hosts: readonly string[] | unde
 }
 
 /**
- * The bucket of a request, part by part: one with a fallback is two ways, with the request's own
- * value and with the policy's. A value that Envoy looks for and does not find makes no bucket at
- * all, and the request would pass.
+ * Returns the bucket of a request, part by part. A part with a fallback has two branches: with the
+ * request's value and with the policy's. If Envoy does not find a value that it looks for, there is
+ * no bucket, and the request would pass.
  *
  * Source: xds.type.matcher.v3.Matcher.OnMatch.
  */
@@ -61,7 +61,7 @@ function bucketOf(
   };
 }
 
-/** Its class: of a request with none of them, the bucket has no such entry. */
+/** Adds the class. If a request has none of the classes, its bucket has no such entry. */
 function classOf(quota: QuotaPolicy, entries: BucketEntries): TreeMap {
   const { classes } = quota;
   if (classes === undefined) return actionOf(quota, entries);
@@ -84,7 +84,7 @@ function entryOf(part: QuotaPart): TreeMap {
   return part.kind === "fixed" ? { string_value: part.value } : { custom_value: inputOf(part) };
 }
 
-/** That a request says it, and not the empty text, of which Envoy makes no entry. */
+/** Matches requests that have a value, and not the empty text, of which Envoy makes no entry. */
 function presence(part: QuotaPart): readonly TreeMap[] {
   if (part.kind === "fixed" || part.kind === "remoteAddress") return [];
   return [predicateOf(inputOf(part), regex("(?s).+"))];
@@ -115,7 +115,7 @@ function predicateOf(input: TreeMap, valueMatch: TreeMap): TreeMap {
   return { single_predicate: { input, value_match: valueMatch } };
 }
 
-/** As virtual hosts compare: in any case, with whatever port. */
+/** Matches hosts as virtual hosts do: ignoring case and port. */
 function hostPredicate(hosts: readonly string[]): TreeMap {
   const input = headerInput(":authority");
   const tests = hosts.flatMap((host) => [{ exact: host }, { prefix: `${host}:` }]);
@@ -134,7 +134,7 @@ function regex(pattern: string): TreeMap {
   return { safe_regex: { google_re2: {}, regex: pattern } };
 }
 
-/** Source: xds.type.matcher.v3.CelMatcher, of a tree: Envoy does not read its text. */
+/** Source: xds.type.matcher.v3.CelMatcher, with a parsed tree: Envoy does not parse its text. */
 function conditionPredicate(when: string): TreeMap {
   const compiled = new ConditionCompiler().expression(when);
   assert(compiled.kind === "expression", "a policy's conditions were compiled when it was read");
@@ -169,7 +169,7 @@ function expressionTree(expression: CelExpression): TreeMap {
 }
 
 /**
- * What is done with a bucket.
+ * Returns the settings of a bucket.
  *
  * Source: envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaBucketSettings.
  */
@@ -220,7 +220,7 @@ function denial({ deny }: QuotaPolicy): TreeMap {
   };
 }
 
-/** Bytes as JSON has them, padded. */
+/** Encodes bytes for JSON: padded base64. */
 function bytesText(text: string): string {
   const bare = encodeBase64(new TextEncoder().encode(text));
   return bare.padEnd(Math.ceil(bare.length / 4) * 4, "=");

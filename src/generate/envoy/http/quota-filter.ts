@@ -8,7 +8,7 @@ import { isAskedHere } from "../base/sides.js";
 import { extension, typed } from "../base/values.js";
 import { quotaMatcher } from "./quota-buckets.js";
 
-/** A quota's filter, and what it is called in its chain. */
+/** The filter of a quota, and its name in the filter chain. */
 interface QuotaFilter {
   readonly name: string;
   readonly quota: QuotaPolicy;
@@ -16,12 +16,12 @@ interface QuotaFilter {
 }
 
 /**
- * The filters that let requests pass by what Headgate assigned to this proxy: one for each quota,
- * since a filter puts a request into one bucket, and a request may be in several quotas. Those of
- * one domain share a stream.
+ * Returns the filters that admit requests within the assignments of this proxy. There is one for
+ * each quota, since a filter puts a request into one bucket, and a request may be in several
+ * quotas. Filters of one domain share a stream.
  *
- * At an edge they are off, and on for the virtual hosts of their services; or they look at hosts
- * themselves.
+ * At an edge they are disabled, and enabled for the virtual hosts of their services; or they match
+ * hosts themselves.
  *
  * Source: envoy.extensions.filters.http.rate_limit_quota.v3.RateLimitQuotaFilterConfig.
  */
@@ -42,17 +42,17 @@ export function quotaFilters(
     });
 }
 
-/** Whether a service's requests are in a quota. */
+/** Reports whether a quota applies to a service's requests. */
 export function isInQuota({ services }: QuotaPolicy, { name }: ServicePolicy): boolean {
   return services === undefined || services.includes(name);
 }
 
-/** What a quota's filter is called in its chain. */
+/** Returns the name of a quota's filter in the filter chain. */
 function quotaFilterName({ name }: Pick<QuotaPolicy, "name">): string {
   return `${quotaFilterPrefix}${name}`;
 }
 
-/** Begins the names of quotas' filters. */
+/** Prefix of the names of quota filters. */
 const quotaFilterPrefix = "envoy.filters.http.rate_limit_quota.";
 
 function quotaFilter(quota: QuotaPolicy, hosts: readonly string[], context: EnvoyContext): Tree {
@@ -69,13 +69,13 @@ function quotaFilter(quota: QuotaPolicy, hosts: readonly string[], context: Envo
   return { ...own, disabled: noted("Enabled by virtual hosts.", true) };
 }
 
-/** An edge has virtual hosts of several services, and maybe of others. */
+/** An edge has virtual hosts of several services, and possibly of others. */
 function isOffAtFirst({ role, hasQuotasByHost }: EnvoyContext): boolean {
   return role === "edge" && hasQuotasByHost !== true;
 }
 
 /**
- * What turns a service's quotas on, by the names of their filters; nothing where they are on.
+ * Enables a service's quotas, by the names of their filters. Empty if they are already enabled.
  *
  * Source: envoy.config.route.v3.FilterConfig.
  */

@@ -11,7 +11,7 @@ import type { EnvoyContext } from "../base/context.js";
 import { type EnvoyFeature, hasFeature, reportOld } from "../base/envoy-features.js";
 import { typed } from "../base/values.js";
 
-/** What Envoy's rate-limit filter asks and tells for a service; nothing where ext_proc does. */
+/** Returns the descriptors that Envoy's rate-limit filter sends. Empty if ext_proc sends them. */
 export function filterDescriptors(
   rateLimit: ServiceRateLimit | undefined,
 ): readonly ServiceDescriptor[] {
@@ -19,7 +19,7 @@ export function filterDescriptors(
 }
 
 /**
- * Entries of `rate_limits`: each makes a descriptor, or none where one of its parts finds nothing.
+ * Returns entries of `rate_limits`. Each makes a descriptor, or none if a part is missing.
  *
  * Source: envoy.config.route.v3.RateLimit.
  */
@@ -37,7 +37,7 @@ export function rateLimitEntries(
   });
 }
 
-/** Where a descriptor stands in the policy, and whom problems are told to. */
+/** A descriptor's place in the policy, and where its problems are reported. */
 interface DescriptorPlace {
   readonly context: EnvoyContext;
   readonly service: string;
@@ -57,7 +57,7 @@ function entryOf(descriptor: ServiceDescriptor, at: DescriptorPlace): Tree {
   return noted(commentOf(descriptor), entry);
 }
 
-/** `(user, path = /reports)`: what is asked for, as limits name it. */
+/** Formats a descriptor as limits name it: `(user, path = /reports)`. */
 function commentOf({ parts, when, isRefund }: ServiceDescriptor): string {
   const names = parts.map((part) => ("value" in part ? `${part.key} = ${part.value}` : part.key));
   const refund = isRefund ? ", refunded" : "";
@@ -65,7 +65,7 @@ function commentOf({ parts, when, isRefund }: ServiceDescriptor): string {
   return `(${names.join(", ")})${refund}${time}`;
 }
 
-/** One hit needs no saying. In `rate_limits` of a virtual host costs would be ignored. */
+/** One hit is the default. In `rate_limits` of a virtual host, costs would be ignored. */
 function hitsOf({ hits, isRefund }: ServiceDescriptor, at: DescriptorPlace): Tree | undefined {
   if (isDefault(hits) && !isRefund) return undefined;
   needs(at, "hitsPerDescriptor", "a descriptor with its own cost");
@@ -86,7 +86,7 @@ function needs(at: DescriptorPlace, feature: EnvoyFeature, what: string): void {
   reportOld(context, { service, path, feature, what, instead: "leave the descriptor out" });
 }
 
-/** Names that Envoy gives these entries, whatever anybody would like. */
+/** Keys that Envoy gives these entries, which cannot be changed. */
 const fixedKeys = {
   remoteAddress: "remote_address",
   sourceCluster: "source_cluster",
@@ -142,7 +142,7 @@ function fixedKeyAction(
 
 type MatchPart = Extract<DescriptorPart, { readonly kind: "headerMatch" | "queryMatch" }>;
 
-/** Envoy expects a match unless it is told otherwise. */
+/** Envoy expects a match by default. */
 function matchOf({ key, value, isMatch }: MatchPart): TreeMap {
   return {
     descriptor_key: key,
@@ -151,7 +151,7 @@ function matchOf({ key, value, isMatch }: MatchPart): TreeMap {
   };
 }
 
-/** Source: envoy.config.route.v3.HeaderMatcher and QueryParameterMatcher: alike in this. */
+/** Source: envoy.config.route.v3.HeaderMatcher and QueryParameterMatcher, which are alike here. */
 function matcherOf({ name, test, text }: TextMatch): TreeMap {
   if (test === "present") return { name, present_match: true };
   return {
@@ -169,7 +169,7 @@ function metadataOf(part: Extract<DescriptorPart, { readonly kind: "metadata" }>
   };
 }
 
-/** One that cannot be evaluated leaves its descriptor out, as a missing header does. */
+/** If it cannot be evaluated, the descriptor is left out, as with a missing header. */
 function expressionOf(part: Extract<DescriptorPart, { readonly kind: "expression" }>): TreeMap {
   return {
     name: "envoy.rate_limit_descriptors.expr",

@@ -7,8 +7,8 @@ import { durationText, typed } from "../base/values.js";
 import { filterDescriptors, rateLimitEntries } from "./rate-limit-actions.js";
 
 /**
- * The filter that asks Headgate for decisions; undefined where no service asks for any. What is
- * asked stands at the routes, so a route without anything there asks nothing.
+ * Returns the filter that calls Headgate for decisions. Undefined if no service needs any. Routes
+ * set the descriptors, so a route without any causes no call.
  *
  * Source: envoy.extensions.filters.http.ratelimit.v3.RateLimit.
  */
@@ -48,7 +48,7 @@ export function rateLimitFilter(
   });
 }
 
-/** What Envoys without these fields look up by the same names. */
+/** Envoys without these fields read the same runtime keys. */
 function runtimeKeys(context: EnvoyContext): TreeMap {
   if (!hasFeature(context, "rateLimitRuntimeKeys")) return {};
   return {
@@ -61,9 +61,9 @@ function runtimeKeys(context: EnvoyContext): TreeMap {
 }
 
 /**
- * What a service's routes ask for: the value of `envoy.filters.http.ratelimit` under
- * typed_per_filter_config; undefined where they ask nothing. Before Envoy 1.33 it only names the
- * domain, and the rest stands in `virtualHostRateLimits`.
+ * Returns the rate limits of a service's routes: the value of `envoy.filters.http.ratelimit` under
+ * typed_per_filter_config. Undefined if there are none. Before Envoy 1.33 it only sets the domain,
+ * and `virtualHostRateLimits` sets the rest.
  *
  * Source: envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute.
  */
@@ -81,8 +81,8 @@ export function rateLimitPerRoute(
 }
 
 /**
- * The `rate_limits` of a service's virtual host, for Envoys that take them nowhere else; undefined
- * for all others, which would ignore costs there.
+ * Returns the `rate_limits` of a service's virtual host, for Envoys that accept them nowhere else.
+ * Undefined for all others, which would ignore costs there.
  */
 export function virtualHostRateLimits(
   service: ServicePolicy,

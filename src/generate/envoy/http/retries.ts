@@ -4,7 +4,7 @@ import { isAtLeastVersion } from "../../base/generate-options.js";
 import type { MinorVersion } from "../../base/generator.js";
 import { durationText } from "../base/values.js";
 
-/** Envoy's words. Source: Envoy, "Router", x-envoy-retry-on. */
+/** Envoy's names of conditions. Source: Envoy, "Router", x-envoy-retry-on. */
 const conditionWords: Readonly<Record<Exclude<RetryCondition, "reset">, string>> = {
   connectFailure: "connect-failure",
   refusedStream: "refused-stream",
@@ -14,16 +14,16 @@ const conditionWords: Readonly<Record<Exclude<RetryCondition, "reset">, string>>
   rateLimited: "envoy-ratelimited",
 };
 
-/** From which Envoy on a reset counts only where the request was not begun. */
+/** First version of Envoy with `reset-before-request`, which retries no started request. */
 const resetBeforeRequest: MinorVersion = { major: 1, minor: 33 };
 
-/** What is waited for at most where refusals are not tried again, in milliseconds. */
+/** Maximum wait if refusals are not retried, in milliseconds. */
 const defaultWaitMsMax = 1_000;
 
 /**
- * What is tried again, and when. Refusals are not, unless the policy says `rateLimited`: they carry
- * `x-envoy-ratelimited`, and Envoy tries such an answer again for no other condition. How many
- * retries there may be at once is the cluster's retry budget.
+ * Returns what is retried, and when. Refusals are not retried unless the policy sets `rateLimited`:
+ * they carry `x-envoy-ratelimited`, and Envoy retries such responses for no other condition. The
+ * cluster's retry budget limits concurrent retries.
  *
  * Source: envoy.config.route.v3.RetryPolicy.
  */
@@ -35,13 +35,13 @@ export function retryPolicy(policy: RetryPolicy, envoyVersion: MinorVersion): Tr
     num_retries: policy.retriesMax,
     per_try_timeout: perTryMs && durationText(perTryMs),
     per_try_idle_timeout: perTryIdleMs && durationText(perTryIdleMs),
-    // Envoy draws each wait between 0 and these, doubling.
+    // Envoy draws each wait at random, between 0 and these. The upper end doubles.
     retry_back_off: {
       base_interval: durationText(policy.backOffBaseMs),
       max_interval: durationText(policy.backOffMsMax),
     },
     rate_limited_retry_back_off: waitAsReported(policy),
-    // Another host than the one that failed.
+    // Retry on another host than the one that failed.
     retry_host_predicate: [
       {
         name: "envoy.retry_host_predicates.previous_hosts",
@@ -56,7 +56,7 @@ export function retryPolicy(policy: RetryPolicy, envoyVersion: MinorVersion): Tr
   };
 }
 
-/** A request that was begun may have been done: only `5xx` and the like try those again. */
+/** A started request may have been processed. Only `5xx` and similar conditions retry those. */
 function wordOf(condition: RetryCondition, envoyVersion: MinorVersion): string {
   if (condition !== "reset") return conditionWords[condition];
   return isAtLeastVersion(envoyVersion, resetBeforeRequest) ? "reset-before-request" : "reset";
@@ -69,7 +69,7 @@ const answerConditions: readonly RetryCondition[] = [
   "rateLimited",
 ];
 
-/** Waits as long as an answer says, where answers are tried again at all. */
+/** Waits as long as a response says, if responses are retried at all. */
 function waitAsReported({
   on,
   retryAfterMsMax = defaultWaitMsMax,
@@ -84,7 +84,7 @@ function waitAsReported({
   };
 }
 
-/** The next try begins beside a slow one. Source: envoy.config.route.v3.HedgePolicy. */
+/** Starts the next try while a slow one continues. Source: envoy.config.route.v3.HedgePolicy. */
 export function hedgePolicy(policy: RetryPolicy | undefined): TreeMap | undefined {
   return policy?.hedging && { hedge_on_per_try_timeout: true };
 }

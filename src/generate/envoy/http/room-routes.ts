@@ -11,20 +11,20 @@ import { routeClasses } from "./route-classes.js";
 import { matchesBut, type RouteMatch } from "./route-match.js";
 import { allOff } from "./shed-routes.js";
 
-/** In front of the external processor, which answers for waiting rooms. */
+/** Name of the external processor, which answers for waiting rooms. */
 const extProcName = "envoy.filters.http.ext_proc";
 
-/** Where routes of rooms stand. */
+/** Where the routes of rooms are added. */
 interface RoomRoutesPlace {
-  /** Names of the HTTP filters before them. */
+  /** Names of the HTTP filters that requests pass before the routes. */
   readonly filters: readonly string[];
-  /** What turns the external processor on for a route; undefined: it is on for the virtual host. */
+  /** Enables the external processor for a route. Undefined: the virtual host enables it. */
   readonly answering?: TreeMap;
 }
 
 /**
- * Routes of a service's waiting rooms, none of which forwards. They go before all others: the paths
- * at which pages and applications ask a room, and then what proxies turn away by themselves.
+ * Returns the routes of a service's waiting rooms, none of which forwards. They precede all others:
+ * first the paths on which pages and applications query a room, then the gates of proxies.
  */
 export function roomRoutes(
   service: ServicePolicy,
@@ -44,7 +44,7 @@ export function roomRoutes(
     }),
   ];
 
-  /** Headgate answers before the router does: what stands here is seen without it alone. */
+  /** Headgate answers before the router does, so this response is only seen without Headgate. */
   function endpointRoute(path: string, name: string): Tree {
     return noted("Headgate answers here. Without it: 503.", {
       name,
@@ -78,10 +78,10 @@ export function roomRoutes(
   }
 }
 
-/** When to ask a room again that Headgate did not answer for, in seconds. */
+/** `retry-after` of a room's endpoint if Headgate did not answer, in seconds. */
 const retryLostSeconds = 5;
 
-/** When visitors come back whom a gate has turned away, in seconds. */
+/** `retry-after` for visitors whom a gate has turned away, in seconds. */
 const retryTurnedAwaySeconds = 60;
 
 function unstored(retrySeconds: number): readonly Tree[] {
@@ -92,11 +92,11 @@ function unstored(retrySeconds: number): readonly Tree[] {
 }
 
 /**
- * Which visitors a gate may turn away: those whom the room guards, who have not its cookie, and are
- * certainly not of those who do not wait. None where the room has no gate; a text says why routes
- * cannot tell them.
+ * Matches visitors whom a gate may turn away: those whom the room guards, who do not have its
+ * cookie, and who certainly do not bypass it. Empty if the room has no gate. A text says why routes
+ * cannot distinguish them.
  *
- * @param before rooms that are asked first
+ * @param before rooms that are checked first
  */
 function gateMatches(
   room: RoomPolicy,
@@ -116,20 +116,20 @@ function gateMatches(
   return matches;
 }
 
-/** Routes of one gate at most. */
+/** Maximum number of routes of one gate. */
 const gateRoutesMax = 32;
 
-/** As much of what has a path as can be told by it: never too little is left to Headgate. */
+/** Widens a match with a path to the path alone, so that never too little is left to Headgate. */
 function byPathAlone(match: RouteMatch): RouteMatch {
   const { headers: _, ...place } = match;
   return place["prefix"] === "/" ? match : place;
 }
 
-/** Where a room stands: a match for each of its paths and hosts. */
+/** Returns the requests that a room guards: a match for each of its paths and hosts. */
 function guardedMatches({ match }: RoomPolicy, { hosts }: ServicePolicy): readonly RouteMatch[] {
   const paths = match.paths.length === 0 ? ["/*"] : match.paths;
   const isPart = match.hosts.length > 0 && !hosts.every((host) => match.hosts.includes(host));
-  // A host may come with its port.
+  // A host may include a port.
   const authorities = isPart
     ? match.hosts.flatMap((host) => [{ exact: host }, { prefix: `${host}:` }])
     : [undefined];
@@ -157,8 +157,8 @@ function placeOf(pattern: string): TreeMap {
 }
 
 /**
- * What of a request's headers says that it has to ask: its room's cookie is not there. Less than
- * what Headgate guards, never more: see `requestKindOf`.
+ * Returns the header matches of a request that must ask the room: its cookie is missing. They may
+ * match less than what Headgate guards, never more: see `requestKindOf`.
  */
 function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
   return [
@@ -178,12 +178,12 @@ function asked({ cookie, visitors, bypass }: RoomPolicy): readonly TreeMap[] {
           },
         ]
       : [{ name: ":method", invert_match: true, string_match: { exact: "OPTIONS" } }]),
-    // Whatever the value, which may be a secret: Headgate compares it.
+    // Ignores the value, which may be a secret. Headgate compares it.
     ...bypass.headers.map(({ name }) => ({ name, present_match: true, invert_match: true })),
   ];
 }
 
-/** Who of a service's requests does not wait; a text says why routes cannot tell. */
+/** Matches requests that bypass a room. A text says why routes cannot distinguish them. */
 function bypassedMatches(
   { bypass }: RoomPolicy,
   { priority }: ServicePolicy,

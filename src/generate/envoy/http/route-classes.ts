@@ -6,32 +6,32 @@ import type { PriorityPolicy } from "../../../policy/services/service-priority.j
 import type { TreeMap } from "../../base/document.js";
 import { type RouteMatch, routeMatch } from "./route-match.js";
 
-/** Requests of a service that a proxy can tell from the others, in the order of its routes. */
+/** Requests of a service that a proxy can distinguish from others, in the order of its routes. */
 export interface RouteClass {
-  /** In words: a comment, without a dot. */
+  /** In words, for a comment, without a full stop. */
   readonly words: string;
-  /** Example: `rule-2`; of a route's name. */
+  /** Part of a route's name. Example: `rule-2`. */
   readonly name: string;
   readonly match: RouteMatch;
   /** "bypass": neither counted nor refused. */
   readonly priority: Priority | "bypass";
-  /** Where not, Headgate may see another class in them, and only Headgate refuses them. */
+  /** False if Headgate may assign another class to them, so that only Headgate refuses them. */
   readonly mayShed: boolean;
-  /** Requests with this header may be of another class: they are Headgate's to refuse. */
+  /** Requests with this header may have another class, so only Headgate refuses them. */
   readonly unlessHeader: string | undefined;
 }
 
-/** The classes of a service, and what of its priorities proxies cannot tell. */
+/** The classes of a service, and the parts of its priorities that proxies cannot evaluate. */
 interface RouteClasses {
   readonly classes: readonly RouteClass[];
-  /** For a person: what is left to Headgate. */
+  /** What is left to Headgate, for people to read. */
   readonly leftOut: readonly string[];
 }
 
 /**
- * The classes of a service's requests as routes tell them: bypassed paths, then rules in order, the
- * header where everybody is believed, paths of authentication, and the default, which comes last
- * and takes all the rest.
+ * Returns the classes of a service's requests as routes distinguish them: bypassed paths, rules in
+ * order, the header if every caller is trusted, authentication paths, and the default, which comes
+ * last and matches all other requests.
  */
 export function routeClasses(policy: PriorityPolicy): RouteClasses {
   const { rules, leftOut, spared } = ruleClasses(policy);
@@ -71,13 +71,13 @@ export function routeClasses(policy: PriorityPolicy): RouteClasses {
 interface RuleClasses {
   readonly rules: readonly RouteClass[];
   readonly leftOut: readonly string[];
-  /** The most urgent class that a rule gives which is not understood here. */
+  /** The most urgent class of a rule that proxies cannot evaluate. */
   readonly spared: Priority | undefined;
 }
 
 /**
- * A rule that proxies cannot test may hold for what a later one is about. So what comes after it is
- * only refused as a class that is at least as urgent as that rule's: never too soon.
+ * A rule that proxies cannot evaluate may match requests of a later rule. So later classes are only
+ * shed if they are at least as urgent as that rule's class: never too early.
  */
 function ruleClasses({ rules }: PriorityPolicy): RuleClasses {
   const compiler = new ConditionCompiler();
@@ -117,7 +117,7 @@ function isMoreUrgent(one: Priority, other: Priority): boolean {
   return priorities.indexOf(one) < priorities.indexOf(other);
 }
 
-/** A path, or one and all below it, as `matchesPath` has it. */
+/** Returns the class of one path, or of a path and everything below it, as in `matchesPath`. */
 function pathClass(path: string, name: string, priority: "bypass" | "critical"): RouteClass {
   return {
     words: priority === "bypass" ? "Neither counted nor refused" : "Authentication: critical",
@@ -130,8 +130,8 @@ function pathClass(path: string, name: string, priority: "bypass" | "critical"):
 }
 
 /**
- * Below a prefix, a path that another server may read as a different one does not match: who could
- * write `/static/%2e%2e/orders` would pass uncounted.
+ * Below a prefix, a path that another server may interpret differently does not match. Otherwise a
+ * caller could send `/static/%2e%2e/orders` uncounted.
  */
 function pathMatch(pattern: string): RouteMatch {
   const prefix = pathPrefixOf(pattern);
@@ -140,7 +140,7 @@ function pathMatch(pattern: string): RouteMatch {
   return { ...place, headers: [plainPath] };
 }
 
-/** What `isPlainPath` does. Envoy takes patterns of about a hundred steps at most. */
+/** The same test as `isPlainPath`. Envoy accepts patterns of at most about a hundred steps. */
 const plainPath: TreeMap = {
   name: ":path",
   invert_match: true,

@@ -1,13 +1,13 @@
 import type { FactTest } from "../../../policy/cel/condition-alternatives.js";
 import type { TreeMap } from "../../base/document.js";
 
-/** A match of a route. Source: envoy.config.route.v3.RouteMatch. */
+/** A route's match. Source: envoy.config.route.v3.RouteMatch. */
 export interface RouteMatch extends TreeMap {
   readonly headers?: readonly TreeMap[] | undefined;
 }
 
 /**
- * The match of a route for tests that hold together; undefined where routes cannot test them.
+ * Returns a route's match for tests that must all be true. Undefined if routes cannot test them.
  *
  * Source: envoy.config.route.v3.HeaderMatcher.
  */
@@ -26,19 +26,19 @@ export function routeMatch(tests: readonly FactTest[]): RouteMatch | undefined {
   };
 }
 
-/** A test that is a route's path; undefined where it is none. */
+/** Returns the path match of a test. Undefined if routes cannot match it as a path. */
 function placeOf({ fact, test, text }: FactTest): TreeMap | undefined {
   const isUrlPath = fact.kind === "urlPath";
   if (isUrlPath && test === "exact") return { path: text };
   const isPath = isUrlPath || fact.name === ":path";
   if (!isPath || test !== "prefix" || !text.startsWith("/")) return undefined;
-  // A path without its query never has these; one with it is looked at as a header.
+  // A path without its query never contains these. One with a query is matched as a header.
   return /[?#]/.test(text) ? undefined : { prefix: text };
 }
 
 function headerMatch({ fact, test, text }: FactTest): TreeMap | undefined {
   if (fact.kind === "urlPath") {
-    // Behind it may come a query, which only the beginning of a path is sure to be without.
+    // A query may follow the path in `:path`, so only a prefix of the path can be tested.
     if (test !== "prefix" || /[?#]/.test(text)) return undefined;
     return { name: ":path", string_match: { prefix: text } };
   }
@@ -47,15 +47,15 @@ function headerMatch({ fact, test, text }: FactTest): TreeMap | undefined {
   return { name, string_match: { [test]: text } };
 }
 
-/** Matches beyond which a class is not told apart. */
+/** Maximum number of matches to distinguish a class. */
 const matchesMax = 32;
 
 /**
- * Matches that together hold for what `match` holds for and none of `others` does: several, since a
- * match has no "or". Undefined where they would be more than 32.
+ * Returns matches that together match everything that `match` matches and none of `others` does.
+ * There may be several, since a match has no "or". Undefined if more than 32 would be needed.
  *
- * A share that each of them takes by one runtime key is the share of all: Envoy draws one number
- * for a request, whatever routes it tries.
+ * They may share one runtime key for a share of all their requests: Envoy draws one number for each
+ * request, whatever number of routes it tries.
  */
 export function matchesBut(
   match: RouteMatch,
@@ -73,14 +73,14 @@ export function matchesBut(
   });
 }
 
-/** Header matches that hold together, by their text. */
+/** Header matches that must all be true, by their text. */
 type HeaderTests = ReadonlyMap<string, TreeMap>;
 
 function headerTests(headers: readonly TreeMap[]): HeaderTests {
   return new Map(headers.map((header) => [JSON.stringify(header), header]));
 }
 
-/** What holds for a part of what another way holds for adds nothing to it. */
+/** A way adds nothing if another way matches everything that it matches. */
 function withoutNarrower(ways: readonly HeaderTests[]): readonly HeaderTests[] {
   const isNarrower = (way: HeaderTests, other: HeaderTests): boolean =>
     way.size > other.size && [...other.keys()].every((text) => way.has(text));
@@ -89,7 +89,7 @@ function withoutNarrower(ways: readonly HeaderTests[]): readonly HeaderTests[] {
   return all.filter((way) => !all.some((other) => isNarrower(way, other)));
 }
 
-/** The ways in which a request is not what a route matches. */
+/** Returns the ways in which a request can fail to match a route. */
 function missesOf(match: RouteMatch): readonly HeaderTests[] {
   const { headers = [] } = match;
   const place = placeMiss(match);
@@ -99,7 +99,7 @@ function missesOf(match: RouteMatch): readonly HeaderTests[] {
   ];
 }
 
-/** What the path of a request is when a match's place is not its own; undefined: it always is. */
+/** Matches the paths that a route does not match. Undefined if the route matches all paths. */
 function placeMiss(match: RouteMatch): readonly TreeMap[] | undefined {
   const { path, prefix, path_separated_prefix: folder } = match;
   const isNot = (test: TreeMap): TreeMap => {
@@ -112,7 +112,7 @@ function placeMiss(match: RouteMatch): readonly TreeMap[] | undefined {
   return prefix === "/" || prefix === undefined ? undefined : [isNot({ prefix })];
 }
 
-/** A header that is not there is no value that a match could ask for. */
+/** A missing header has no value that a match could require. */
 function opposite(header: TreeMap): TreeMap {
   const { invert_match: wasInverted, ...rest } = header;
   if (wasInverted === true) return rest;

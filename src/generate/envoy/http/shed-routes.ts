@@ -15,8 +15,8 @@ import { type RouteClass, routeClasses } from "./route-classes.js";
 import { matchesBut } from "./route-match.js";
 
 /**
- * Routes that refuse shares of a service's requests and forward none. They go before routes that
- * somebody else makes, who decides what reaches the service, and through which filters.
+ * Returns routes that refuse shares of a service's requests, none of which forwards. They precede
+ * routes of others, which decide what reaches the service and through which filters.
  */
 export function shedRoutes(
   service: ServicePolicy,
@@ -31,8 +31,8 @@ export function shedRoutes(
 }
 
 /**
- * The classes of which proxies refuse shares, each with a match of its own alone, in any order: no
- * route before it takes the others. `unshed`: names of those that would need too many matches.
+ * Returns the classes of which proxies refuse shares. Their matches do not overlap, so their order
+ * does not matter. `unshed` names the classes that would need too many matches.
  */
 export function shedClasses(policy: PriorityPolicy): {
   readonly classes: readonly RouteClass[];
@@ -57,7 +57,7 @@ function isShedAlike(one: RouteClass, other: RouteClass): boolean {
   return other.mayShed && other.priority === one.priority;
 }
 
-/** What routes of ours would do where all of them are somebody else's. */
+/** Reports effects of our own routes that are missing if all routes belong to others. */
 function reportUnreported(service: ServicePolicy, context: EnvoyContext): void {
   const { name, priority, rateLimit } = service;
   const isCounted =
@@ -113,7 +113,7 @@ function reportUnshed(
   });
 }
 
-/** Whether this proxy refuses requests of a service by itself when Headgate says so. */
+/** Reports whether this proxy refuses a service's requests itself when Headgate tells it to. */
 export function shedsHere(service: ServicePolicy, context: EnvoyContext): boolean {
   const { admission, concurrency } = service;
   const isReported = (concurrency?.feedback.length ?? 0) > 0 || admission?.gate !== undefined;
@@ -121,8 +121,8 @@ export function shedsHere(service: ServicePolicy, context: EnvoyContext): boolea
 }
 
 /**
- * Refuses the share of a class that Headgate says, before anything is asked or counted: no filter
- * sees the request, or a controller would take the refusals for fast answers of the service.
+ * Refuses the share of a class that Headgate sets, before anything is requested or counted. No
+ * filter sees the request, or a controller would take refusals for fast responses of the service.
  */
 export function shedRoute(
   { name, match, priority, unlessHeader }: RouteClass,
@@ -163,7 +163,7 @@ export function shedRoute(
   );
 }
 
-/** Takes these filters out of the way of a route; priority headers are removed all the same. */
+/** Disables these filters for a route. Priority headers are still removed. */
 export function allOff(filters: readonly string[]): TreeMap | undefined {
   if (filters.length === 0) return undefined;
   return Object.fromEntries(filters.map((name) => [name, filterOff()]));

@@ -4,14 +4,14 @@ import type { EnvoyContext } from "../base/context.js";
 import { envoyGrpc } from "../base/http-filter.js";
 import { extension } from "../base/values.js";
 
-/** Whether Headgate learns of a service from what proxies tell, or shares a limit among them. */
+/** Reports whether Headgate reads proxies' reports on a service, or shares its limit among them. */
 export function isWatched({ concurrency }: ServicePolicy): boolean {
   if (concurrency === undefined) return false;
   return concurrency.feedback.length > 0 || concurrency.sources.some((one) => one !== "extProc");
 }
 
 /**
- * What a proxy tells Headgate: the bootstrap's fields, empty where no service is watched.
+ * Returns what a proxy reports to Headgate: the bootstrap's fields, empty if no service is watched.
  *
  * Source: envoy.config.bootstrap.v3.Bootstrap; envoy.config.metrics.v3.MetricsServiceConfig.
  */
@@ -50,7 +50,7 @@ export function telemetry(context: EnvoyContext): TreeMap {
   };
 }
 
-/** Statistics that no pattern names are not even counted. */
+/** Statistics that match no pattern are not even counted. */
 function patterns(): readonly Tree[] {
   return [
     noted("Statistics that Headgate reads.", {
@@ -77,8 +77,8 @@ function patterns(): readonly Tree[] {
   ];
 }
 
-/** Ends of `cluster.<name>.upstream_rq_...`, as Headgate knows them. */
+/** Suffixes of `cluster.<name>.upstream_rq_...` that Headgate knows. */
 const requestStats = "time|active|completed|[1-5]xx|active_overflow|pending_overflow|drop_overload";
 
-/** Ends of `cluster.<name>.circuit_breakers.`: what Headgate reads, and what dashboards show. */
+/** Suffixes of `cluster.<name>.circuit_breakers.` that Headgate reads or dashboards show. */
 const breakerStats = String.raw`(default|high)\.(rq_open|remaining_rq)`;

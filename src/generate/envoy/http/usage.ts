@@ -11,18 +11,18 @@ import { envoyGrpc, httpFilter } from "../base/http-filter.js";
 import { isAskedHere } from "../base/sides.js";
 import { durationText, typed } from "../base/values.js";
 
-/** The second ext_proc filter, which shows Headgate what responses say of their usage. */
+/** The second ext_proc filter, which sends Headgate responses that report their usage. */
 export const usageFilterName = "envoy.filters.http.ext_proc.usage";
 
 /**
  * How long Envoy keeps the stream of an observed response open after the response, in milliseconds:
- * less than Headgate waits for it (`usageGraceMs`), and long enough for what is on its way.
+ * less than Headgate waits for it (`usageGraceMs`), and long enough for messages in transit.
  */
 const observerCloseMs = 1_000;
 
 /**
- * Shows Headgate the bodies of responses, and waits for nothing; undefined where no service reports
- * its usage there. It stands after the filter that asks, whose metadata names the reservation.
+ * Returns the filter that sends Headgate response bodies without waiting. Undefined if no service
+ * reports usage there. It follows the admission filter, whose metadata names the reservation.
  *
  * Source: envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor, `observability_mode`.
  */
@@ -69,10 +69,10 @@ export function usageFilter(
   return { name: usageFilterName, typed_config: config };
 }
 
-/** Without them a body cannot be read. */
+/** Headers without which a body cannot be parsed. */
 const observedHeaders: readonly string[] = [":status", "content-encoding", "content-type"];
 
-/** What the second filter is told about a service; other services pay nothing for it. */
+/** Returns the second filter's settings for a service. Other services disable it. */
 export function usagePerRoute(service: ServicePolicy): TreeMap {
   const type = "envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute";
   if (!observesBodies(service)) return typed(type, { disabled: true });
@@ -83,15 +83,15 @@ export function usagePerRoute(service: ServicePolicy): TreeMap {
   });
 }
 
-/** What a virtual host has for a service whose calls are measured, or sent elsewhere. */
+/** Returns virtual host settings for a service whose calls are measured or redirected. */
 export function measuredHost(service: ServicePolicy, context: EnvoyContext): TreeMap {
   if (!isAskedHere(context)) return {};
   const { usage } = service;
   const isRead = usage !== undefined && readsRequestBody(usage);
   const removed = [
-    // Compressed responses cannot be read for their usage.
+    // The usage in compressed responses cannot be read.
     ...(observesBodies(service) ? ["accept-encoding"] : []),
-    // Headgate's own.
+    // Only Headgate may set it.
     ...(softAnswers(context.policy)(service).isRouted ? [fallbackHeader] : []),
   ];
   return {
@@ -103,7 +103,7 @@ export function measuredHost(service: ServicePolicy, context: EnvoyContext): Tre
   };
 }
 
-/** Reports that listeners which somebody else makes may buffer less than is to be read. */
+/** Reports that listeners that we do not generate may buffer less of a body than Headgate reads. */
 export function reportBodyLimit({ name, usage }: ServicePolicy, context: EnvoyContext): void {
   if (usage === undefined || !readsRequestBody(usage) || !isAskedHere(context)) return;
   if (hasFeature(context, "requestBodyBufferLimit")) return;
@@ -117,8 +117,8 @@ export function reportBodyLimit({ name, usage }: ServicePolicy, context: EnvoyCo
 }
 
 /**
- * What a listener has to buffer for bodies that Headgate reads, in bytes; 0 where it is said by
- * virtual host, or none is read.
+ * Returns what a listener must buffer for bodies that Headgate reads, in bytes; 0 if virtual hosts
+ * set it, or if no body is read.
  */
 export function listenerBodyBytes(context: EnvoyContext): number {
   if (hasFeature(context, "requestBodyBufferLimit") || !isAskedHere(context)) return 0;
@@ -129,8 +129,8 @@ export function listenerBodyBytes(context: EnvoyContext): number {
 }
 
 /**
- * How long a service's requests may take, in milliseconds; 0: for ever. Where the policy says
- * nothing, measured calls may take as long as they are measured: streams run for minutes.
+ * Returns the maximum duration of a service's requests, in milliseconds; 0: unlimited. By default,
+ * measured calls may last as long as they are measured, because streams run for minutes.
  */
 export function servedMsMax({ timeouts, usage }: ServicePolicy): number {
   const isDefault = timeouts.requestMs === defaultBlocks.timeouts.requestMs;

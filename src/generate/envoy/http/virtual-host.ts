@@ -20,17 +20,17 @@ import { type RouteClass, routeClasses } from "./route-classes.js";
 import { allOff, shedRoute, shedRoutes, shedsHere } from "./shed-routes.js";
 import { measuredHost, servedMsMax, usageFilterName, usagePerRoute } from "./usage.js";
 
-/** Where a virtual host stands. */
+/** The place of a virtual host. */
 interface VirtualHostPlace {
-  /** Hosts that it answers to. */
+  /** Hosts that it serves. */
   readonly domains: readonly string[];
-  /** Names of the HTTP filters before it, without those that remove priority headers. */
+  /** Names of the HTTP filters in front of it, except those that remove priority headers. */
   readonly filters: readonly string[];
 }
 
 /**
- * The routes of one service: by class where classes are told apart, one for all otherwise. What is
- * asked about its requests stands once, for all of its routes.
+ * Returns the routes of one service: by class if classes are distinguished, otherwise one for all.
+ * Settings for its requests are set once, for all of its routes.
  *
  * Source: envoy.config.route.v3.VirtualHost.
  */
@@ -45,7 +45,7 @@ export function virtualHost(
   const routes =
     context.options.form === "fragments"
       ? [
-          // Beside a user's own routes, whose settings others that forward would go past.
+          // Next to a user's own routes: further forwarding routes would bypass their settings.
           ...shedRoutes(service, context, filters),
           ...classes.slice(-1).map((rest) => route(rest, service, own)),
         ]
@@ -75,9 +75,9 @@ export function virtualHost(
 }
 
 /**
- * Classes that get routes of their own: those that are treated unlike the rest. Paths that are
- * bypassed are where anything is asked or refused; critical ones where the policy knows any, since
- * every policy has paths of authentication.
+ * Returns the classes that need routes of their own because they are treated unlike the rest:
+ * bypassed paths if anything is requested or refused; critical ones if requests are shed or the
+ * policy makes any critical, since every policy has authentication paths.
  */
 function neededClasses(
   classes: readonly RouteClass[],
@@ -102,7 +102,7 @@ function neededClasses(
   return [...others.slice(0, last + 1), rest];
 }
 
-/** The route that a class's requests take to the service. */
+/** Returns the route that forwards a class's requests to the service. */
 function route(
   { words, name, match, priority }: RouteClass,
   service: ServicePolicy,
@@ -122,7 +122,7 @@ function route(
   return name === "rest" ? tree : noted(`${words}.`, tree);
 }
 
-/** What is said of a service's requests, whichever cluster they go to. */
+/** Settings of a service's requests, whichever cluster they are sent to. */
 export function routeAction(service: ServicePolicy, priority?: "HIGH"): TreeMap {
   const { idleMs, maxStreamMs } = service.timeouts;
   return {
@@ -141,7 +141,7 @@ function upgradeConfigs({ upgrades }: ServicePolicy): readonly Tree[] | undefine
     : upgrades.map((protocol) => ({ upgrade_type: protocol }));
 }
 
-/** What the filters are told about a service; a filter that is not there is told nothing. */
+/** Returns the filters' settings for a service, except for filters that are absent. */
 function perService(
   service: ServicePolicy,
   context: EnvoyContext,
