@@ -2,10 +2,10 @@ import type { Command } from "commander";
 import { readVersion } from "../app/base/version.js";
 import type { CommandContext } from "./terminal/context.js";
 
-/** Adds a command to the whole. */
+/** Adds a command to the program. */
 type AddCommand = (program: Command, context: CommandContext) => void;
 
-/** Commands that stand under one heading of the help, by their names. */
+/** Commands under one heading of the help, by name. */
 interface CommandGroup {
   readonly heading: string;
   readonly commands: Readonly<Record<string, () => Promise<AddCommand>>>;
@@ -14,7 +14,7 @@ interface CommandGroup {
 const loadLive = async () => (await import("./live/live-commands.js")).liveCommands;
 const loadRollout = async () => (await import("./rollout/rollout-commands.js")).rolloutCommands;
 
-/** All commands, as help shows them; each is loaded when it is needed. */
+/** All commands in the order of the help. Each is loaded when it is needed. */
 const commandGroups: readonly CommandGroup[] = [
   {
     heading: "Run:",
@@ -76,12 +76,12 @@ const commandGroups: readonly CommandGroup[] = [
   },
 ];
 
-/** Commands that look at all others. */
+/** Commands that need all other commands. */
 const wholeCommands: readonly string[] = ["completion", "help"];
 
 /**
- * Adds all commands, in groups as help shows them; or the one that a command line names first,
- * which then need not load what only others use.
+ * Adds all commands, in the groups of the help. If `word` names a command, adds only that one, so
+ * that the modules of others are not loaded.
  */
 export async function addCommands(
   program: Command,

@@ -18,7 +18,7 @@ export function addDemo(program: Command, context: CommandContext): void {
   });
   for (const { flags, docs } of demoFlagRows) command.addOption(new Option(flags, docs));
   command.action(async (flags: DemoFlags) => {
-    // It runs the whole service, and no other command waits until that is read.
+    // Loaded here, because it includes the whole service, which other commands do not need.
     const { runDemo } = await import("../demo/demo.js");
     context.exitWith(await runDemo({ flags, env: context.env }));
   });

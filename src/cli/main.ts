@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import { exitCodes } from "../app/base/failure.js";
 
-/** What it takes to read its own modules, serve, and have some connections. */
+/** File descriptors needed to load the modules, serve, and have some connections. */
 const descriptorsMin = 1_024;
 
 try {
-  // Its modules are dozens of files, opened at once.
+  // Its modules are dozens of files that are opened at the same time.
   const { runCli } = await import("./program.js");
   process.exitCode = await runCli(process.argv.slice(2));
 } catch (thrown) {

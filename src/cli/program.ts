@@ -7,14 +7,14 @@ import { CommandFailure } from "./terminal/command-failure.js";
 import { type CommandContext, type Output, processOutput } from "./terminal/context.js";
 import { processTerminal } from "./terminal/terminal.js";
 
-/** What a command line finds around it. */
+/** Environment of a command line. */
 export type ProgramEnvironment = Pick<CommandContext, "env" | "terminal" | "envoyApi">;
 
-/** Commands that have yet to load most of the program. It optimizes later once it has. */
+/** Commands that load most of the program later, and therefore run without `optimizeLater`. */
 const services: readonly string[] = ["serve", "demo"];
 
 /**
- * Runs the command line and answers the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4
+ * Runs the command line and returns the exit code: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4
  * stale, 5 unreachable.
  */
 export async function runCli(
@@ -40,13 +40,13 @@ export async function runCli(
       return thrown.exitCode;
     }
     if (!(thrown instanceof CommanderError)) throw thrown;
-    // Help that was asked for ends this way too.
+    // Requested help ends this way, too.
     return thrown.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   return exitCode;
 }
 
-/** `keys get`, as it was typed. */
+/** Returns a command's path as typed: `keys get`. */
 function commandPath(command: Command): string {
   const names = [command.name()];
   for (let outer = command.parent; outer?.parent; outer = outer.parent) names.unshift(outer.name());
@@ -54,9 +54,9 @@ function commandPath(command: Command): string {
 }
 
 /**
- * The command line as commander has it.
+ * Creates the command line in commander.
  *
- * @param word what it begins with, where only a command of that name is needed
+ * @param word its first word, if only the command of that name is needed
  */
 export async function createProgram(context: CommandContext, word?: string): Promise<Command> {
   const { output } = context;
@@ -90,7 +90,7 @@ Exit codes: 0 ok, 1 failure, 2 usage, 3 invalid policy, 4 stale files,
   return program;
 }
 
-/** Its name and what stands behind it: all commands have options. */
+/** Returns a command's name and arguments. Options are left out, since all commands have them. */
 function subcommandTerm(command: Command): string {
   const words = command.registeredArguments.map((argument) => {
     const name = `${argument.name()}${argument.variadic ? "..." : ""}`;

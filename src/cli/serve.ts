@@ -6,7 +6,7 @@ import { type OptionName, optionRow, optionSections } from "../app/options/optio
 import type { CommandContext } from "./terminal/context.js";
 import { addHelpTexts } from "./terminal/help-texts.js";
 
-/** Adds `headgate serve`: the service alone, with every option of the configuration's table. */
+/** Adds `headgate serve`: only the service, with every option of the configuration's table. */
 export function addServe(program: Command, context: CommandContext): void {
   const command = program.command("serve").description("run the service until a signal stops it");
   addHelpTexts(command, {
@@ -30,13 +30,13 @@ watched: a changed policy becomes active at once, and an invalid one is ignored.
     const given: Partial<Record<OptionName, string>> = {};
     for (const [name, attribute] of flags) {
       const value: unknown = command.getOptionValue(attribute);
-      // A switch may stand alone.
+      // A switch may have no value.
       if (value === true) given[name] = "true";
       else if (typeof value === "string") given[name] = value;
     }
     const code = await serve(given, context);
     context.exitWith(code);
-    // The logs are written by now, and nothing that still lingers may hold up the end.
+    // The logs have been written, and open handles must not delay the exit.
     process.exit(code);
   });
 }
@@ -58,14 +58,14 @@ async function serve(
     return exitCodes.usage;
   }
   const { config } = loaded;
-  // The service is most of this program: no other command waits until it is read.
+  // Loaded here, because the service is most of the program, and other commands do not need it.
   const { createLogger } = await import("../app/base/logger.js");
   const { runServiceProcess } = await import("../app/service-process.js");
   const logger = await createLogger(config, { fd: 1, isTerminal: process.stdout.isTTY === true });
   return runServiceProcess(config, { logger, complain: output.err });
 }
 
-/** Adds a flag for each row that has one; answers where the command keeps each one's value. */
+/** Adds a flag for each row that has one. Returns the command's attribute for each option. */
 function addFlags(command: Command): ReadonlyMap<OptionName, string> {
   const attributes = new Map<OptionName, string>();
   for (const [section, names] of optionSections) {

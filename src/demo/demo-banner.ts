@@ -3,13 +3,13 @@ import type { EnvoyPorts } from "./demo-envoy.js";
 import { jsonQuestion } from "./demo-traffic.js";
 import { askedModel } from "./llm/llm-callers.js";
 
-/** What runs, for a person who wants to reach it. */
+/** Addresses of everything that runs, for a user who wants to reach it. */
 export interface Running {
   readonly grpcPort: number;
   readonly httpPort: number;
-  /** Undefined: there is none, or another program has its port. */
+  /** Undefined: there is no console, or another program uses its port. */
   readonly consolePort: number | undefined;
-  /** As a person would write it. */
+  /** As a user would write it. */
   readonly policyPath: string;
   readonly envoy:
     | {
@@ -25,7 +25,7 @@ export interface Running {
 
 const labelChars = 13;
 
-/** The addresses of everything that runs. */
+/** Returns the addresses of everything that runs. */
 export function renderBanner(running: Running, style: Style): string {
   const { envoy, httpPort, grpcPort, consolePort, policyPath } = running;
   const headline =
@@ -75,7 +75,7 @@ function renderMissing(
   ];
 }
 
-/** The first thing to try: being a caller. */
+/** Returns the first thing to try: sending requests as a caller. */
 export function renderTry(running: Running, style: Style): string {
   const { envoy } = running;
   const command =
@@ -90,7 +90,7 @@ export function renderTry(running: Running, style: Style): string {
   ].join("\n");
 }
 
-/** The first thing to try with a waiting room: being a visitor. */
+/** Returns the first thing to try with a waiting room: entering it as a visitor. */
 export function renderOpen({ envoy, policyPath }: Running, style: Style): string {
   const port = envoy.kind === "running" ? envoy.ports.envoy : 0;
   const look = [
@@ -107,7 +107,7 @@ export function renderOpen({ envoy, policyPath }: Running, style: Style): string
   ].join("\n");
 }
 
-/** The first thing to try with the three layers: to switch them. */
+/** Returns the first thing to try with the three layers: switching them. */
 export function renderLayersPage(port: number, style: Style): string {
   const look = [
     "Raise the load, let half of the workers die, and switch each of the three layers off and on.",
@@ -121,7 +121,7 @@ export function renderLayersPage(port: number, style: Style): string {
   ].join("\n");
 }
 
-/** The first thing to try with a model: to call it. */
+/** Returns the first thing to try with a model: calling it. */
 export function renderCallModel(running: Running, style: Style): string {
   const { envoy, httpPort, policyPath } = running;
   const port = envoy.kind === "running" ? envoy.ports.envoy : 0;
@@ -152,7 +152,7 @@ export function renderCallModel(running: Running, style: Style): string {
   ].join("\n");
 }
 
-/** What to do after the first 429. */
+/** Returns what to do after the first 429. */
 export function renderNext(running: Running, style: Style): string {
   const { httpPort } = running;
   const url = `http://127.0.0.1:${httpPort}/metrics`;

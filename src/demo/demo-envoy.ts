@@ -6,32 +6,32 @@ import type { Clock } from "../core/base/clock.js";
 import { assert } from "../core/base/errors.js";
 import { httpStatuses } from "../core/base/http-status.js";
 
-/** The ports as they stand in edge/envoy.yaml of each example, and how often each may. */
+/** Ports in edge/envoy.yaml of each example, and the allowed numbers of their occurrences. */
 const filePorts = {
   envoy: { port: 10_000, counts: [1] },
-  // For each service that is at this address.
+  // For each service with this address.
   upstream: { port: 10_080, counts: [1, 2] },
-  // A second one, to which requests fall back.
+  // A second upstream, to which requests fall back.
   cheaper: { port: 10_081, counts: [0, 1] },
   headgate: { port: 8_081, counts: [1] },
-  // Where Envoys take part in the loop.
+  // In examples whose Envoys take part in the feedback loop.
   control: { port: 18_000, counts: [0, 1] },
-  // Its own address, and where the listener of statistics finds them.
+  // The admin address, and the address at which the statistics listener reaches it.
   admin: { port: 9_901, counts: [2] },
   statistics: { port: 9_902, counts: [1] },
 } as const satisfies Readonly<Record<string, { port: number; counts: readonly number[] }>>;
 
-/** Where the demo's Envoy listens and whom it calls. */
+/** Ports on which the demo's Envoy listens and that it calls. */
 export type EnvoyPorts = Readonly<Record<"envoy" | "upstream" | "headgate", number>> & {
-  /** Of examples whose Envoys take part in the loop. */
+  /** In examples whose Envoys take part in the feedback loop. */
   readonly control?: number;
-  /** Of the example with a second upstream. */
+  /** In the example with a second upstream. */
   readonly cheaper?: number;
 };
 
 /**
- * The demo's Envoy configuration with other ports. The admin port is a free one, so that nobody
- * finds statistics at theirs.
+ * Replaces the ports in the demo's Envoy configuration. The admin port is a free one, so that users
+ * do not find the demo's statistics on the port of their own Envoy.
  */
 export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
   const wanted: Readonly<Record<string, number>> = {
@@ -47,7 +47,7 @@ export function renderEnvoyConfig(text: string, ports: EnvoyPorts): string {
     const found = [...text.matchAll(pattern)].length;
     const isExpected = counts.some((count) => count === found);
     assert(isExpected, `port_value ${port} is ${found} times in envoy.yaml, not ${counts}`);
-    // A mark in between, since a wanted port may be one that another name has in the file.
+    // Replaces ports by marks first, since a wanted port may be another name's port in the file.
     rendered = rendered.replace(pattern, `@${name}`);
   }
   return rendered.replace(/(?<=port_value: )@(\w+)/g, (_, name: string) => String(wanted[name]));
@@ -63,7 +63,7 @@ interface EnvoyParts {
   readonly clock: Clock;
 }
 
-/** How Envoy ended, in words; the end of its log belongs to it. */
+/** How Envoy ended, in words, and the end of its log. */
 export interface EnvoyEnd {
   /** For example "exit code 1" or "SIGSEGV". */
   readonly how: string;
@@ -71,25 +71,25 @@ export interface EnvoyEnd {
   readonly logTail: string;
 }
 
-/** Time until Envoy must be ready, in milliseconds; it takes well under a second by itself. */
+/** Time until Envoy must be ready, in milliseconds. It normally takes well under a second. */
 const readyMsMax = 20_000;
 
-/** Time that Envoy has to end when asked, in milliseconds, before it is killed. */
+/** Time for Envoy to end after SIGTERM, in milliseconds. After it, Envoy is killed. */
 const graceMs = 3_000;
 
-/** Time between two looks at whether Envoy is ready, in milliseconds. */
+/** Time between two checks whether Envoy is ready, in milliseconds. */
 const lookEveryMs = 50;
 
-/** Lines of the log that are shown when Envoy fails. */
+/** Maximum number of log lines shown if Envoy fails. */
 const tailLinesMax = 12;
 
 /**
- * A running Envoy: a child process that never outlives this one. An exit, also by a crash, kills it
- * from here; when this process is killed itself, the guard does.
+ * A running Envoy: a child process that never outlives this one. When this process exits, even by a
+ * crash, it kills Envoy. If this process is killed itself, the guard kills Envoy.
  */
 export class Envoy {
   readonly logPath: string;
-  /** Resolves when it has ended, whoever ended it. */
+  /** Resolves when it has ended for any reason. */
   readonly ended: Promise<EnvoyEnd>;
   readonly #child: ChildProcess;
   readonly #parts: EnvoyParts;
@@ -102,7 +102,7 @@ export class Envoy {
     this.#adminPath = join(parts.folder, "admin-address");
     const configPath = join(parts.folder, "envoy.yaml");
     writeFileSync(configPath, parts.config);
-    // Envoy's own --log-path would miss what it says before it has read its arguments.
+    // Envoy's own --log-path would miss messages from before it has read its arguments.
     const log = openSync(this.logPath, "a");
     this.#child = spawn(parts.program, envoyArguments(configPath, this.#adminPath), {
       stdio: ["ignore", log, log],
@@ -123,7 +123,7 @@ export class Envoy {
     });
   }
 
-  /** Resolves with the admin address once Envoy serves; undefined when it ended or is too slow. */
+  /** Resolves with the admin address once Envoy serves; undefined if it ended or is too slow. */
   async ready(): Promise<string | undefined> {
     const { clock } = this.#parts;
     const endMs = clock.monotonicMs() + readyMsMax;
@@ -135,7 +135,7 @@ export class Envoy {
     return undefined;
   }
 
-  /** Asks it to end, kills it when it does not, and resolves when it is gone. */
+  /** Stops Envoy with SIGTERM, kills it if it does not end, and resolves when it has ended. */
   async stop(): Promise<void> {
     if (this.#end !== undefined) return;
     this.#child.kill("SIGTERM");
@@ -146,15 +146,15 @@ export class Envoy {
 }
 
 /**
- * Starts a shell that reads from us until we are gone, and then kills the process. Ends it when the
- * answer is called: the number may be another process's by then.
+ * Starts a shell that reads from this process until it is gone, and then kills the process `pid`.
+ * The returned function ends the shell, because the number may then belong to another process.
  */
 function startGuard(pid: number | undefined): () => void {
   if (pid === undefined) return () => {};
   const guard = spawn("/bin/sh", ["-c", 'read -r _; kill -KILL "$0"', String(pid)], {
     stdio: ["pipe", "ignore", "ignore"],
   });
-  // Without a shell there is no guard, and all else is as before.
+  // Without a shell, there is no guard, and everything else still works.
   guard.once("error", () => {});
   return () => void guard.kill("SIGKILL");
 }
@@ -162,15 +162,15 @@ function startGuard(pid: number | undefined): () => void {
 function envoyArguments(configPath: string, adminPath: string): readonly string[] {
   return [
     ...["--config-path", configPath],
-    // Where the free admin port can be read.
+    // The file from which the admin port is read.
     ...["--admin-address-path", adminPath],
-    // One worker is plenty, and two demos share no memory segment.
+    // One worker is enough, and two demos must not share a memory segment.
     ...["--concurrency", "1", "--disable-hot-restart"],
     ...["--log-level", "info"],
   ];
 }
 
-/** Whether Envoy says that it is ready. Source: Envoy's admin interface, GET /ready. */
+/** Reports whether Envoy says that it is ready. Source: Envoy's admin interface, GET /ready. */
 function isServing(address: string): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request(`http://${address}/ready`, { agent: false, timeout: 1_000 }, (answer) => {
@@ -188,7 +188,7 @@ function readTail(path: string): string {
   return readText(path).trimEnd().split("\n").slice(-tailLinesMax).join("\n");
 }
 
-/** A file's text without white space around it; empty when there is none. */
+/** Returns a file's text without surrounding white space; empty if there is no file. */
 function readText(path: string): string {
   try {
     return readFileSync(path, "utf8").trim();

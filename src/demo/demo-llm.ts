@@ -18,7 +18,7 @@ interface ShownCalls {
   readonly running: Running;
 }
 
-/** A language model, what its users get of it, and why. */
+/** Shows calls of a language model, their outcomes, and the reasons. */
 export async function showCalls(shown: ShownCalls): Promise<void> {
   const { options, scope, style, print, clock, running } = shown;
   assert(running.envoy.kind === "running", "the model is not shown without an Envoy");
@@ -42,16 +42,16 @@ export async function showCalls(shown: ShownCalls): Promise<void> {
   callers.start(llmUsers);
 }
 
-/** The models that run. */
+/** The running models. */
 interface RunningModels {
   readonly port: number;
-  /** Of the one that calls fall back to. */
+  /** Port of the model that calls fall back to. */
   readonly cheaperPort: number;
   close(): void;
 }
 
 /**
- * Starts the model that everybody asks for, and the cheaper one.
+ * Starts the model that users request, and the cheaper one.
  *
  * @throws ServiceError LISTEN_FAILED
  */

@@ -1,6 +1,6 @@
 import { type OptionRow, optionFlag, wholeNumberOption } from "../app/options/option.js";
 
-/** What the command line said; a text for each flag with a value. */
+/** Flags of the command line, with a text for each flag with a value. */
 export interface DemoFlags {
   readonly envoyPort?: string;
   readonly grpcPort?: string;
@@ -17,34 +17,34 @@ export interface DemoFlags {
   readonly install?: boolean;
 }
 
-/** What the demo was asked for, checked. */
+/** Validated options of the demo. */
 export interface DemoOptions {
-  /** 0 takes a free port, here and below. */
+  /** 0 picks a free port, here and below. */
   readonly envoyPort: number;
   readonly grpcPort: number;
   readonly httpPort: number;
   readonly upstreamPort: number;
-  /** What is shown: rate limits, a waiting room, three layers of protection, or budgets. */
+  /** The example: rate limits, a waiting room, three layers of protection, or budgets. */
   readonly example: DemoExample;
-  /** The policy file; the example's own when absent. */
+  /** The policy file; if absent, the example's own. */
   readonly policy?: string;
   readonly traffic: TrafficChoice;
-  /** Whether Envoy may be installed when there is none. */
+  /** Whether Envoy may be installed if there is none. */
   readonly mayInstall: boolean;
 }
 
-/** The folder of an example below `envoy/`. */
+/** Folder of an example below `envoy/`. */
 export type DemoExample = "demo" | "waiting-room" | "three-layers" | "llm";
 
-/** What is seen of the traffic: each second, only what is new about it, or none is made. */
+/** How traffic is shown: every second, only changes, or no traffic at all. */
 type TrafficChoice = "shown" | "quiet" | "none";
 
-/** Options, or everything that is wrong with them. */
+/** Options, or all problems with them. */
 type ParsedDemoOptions =
   | { readonly kind: "options"; readonly options: DemoOptions }
   | { readonly kind: "problems"; readonly problems: readonly string[] };
 
-/** A flag as the command line declares and explains it. */
+/** Declaration and help text of a flag. */
 interface DemoFlagRow {
   readonly flags: string;
   readonly docs: string;
@@ -59,7 +59,7 @@ const ports = {
   upstreamPort: portOption({ env: "UPSTREAM_PORT", defaultValue: 0 }),
 } as const;
 
-/** The names of the ports' settings, for messages. */
+/** Names of the ports' settings, for messages. */
 export const portSettings = {
   envoyPort: settingName(ports.envoyPort),
   grpcPort: settingName(ports.grpcPort),
@@ -94,7 +94,7 @@ export const demoFlagRows: readonly DemoFlagRow[] = [
   { flags: "--no-install", docs: "do not install Envoy if it is missing" },
 ];
 
-/** Reads the demo's options: flags, then environment, then defaults; all problems at once. */
+/** Reads the demo's options: flags, then environment, then defaults; reports all problems. */
 export function parseDemoOptions(sources: {
   readonly flags: DemoFlags;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -155,7 +155,7 @@ function settingName(row: OptionRow<number>): string {
   return `--${optionFlag(row)} or ${row.env}`;
 }
 
-/** The port, or what is wrong with it. */
+/** Returns the port, or the problem with it. */
 function readPort(
   row: OptionRow<number>,
   { flag, env }: { flag: string | undefined; env: Readonly<Record<string, string | undefined>> },
@@ -167,7 +167,7 @@ function readPort(
   return `${flag === undefined ? row.env : `--${optionFlag(row)}`} ${parsed.message}`;
 }
 
-/** Two servers cannot have one port. */
+/** Returns the problems of servers that use the same port. */
 function sharedPorts(options: DemoOptions): readonly string[] {
   const owners = new Map<number, string>();
   const problems: string[] = [];

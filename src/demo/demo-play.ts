@@ -62,10 +62,10 @@ interface Play {
 const clock = systemClock;
 
 /**
- * Starts everything, shows it, and answers the exit code when Envoy ends by itself; without Envoy
- * it goes on until the scope is closed.
+ * Starts and shows everything. With Envoy, returns the exit code when Envoy ends by itself; without
+ * Envoy, continues until the scope is closed.
  *
- * @throws StartFailure in words for people
+ * @throws StartFailure with a message for users
  */
 export async function play(parts: Play): Promise<number> {
   const { options, scope } = parts;
@@ -101,7 +101,7 @@ export async function play(parts: Play): Promise<number> {
   return started.kind === "missing" ? new Promise(() => {}) : endOfEnvoy(parts, started, folder);
 }
 
-/** Callers of one service, and what becomes of them. */
+/** Shows callers of one service, and the outcomes of their requests. */
 async function showLimits(parts: Play, running: Running): Promise<void> {
   const { options, scope, style, print } = parts;
   const asker = createAsker(running);
@@ -114,7 +114,7 @@ async function showLimits(parts: Play, running: Running): Promise<void> {
   else await startTraffic(parts, { running, asker });
 }
 
-/** Takes every port for a moment: all that are taken are told at once, before anything runs. */
+/** Tries to listen on each port, so that all ports in use are reported before anything starts. */
 async function probePorts(options: DemoOptions): Promise<PortChoices> {
   const problems: string[] = [];
   const probe = async (name: keyof PortChoices): Promise<number> => {
@@ -153,19 +153,19 @@ async function startHeadgate(
     grpcHost: "127.0.0.1",
     port: String(httpPort),
     grpcPort: String(grpcPort),
-    // The demo's Envoy asks a port, in plaintext, whatever the environment says.
+    // The demo's Envoy calls a port in plaintext, whatever the environment sets.
     grpcUds: "",
     grpcServerUseTls: "false",
     grpcClientTlsCaCert: "",
     grpcServerTlsCaCert: "",
     grpcClientTlsSan: "",
     backendType: "memory",
-    // Its port may be another service's.
+    // Another service may use its port.
     debugHost: "",
     controlAddress: options.example === "three-layers" ? "127.0.0.1:0" : "",
-    // Whoever tries it may try all of it: nothing here is anybody else's.
+    // Users may try everything: nothing here belongs to anyone else.
     ...(env["HEADGATE_ADMIN_ACCESS"] ? {} : { adminOpen: env["HEADGATE_ADMIN_OPEN"] ?? "true" }),
-    // Nobody waits for the end of a demo.
+    // The demo must end without delay.
     drainDelayMs: "0",
     drainGraceMs: "1000",
   };
@@ -187,10 +187,10 @@ interface RunningEnvoy {
   readonly logPath: string;
 }
 
-/** Of Envoy's configuration and log, and of a policy to edit; it is gone after the demo. */
+/** Folder of Envoy's configuration and log, and of an editable policy. Removed after the demo. */
 interface DemoFolder {
   readonly path: string;
-  /** Keeps it, for whoever looks for a cause. */
+  /** Keeps the folder, for a user who looks for a cause. */
   readonly keep: () => void;
 }
 
@@ -206,7 +206,7 @@ async function makeFolder(scope: DemoScope): Promise<DemoFolder> {
   return { path, keep };
 }
 
-/** The example's policy; of an installed package a copy that everyone may edit. */
+/** Returns the example's policy, or an editable copy of it if the package is installed. */
 function examplePolicy(example: DemoExample, { path }: DemoFolder): string {
   const file = exampleFile(example, "policy.yaml");
   if (!isInstalledPackage()) return file;
@@ -246,7 +246,7 @@ async function startEnvoy(
   throw new StartFailure(exitCodes.failure, describeEnd(envoy, await envoy.ended));
 }
 
-/** Envoy lets requests pass until it is connected to Headgate: a caller should not see that. */
+/** Waits for Envoy's connection to Headgate. Until then, it lets requests pass. */
 async function untilDecided({ ask }: Asker): Promise<void> {
   const endMs = clock.monotonicMs() + decidedMsMax;
   while (clock.monotonicMs() < endMs) {
@@ -256,7 +256,7 @@ async function untilDecided({ ask }: Asker): Promise<void> {
   }
 }
 
-/** A policy of the user's own may decide nothing about that request, so this is no failure. */
+/** A user's own policy may not decide about that request, so a timeout is not a failure. */
 const decidedMsMax = 2_000;
 const decidedEveryMs = 50;
 
@@ -265,7 +265,7 @@ function createAsker({ envoy, httpPort }: Running): Asker {
   return createEnvoyAsker(envoy.ports.envoy);
 }
 
-/** A waiting room, other visitors in it, and a place for whoever opens it in a browser. */
+/** Shows a waiting room with other visitors, which users can open in a browser. */
 async function showRoom({ options, scope, style, print }: Play, running: Running): Promise<void> {
   assert(running.envoy.kind === "running", "a waiting room is not shown without an Envoy");
   const { envoy: port } = running.envoy.ports;
@@ -283,7 +283,7 @@ async function showRoom({ options, scope, style, print }: Play, running: Running
   });
 }
 
-/** The page of the three layers, and a line a second of what becomes of the requests. */
+/** Shows the page of the three layers, and the outcomes of requests in one line per second. */
 async function showLayers(
   { options, scope, style, print }: Play,
   { running, rig }: { readonly running: Running; readonly rig: LayersRig },
@@ -304,7 +304,7 @@ async function showLayers(
   });
 }
 
-/** Envoy lets visitors pass until it is connected to Headgate, and answers here by itself. */
+/** Waits for Envoy's connection to Headgate. Until then, it lets visitors pass. */
 async function untilRoomResponses(port: number): Promise<void> {
   const agent = new Agent();
   const endMs = clock.monotonicMs() + decidedMsMax;
@@ -337,7 +337,7 @@ async function startTraffic(
   traffic.start(demoCallers);
 }
 
-/** Told before what Ctrl-C in a terminal does: it reaches Envoy as well as us, in either order. */
+/** Time for a Ctrl-C to arrive here: it reaches Envoy and this process in either order. */
 const signalEchoMs = 300;
 
 async function endOfEnvoy(
@@ -363,20 +363,20 @@ function sleep(delayMs: number): Promise<void> {
   });
 }
 
-/** A file of the example that the demo runs. */
+/** Returns a file of the example that the demo runs. */
 function exampleFile(example: DemoExample, name: string): string {
   return fileURLToPath(new URL(`envoy/${example}/${name}`, ownFile("package.json")));
 }
 
-/** A path as a person in this folder would write it. */
+/** Returns a path as a user in this folder would write it. */
 function displayPath(path: string): string {
   const short = relative(process.cwd(), path);
   return short.startsWith("..") ? path : short;
 }
 
 /**
- * The service's log as the demo shows it: what a person has caused or must know, as sentences. The
- * policy's first load is told by the banner.
+ * Creates the service's log as the demo shows it: sentences about what a user has caused or must
+ * know. The banner reports the first load of the policy.
  */
 export function createDemoLogger({
   print,
@@ -395,7 +395,7 @@ export function createDemoLogger({
       print(`\n  ${style.good("The edited policy is active")}${rules}.\n`);
     },
     warn: ({ event }, sentence) => {
-      // One process has the demo's rooms to itself.
+      // The demo has only one process, which has its rooms to itself.
       if (event !== "roomsPerProcess") print(`\n  ${sentence}\n`);
     },
     error: (_event, sentence) =>
@@ -406,14 +406,14 @@ export function createDemoLogger({
 /** A running service behind Envoy. */
 export interface Upstream {
   readonly port: number;
-  /** Of the three layers: the service, and its caller to be. */
+  /** In the three-layers example: the service, and its future caller. */
   readonly rig?: LayersRig;
-  /** Of the cheaper model. */
+  /** Port of the cheaper model. */
   readonly cheaperPort?: number;
   close(): unknown;
 }
 
-/** Connections at a time: Envoy opens a few, curl at most one more. */
+/** Maximum number of connections. Envoy opens a few, and curl at most one more. */
 const upstreamConnectionsMax = 1_000;
 
 function startService(example: DemoExample, place: UpstreamPlace): Promise<Upstream> {
@@ -433,7 +433,7 @@ interface UpstreamPlace {
 }
 
 /**
- * Starts the small service that the demo's Envoy stands before: it answers every request alike.
+ * Starts the small service behind the demo's Envoy, which responds to every request alike.
  *
  * @throws ServiceError LISTEN_FAILED
  */
@@ -444,7 +444,7 @@ async function startUpstream(example: keyof typeof pages, place: UpstreamPlace):
     response.writeHead(httpStatuses.ok, headers);
     response.end(body);
   });
-  // Envoy keeps its connections; one that we closed first would answer a request with 503.
+  // Envoy keeps its connections. If the service closed one first, a request would get a 503.
   server.keepAliveTimeout = 0;
   const { port } = await listen(server, {
     ...place,
@@ -461,7 +461,7 @@ async function startUpstream(example: keyof typeof pages, place: UpstreamPlace):
   };
 }
 
-/** What the service of each example answers. */
+/** Response of each example's service. */
 const pages = {
   demo: {
     body: "Hello from the service: Headgate let this request in.\n",

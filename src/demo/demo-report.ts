@@ -6,11 +6,11 @@ interface TrafficReportParts {
   readonly callers: readonly Caller[];
   readonly style: Style;
   readonly print: (text: string) => void;
-  /** Shown below the first refusal, once. */
+  /** Shown once, below the first refusal. */
   readonly policyPath: string;
 }
 
-/** What one caller got since the last line. */
+/** Outcomes of one caller's requests since the last line. */
 interface Tally {
   allowed: number;
   refused: number;
@@ -18,20 +18,20 @@ interface Tally {
   lastWords: string;
 }
 
-/** Seconds after which lines come every `laterEverySeconds`, so that nobody drowns in them. */
+/** Seconds after which lines come only every `laterEverySeconds`, to limit the output. */
 const livelySeconds = 10;
 
 /** Seconds between lines after that. */
 const laterEverySeconds = 10;
 
-/** Whether a line is to be printed in this second. */
+/** Reports whether a line is printed in this second. */
 export function isLineDue(seconds: number): boolean {
   return seconds <= livelySeconds || seconds % laterEverySeconds === 0;
 }
 
 const columnChars = 24;
 
-/** Tells a person what becomes of the callers' requests: a line a second at first, then fewer. */
+/** Reports the outcomes of callers' requests: one line per second at first, then fewer. */
 export class TrafficReport {
   readonly #parts: TrafficReportParts;
   readonly #tallies = new Map<string, Tally>();
@@ -42,14 +42,14 @@ export class TrafficReport {
     this.#parts = parts;
   }
 
-  /** The columns' names. */
+  /** Prints the names of the columns. */
   printHead(): void {
     const { callers, style, print } = this.#parts;
     const cells = callers.map(({ name, plan }) => pad(`${name} (${plan})`, columnChars));
     print(style.dim(`         ${cells.join("")}`.trimEnd()));
   }
 
-  /** Counts an answer; the first refusal is told at once. True for that one. */
+  /** Counts an answer. Explains the first refusal at once, and returns true for it. */
   note(caller: Caller, answer: Answer): boolean {
     const tally = this.#tally(caller);
     if (answer.kind === "allowed") tally.allowed += 1;
@@ -64,7 +64,7 @@ export class TrafficReport {
     return true;
   }
 
-  /** To be called once a second; prints a line when one is due. */
+  /** Must be called once per second. Prints a line if one is due. */
   tick(): void {
     this.#seconds += 1;
     if (!isLineDue(this.#seconds)) return;

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/base/clock.js";
-/** Ends what was started, the newest first, whatever happens on the way. */
+/** Closes everything that was started, newest first, even if a step fails. */
 export class DemoScope {
   #closers: (() => unknown)[] = [];
   #isClosed = false;
@@ -8,13 +8,13 @@ export class DemoScope {
     return this.#isClosed;
   }
 
-  /** Takes over what is to be ended; when the end has come already, it is ended at once. */
+  /** Adds a function that closes something. Calls it at once if the scope is already closed. */
   async add(close: () => unknown): Promise<void> {
     if (this.#isClosed) await close();
     else this.#closers.push(close);
   }
 
-  /** Ends everything; the first failure is thrown when all the rest has ended. */
+  /** Closes everything. Afterwards, throws the first failure. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const failures: unknown[] = [];
@@ -29,7 +29,7 @@ export class DemoScope {
   }
 }
 
-/** Acts once a second until the scope is closed. @param act told how many seconds have passed */
+/** Acts once per second until the scope is closed. @param act takes the number of seconds passed */
 export function everySecond(
   clock: Clock,
   scope: Pick<DemoScope, "isClosed">,

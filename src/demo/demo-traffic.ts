@@ -2,7 +2,7 @@ import { Agent, type IncomingHttpHeaders, request } from "node:http";
 import type { Cancel, Clock } from "../core/base/clock.js";
 import { httpStatuses } from "../core/base/http-status.js";
 
-/** Someone who sends requests, at a steady pace. */
+/** A caller that sends requests at a steady pace. */
 export interface Caller {
   readonly name: string;
   readonly plan: string;
@@ -10,7 +10,7 @@ export interface Caller {
   readonly everyMs: number;
 }
 
-/** Who calls: one too often for the plan, one who keeps to it, and one with a larger plan. */
+/** Callers: one too frequent for the plan, one within its limits, and one with a larger plan. */
 export const demoCallers: readonly Caller[] = [
   { name: "alice", plan: "free", everyMs: 500 },
   { name: "bob", plan: "free", everyMs: 3_000 },
@@ -24,26 +24,26 @@ export interface SeenLimit {
   readonly periodSeconds: number;
 }
 
-/** What a request came back with. */
+/** Outcome of a request. */
 export type Answer =
   | { readonly kind: "allowed"; readonly isDecided: boolean }
   | { readonly kind: "refused"; readonly limit?: SeenLimit; readonly waitSeconds?: number }
-  /** Neither: the words say what. */
+  /** Neither; `words` explain it. */
   | { readonly kind: "failed"; readonly words: string };
 
-/** Sends one request for a caller; never rejects. */
+/** Sends one request for a caller. Never rejects. */
 export type Ask = (caller: Pick<Caller, "name" | "plan">) => Promise<Answer>;
 
-/** A way to ask, with connections of its own. */
+/** A way to send requests, with its own connections. */
 export interface Asker {
   readonly ask: Ask;
   close(): void;
 }
 
-/** Silence after which a request counts as failed, in milliseconds. */
+/** Timeout after which a request counts as failed, in milliseconds. */
 const silenceMsMax = 5_000;
 
-/** Asks for a page through Envoy, as any client does. */
+/** Creates an asker that requests a page through Envoy, like any client. */
 export function createEnvoyAsker(port: number): Asker {
   const agent = new Agent({ keepAlive: true });
   const ask: Ask = async ({ name, plan }) => {
@@ -53,7 +53,7 @@ export function createEnvoyAsker(port: number): Asker {
   return { ask, close: () => agent.destroy() };
 }
 
-/** Asks Headgate itself, over JSON: what is left when there is no Envoy. */
+/** Creates an asker that calls Headgate's JSON endpoint, for use without an Envoy. */
 export function createHeadgateAsker(port: number): Asker {
   const agent = new Agent({ keepAlive: true });
   const ask: Ask = async (caller) => {
@@ -63,7 +63,7 @@ export function createHeadgateAsker(port: number): Asker {
   return { ask, close: () => agent.destroy() };
 }
 
-/** What the demo's Envoy would ask for a caller, as `POST /json` takes it. */
+/** Returns the question of the demo's Envoy for a caller, as `POST /json` takes it. */
 export function jsonQuestion({ name, plan }: Pick<Caller, "name" | "plan">): string {
   const entries = [
     { key: "plan", value: plan },
@@ -78,7 +78,7 @@ interface TrafficParts {
   readonly onAnswer: (caller: Caller, answer: Answer) => void;
 }
 
-/** Sends each caller's requests at its pace, one at a time a caller, until `stop`. */
+/** Sends requests at each caller's pace, one at a time per caller, until `stop`. */
 export class Traffic {
   readonly #parts: TrafficParts;
   readonly #cancels = new Map<Caller, Cancel>();
@@ -103,7 +103,7 @@ export class Traffic {
     void ask(caller).then((answer) => {
       if (this.#isStopped) return;
       onAnswer(caller, answer);
-      // A slow answer delays the next request; it never lets requests pile up.
+      // A slow answer delays the next request, so that requests never accumulate.
       const waitMs = Math.max(0, startMs + caller.everyMs - clock.monotonicMs());
       this.#cancels.set(
         caller,
@@ -113,7 +113,7 @@ export class Traffic {
   }
 }
 
-/** What came back on the wire. */
+/** The received response. */
 export type WireAnswer =
   | {
       readonly kind: "answer";
@@ -123,7 +123,7 @@ export type WireAnswer =
     }
   | { readonly kind: "broken"; readonly words: string };
 
-/** Reads an answer of Envoy's. Source: its rate limit filter, headers of draft version 03. */
+/** Reads a response from Envoy. Source: its rate limit filter, headers of draft version 03. */
 export function readEnvoyAnswer(wire: WireAnswer): Answer {
   if (wire.kind === "broken") return { kind: "failed", words: wire.words };
   const { status, headers } = wire;
@@ -141,8 +141,8 @@ export function readEnvoyAnswer(wire: WireAnswer): Answer {
 }
 
 /**
- * The limit that binds, out of `x-ratelimit-limit`: its number, then all limits that were met, of
- * which the one with that number says its period and its name.
+ * Returns the binding limit from `x-ratelimit-limit`. The field starts with its number, followed by
+ * all limits that were met. The one with that number has its period and its name.
  *
  * Example: `5, 1800;w=60;name="per-address", 5;w=10;name="free-pace"` is free-pace, 5 in 10 s.
  */
@@ -160,7 +160,7 @@ export function readLimitField(
   return undefined;
 }
 
-/** Reads an answer of `POST /json`: a RateLimitResponse in proto3 JSON. */
+/** Reads a response of `POST /json`: a RateLimitResponse in proto3 JSON. */
 export function readDecisionAnswer(wire: WireAnswer): Answer {
   if (wire.kind === "broken") return { kind: "failed", words: wire.words };
   const { status, body } = wire;
@@ -210,7 +210,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** A request on its way. */
+/** A request to send. */
 export interface Sending {
   readonly agent: Agent;
   readonly port: number;
@@ -220,7 +220,7 @@ export interface Sending {
   readonly body?: string;
 }
 
-/** Sends a request to a port of this machine; never rejects. */
+/** Sends a request to a port of this machine. Never rejects. */
 export function send({ body, ...rest }: Sending): Promise<WireAnswer> {
   return new Promise((resolve) => {
     const broken = (words: string): void => resolve({ kind: "broken", words });

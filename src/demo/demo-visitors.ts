@@ -3,26 +3,26 @@ import type { Style } from "../app/base/style.js";
 import type { Cancel, Clock } from "../core/base/clock.js";
 import { send, type WireAnswer } from "./demo-traffic.js";
 
-/** Visitors at a time: ten shop, and a person who comes then waits for most of a minute. */
+/** Number of visitors: ten shop, and a user who comes then waits for almost a minute. */
 export const visitorsCount = 50;
 
-/** What the shop sends with each page, by which visitors know that they are in. */
+/** Header of the shop's pages, by which visitors know that they have entered. */
 export const shopHeader = "x-demo-shop";
 
-/** The endpoints of the room, as envoy/waiting-room/policy.yaml has it. */
+/** The room's endpoints, as in envoy/waiting-room/policy.yaml. */
 export const roomPositionPath = "/.waiting-room/shop/position";
 const leavePath = "/.waiting-room/shop/leave";
 
-/** How long the visitors look at the shop, in milliseconds, in turn: eight seconds on average. */
+/** Times that visitors spend in the shop, in milliseconds, in turn: eight seconds on average. */
 const staysMs: readonly number[] = [6_000, 10_000, 5_000, 8_000, 11_000, 7_000, 9_000];
 
 /** Time between the first visits of two visitors, in milliseconds. */
 const comesEveryMs = 60;
 
-/** When a visitor comes again whom nobody told when, in milliseconds. */
+/** Time until a visitor without a `retry-after` returns, in milliseconds. */
 const againMs = 2_000;
 
-/** What visitors do now, and what they have done. */
+/** Current and cumulative counts of visitors. */
 export interface VisitorCounts {
   readonly waiting: number;
   readonly shopping: number;
@@ -32,7 +32,7 @@ export interface VisitorCounts {
 
 interface VisitorsParts {
   readonly clock: Clock;
-  /** Of Envoy. */
+  /** Port of Envoy. */
   readonly port: number;
 }
 
@@ -42,7 +42,7 @@ interface Visitor {
   isIn: boolean;
 }
 
-/** People with browsers, in front of a shop: who leaves it makes room for another one. */
+/** Visitors with browsers in front of a shop. When one leaves it, another one may enter. */
 export class Visitors {
   readonly #parts: VisitorsParts;
   readonly #agent = new Agent({ keepAlive: true });
@@ -97,7 +97,7 @@ export class Visitors {
     this.#later(visitor, stayMs, () => this.#leave(visitor));
   }
 
-  /** Somebody else comes, without a cookie. */
+  /** Leaves the shop, and returns as a new visitor without a cookie. */
   async #leave(visitor: Visitor): Promise<void> {
     await this.#send(visitor, "POST", leavePath);
     visitor.isIn = false;
@@ -125,7 +125,7 @@ export class Visitors {
   }
 }
 
-/** What a browser says of a page that a person wants. */
+/** Headers that a browser sends when a user requests a page. */
 const navigation = { accept: "text/html", "sec-fetch-mode": "navigate" };
 
 /** Example: `12 s   39 wait   10 shop   14 have come in`. */
@@ -136,7 +136,7 @@ export function renderVisitors(seconds: number, counts: VisitorCounts, style: St
   return `${style.dim(`${String(seconds).padStart(5)} s`)}   ${cells.join("   ")}${broken}`;
 }
 
-/** The page of the shop: what people wait for. */
+/** The shop's page, for which visitors wait. */
 export const shopPage = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

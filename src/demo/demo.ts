@@ -12,7 +12,7 @@ interface DemoSources {
 
 /**
  * Runs the demo until a signal, or until its Envoy ends by itself: Headgate in this process, a real
- * Envoy in front of a small service, and callers. Answers the exit code; nothing is left running.
+ * Envoy in front of a small service, and callers. Returns the exit code. Nothing keeps running.
  */
 export async function runDemo({ flags, env }: DemoSources): Promise<number> {
   const parsed = parseDemoOptions({ flags, env });
@@ -24,7 +24,7 @@ export async function runDemo({ flags, env }: DemoSources): Promise<number> {
   const scope = new DemoScope();
   const style = createStyle(isColorWanted(env, process.stdout.isTTY === true));
   const print = (text: string): void => console.log(text);
-  // Whoever reads our output may leave (`npm start | head`); writing then must not be a crash.
+  // The reader of our output may exit early (`npm start | head`), which must not cause a crash.
   process.stdout.on("error", () => process.exit(exitCodes.failure));
   const signal = nextSignal();
   const played = play({ options, env, scope, style, print });
@@ -35,13 +35,13 @@ export async function runDemo({ flags, env }: DemoSources): Promise<number> {
     console.error(thrown.message);
     return thrown instanceof StartFailure ? thrown.exitCode : exitCodes.failure;
   } finally {
-    // What a start in progress still meets after a signal is of no interest.
+    // Errors of a start in progress after a signal are ignored.
     played.catch(() => {});
     await scope.close();
   }
 }
 
-/** Resolves with the exit code at the first signal; a second one ends the process at once. */
+/** Resolves with the exit code at the first signal. A second one ends the process at once. */
 function nextSignal(): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;

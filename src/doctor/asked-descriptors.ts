@@ -3,40 +3,40 @@ import type { DoctorInput } from "./diagnostic.js";
 import { findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
 import { isOfType, isTrueAt, mapAt, mapsAt, numberAt, textAt } from "./json-access.js";
 
-/** One entry of a descriptor as Envoy will make it. */
+/** One entry of a descriptor as Envoy creates it. */
 export interface AskedEntry {
   readonly key: string;
-  /** Undefined: only a request tells. */
+  /** Undefined: it depends on the request. */
   readonly value: string | undefined;
-  /** Whether the descriptor goes without it where the request has no such part. */
+  /** Whether Envoy leaves the entry out if the request has no such value. */
   readonly isOptional: boolean;
 }
 
-/** A descriptor that an Envoy asks for, and where it says so first. */
+/** A descriptor that an Envoy sends, and where it is configured first. */
 export interface AskedDescriptor {
   readonly domain: string;
-  /** Undefined where an action is not known here, so that nothing can be said of it. */
+  /** Undefined if the descriptor has an unknown action, so that nothing is known about it. */
   readonly entries: readonly AskedEntry[] | undefined;
   readonly where: string;
   /** Whether requests ask for it with no hits, to see whether there is room. */
   readonly isPeeked: boolean;
-  /** Whether it is asked for after the response, when costs are known. */
+  /** Whether it is sent after the response, when costs are known. */
   readonly isChargedLater: boolean;
 }
 
-/** What the routes of an Envoy ask for. */
+/** Descriptors, domains and clusters of an Envoy's routes. */
 export interface Asked {
-  /** Each once. */
+  /** Each descriptor once. */
   readonly descriptors: readonly AskedDescriptor[];
-  /** Domains that are asked, or would be by default. */
+  /** Domains that are used, or would be used by default. */
   readonly domains: ReadonlySet<string>;
-  /** Clusters that some route leads to, and whether any of these routes asks. */
+  /** Clusters of routes, and whether any of these routes checks rate limits. */
   readonly clusters: ReadonlyMap<string, boolean>;
 }
 
 const perRouteType = "envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute";
 
-/** Follows the routes behind each rate-limit filter that asks Headgate. */
+/** Follows the routes behind each rate limit filter that calls Headgate. */
 export function findAsked(input: DoctorInput): Asked {
   const descriptors = new Map<string, AskedDescriptor>();
   const domains = new Set<string>();
@@ -95,7 +95,7 @@ function routesBehind({ chain, filter, config }: HeadgateFilter): readonly Askin
       const placed = mapsAt(perRoute, "rate_limits");
       const atRoute = mapsAt(route, "route", "rate_limits");
       const inherited = atRoute.length > 0 ? atRoute : mapsAt(host, "rate_limits");
-      // What stands with the filter, or for it at the route, is in place of both.
+      // Limits of the filter, or of the route for the filter, replace both others.
       const [limits = []] = [placed, own, inherited].filter((list) => list.length > 0);
       return {
         name: textAt(route, "name") ?? `${textAt(host, "name") ?? "?"}, a route without a name`,
@@ -133,7 +133,7 @@ function targetsOf(
   return [...asked, ...others];
 }
 
-/** Undefined where one of its actions is not known here. */
+/** Returns the entries; undefined if one of the actions is unknown. */
 function entriesOf(limit: PlainMap): readonly AskedEntry[] | undefined {
   const entries = mapsAt(limit, "actions").map(entryOf);
   return entries.every((entry) => entry !== undefined) ? entries : undefined;
@@ -159,7 +159,7 @@ function isOptional(settings: PlainMap | undefined): boolean {
   return isTrueAt(settings, "skip_if_absent");
 }
 
-/** Of actions that may leave their key out. */
+/** Default keys of actions whose key is optional. */
 const defaultKeys: Readonly<Record<string, string | undefined>> = {
   source_cluster: "source_cluster",
   destination_cluster: "destination_cluster",

@@ -13,13 +13,13 @@ import { type Diagnostic, type DoctorCheck, type DoctorPolicy, findingsOr } from
 import { findHeadgateFilters } from "./headgate-filters.js";
 import { shownName } from "./json-access.js";
 
-/** Most different descriptors of one Envoy that are compared with the policy. */
+/** Maximum number of distinct descriptors of one Envoy that are compared with the policy. */
 export const comparedDescriptorsMax = 2_000;
 
-/** Most entries of one descriptor that may be left out by requests and are all followed. */
+/** Maximum number of optional entries in a descriptor for which all variants are followed. */
 const optionalEntriesMax = 6;
 
-/** Whether what routes ask for is what the policy limits. */
+/** Checks whether the descriptors of routes match the limits of the policy. */
 export const checkDescriptors: DoctorCheck = (input) => {
   const { policy } = input;
   if (policy === undefined) {
@@ -66,10 +66,10 @@ function checkLimits(asked: Asked, policy: DoctorPolicy): readonly Diagnostic[] 
     id: "HG507",
     seen: `${many(compared.length, "descriptor")}, and each can match a limit`,
   });
-  // What cannot be told may reach anything.
+  // Descriptors that are unknown may reach any rule.
   const isAllKnown = known.every(({ entries }) => entries !== undefined);
   if (!isAllKnown || known.length > compared.length) return diagnostics;
-  // Envoys count these by themselves, and ask for no decision.
+  // Envoys count these themselves, and request no decision.
   for (const { domain, bucket } of policy.quotas) {
     const entries = bucket.map((part) => ({
       key: part.key,
@@ -82,7 +82,7 @@ function checkLimits(asked: Asked, policy: DoctorPolicy): readonly Diagnostic[] 
   return [...diagnostics, ...checkUnreached(asked, policy, reached)];
 }
 
-/** Whether costs that are told after responses are charged as envoyproxy/ratelimit does. */
+/** Checks whether costs reported after responses are charged as in envoyproxy/ratelimit. */
 function checkLaterCosts(asked: Asked, policy: DoctorPolicy): readonly Diagnostic[] {
   const id = "HG513";
   const known = asked.descriptors.slice(0, comparedDescriptorsMax);
@@ -101,7 +101,7 @@ function checkLaterCosts(asked: Asked, policy: DoctorPolicy): readonly Diagnosti
   return findingsOr(findings, { id, seen: `costs reported after responses: ${reported}` });
 }
 
-/** What becomes of a cost that does not fit; undefined: it is counted in full. */
+/** Returns what happens to a cost that does not fit; undefined: it is counted in full. */
 function laterCostsOf(
   { effect, settlesOncePeeked }: Rule,
   isPeeked: boolean,
@@ -130,7 +130,7 @@ function checkUnreached(
   { rules, services }: DoctorPolicy,
   reached: ReadonlySet<Rule>,
 ): readonly Diagnostic[] {
-  // ext_proc asks for these, from within Headgate.
+  // ext_proc checks these limits inside Headgate.
   const inside = new Set(
     services.flatMap(({ rateLimit }) => (rateLimit?.inExtProc === true ? [rateLimit.domain] : [])),
   );
@@ -158,7 +158,7 @@ function checkServices(asked: Asked, { services }: DoctorPolicy): readonly Diagn
   const right: string[] = [];
   for (const service of limited) {
     const here = clusterNames(service).filter((name) => asked.clusters.has(name));
-    // No route of this Envoy leads there.
+    // No route of this Envoy leads to the service.
     if (here.length === 0) continue;
     const isAsking = here.some((name) => asked.clusters.get(name) === true);
     if (isAsking) right.push(service.name);
@@ -181,10 +181,10 @@ function shownDescriptor({ domain, entries }: AskedDescriptor): string {
   return `${shownName(domain)}: (${parts.join(", ")})`;
 }
 
-/** The paths of all rules with an effect, by domain and keys. */
+/** Paths of all rules with an effect, by domain and keys. */
 class Paths {
   readonly #byKeys = new Map<string, Rule[]>();
-  /** With a `*` in a key. */
+  /** Rules with a `*` in a key. */
   readonly #patterned: Rule[] = [];
 
   constructor(rules: readonly Rule[]) {
@@ -200,7 +200,7 @@ class Paths {
     }
   }
 
-  /** The rules that some request's descriptor may meet; undefined where it cannot be told. */
+  /** Returns the rules that a request's descriptor may reach; undefined if unknown. */
   reachedBy({
     domain,
     entries,
@@ -216,7 +216,7 @@ class Paths {
   }
 }
 
-/** With and without each entry that may be left out. */
+/** Returns the combinations with and without each optional entry. */
 function variantsOf(entries: readonly AskedEntry[]): readonly (readonly AskedEntry[])[] {
   let variants: readonly (readonly AskedEntry[])[] = [[]];
   for (const entry of entries) {

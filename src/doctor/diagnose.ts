@@ -27,8 +27,8 @@ const areas: readonly DoctorCheck[] = [
 ];
 
 /**
- * Compares the configuration of an Envoy that does not run with a policy: what is wrong, worst
- * first. Nothing is said of what only a running one shows.
+ * Compares the configuration of an Envoy that does not run with a policy, and returns problems,
+ * worst first. Checks that need a running Envoy are left out.
  */
 export function diagnoseBootstrap(
   dump: EnvoyDump,
@@ -54,9 +54,8 @@ export function diagnoseBootstrap(
 }
 
 /**
- * Compares an Envoy with a policy and with what Headgate says of itself: what hurts most first,
- * then what is right, then what could not be looked at. Whatever the input holds, nothing is
- * thrown.
+ * Compares an Envoy with a policy and with Headgate's own state. Returns problems first, worst
+ * first, then passed checks, then what could not be checked. Never throws, whatever the input is.
  */
 export function diagnose(input: DoctorInput): readonly Diagnostic[] {
   return rankDiagnostics(areas.flatMap((examine) => examine(input)));

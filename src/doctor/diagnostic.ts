@@ -11,22 +11,22 @@ import type { EnvoyDump } from "./envoy-dump.js";
 import type { EnvoyStats } from "./envoy-stats.js";
 import type { HeadgateView } from "./headgate-view.js";
 
-/** What one look at one thing came to. */
+/** Result of one check. */
 export type Diagnostic =
   | {
       readonly kind: "finding";
       readonly id: DoctorProblemId;
       readonly severity: "error" | "warning";
-      /** What was seen, with its numbers; one line, without a full stop. */
+      /** What was found, with its numbers; one line, without a full stop. */
       readonly seen: string;
-      /** What to write or run for it, of several lines at most; undefined: the row's remedy. */
+      /** What to write or run, possibly in several lines; undefined: the row's remedy. */
       readonly todo?: string;
     }
   | { readonly kind: "pass"; readonly id: DoctorProblemId; readonly seen: string }
-  /** It could not be looked at; `seen` says what for. */
+  /** It could not be checked; `seen` says what for. */
   | { readonly kind: "unseen"; readonly id: DoctorProblemId; readonly seen: string };
 
-/** A policy as far as it is compared. */
+/** The part of a policy that is compared. */
 export interface DoctorPolicy {
   readonly version: string;
   readonly domains: ReadonlySet<string>;
@@ -37,7 +37,7 @@ export interface DoctorPolicy {
   readonly budgets: readonly BudgetPolicy[];
 }
 
-/** A policy, as it is compared. */
+/** Returns the part of a policy that is compared. */
 export function doctorPolicyOf(policy: Policy): DoctorPolicy {
   const { version, rules, domains, services, quotas, waitingRooms, budgets } = policy;
   return {
@@ -51,43 +51,43 @@ export function doctorPolicyOf(policy: Policy): DoctorPolicy {
   };
 }
 
-/** How far a clock is ahead of this machine's, and how exactly that is known. */
+/** How far a clock is ahead of this machine's clock, and the error of that value. */
 export interface ClockReading {
   readonly aheadMs: number;
   readonly errorMs: number;
 }
 
-/** Everything that was read; what could not be is undefined, and says so in the report. */
+/** All inputs. An input that could not be read is undefined, which the report mentions. */
 export interface DoctorInput {
   readonly dump: EnvoyDump;
-  /** What of it Envoy's API gives up; undefined: not looked for. */
+  /** Deprecated fields in it, according to Envoy's API; undefined: not checked. */
   readonly deprecated: readonly DeprecatedField[] | undefined;
-  /** At one or several moments, the oldest first; empty: unknown. */
+  /** At one or more times, oldest first; empty: unknown. */
   readonly stats: readonly EnvoyStats[];
-  /** What /runtime answers. */
+  /** Response of /runtime. */
   readonly runtime: PlainMap | undefined;
-  /** As `1.40.0`. */
+  /** Such as `1.40.0`. */
   readonly envoyVersion: string | undefined;
   readonly policy: DoctorPolicy | undefined;
   readonly headgate: HeadgateView | undefined;
-  /** Why Headgate, which was to be asked, could not be. */
+  /** Why Headgate could not be called although it was requested. */
   readonly headgateFailure: string | undefined;
   readonly clocks: { readonly envoy?: ClockReading; readonly headgate?: ClockReading };
-  /** Envoy's time of day as it answered, in milliseconds since 1970. */
+  /** Envoy's time when it responded, in milliseconds since 1970. */
   readonly envoyNowMs: number | undefined;
-  /** The version of this program. */
+  /** Version of this program. */
   readonly ownVersion: string;
-  /** The cluster that leads to Headgate, where a person says it. */
+  /** Cluster that leads to Headgate, if the user specifies it. */
   readonly cluster: string | undefined;
 }
 
-/** Looks at one area. */
+/** Checks one area. */
 export type DoctorCheck = (input: DoctorInput) => readonly Diagnostic[];
 
-/** Most findings of one id that a report shows; the last says how many more there are. */
+/** Maximum number of findings of one id in a report. The last one says how many more there are. */
 export const findingsMax = 10;
 
-/** Errors first, then by the order of the table. */
+/** Sorts errors first, then by the order of the table. */
 export function rankDiagnostics(diagnostics: readonly Diagnostic[]): readonly Diagnostic[] {
   const rank = new Map(doctorProblemIds.map((id, index) => [id, index]));
   const group = (look: Diagnostic): number => {
@@ -99,7 +99,7 @@ export function rankDiagnostics(diagnostics: readonly Diagnostic[]): readonly Di
   );
 }
 
-/** Findings of one id up to `findingsMax`, or that all is right. */
+/** Returns at most `findingsMax` findings of one id, or a passed check if there are none. */
 export function findingsOr(
   findings: readonly Diagnostic[],
   right: { readonly id: DoctorProblemId; readonly seen: string },

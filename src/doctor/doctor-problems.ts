@@ -2,8 +2,8 @@ import { keysOf } from "../core/base/key-of.js";
 import type { ProblemRow } from "../policy/problems/problem-row.js";
 
 /**
- * What `headgate doctor` can find between an Envoy and Headgate, the worst first: reports keep this
- * order. The docs' table is these rows; an id keeps its meaning.
+ * Problems that `headgate doctor` can find between an Envoy and Headgate, worst first. Reports keep
+ * this order. The documentation's table has the same rows. The meaning of an id never changes.
  */
 export const doctorProblemRows = {
   HG512: {
@@ -214,8 +214,8 @@ export const doctorProblemRows = {
   },
 } as const satisfies Record<string, ProblemRow>;
 
-/** A row's name. */
+/** An id of a problem. */
 export type DoctorProblemId = keyof typeof doctorProblemRows;
 
-/** All ids, the worst first. */
+/** All ids, worst first. */
 export const doctorProblemIds: readonly DoctorProblemId[] = keysOf(doctorProblemRows);

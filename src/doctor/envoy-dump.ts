@@ -1,14 +1,14 @@
 import { isPlainMap, type PlainMap, type PlainValue } from "../generate/base/plain-tree.js";
 import { isOfType, mapAt, mapsAt, parsePlain, textAt } from "./json-access.js";
 
-/** Longest dump that is read, in UTF-16 units. */
+/** Maximum length of a dump, in UTF-16 units. */
 export const dumpCharsMax = 134_217_728;
 
-/** An HTTP filter as a listener has it. */
+/** An HTTP filter of a listener. */
 export interface HttpFilter {
   readonly name: string;
   readonly isDisabled: boolean;
-  /** Its configuration; undefined where it is discovered and not there yet. */
+  /** Its configuration; undefined if it is discovered and not available yet. */
   readonly config: PlainMap | undefined;
 }
 
@@ -16,27 +16,27 @@ export interface HttpFilter {
 export interface HttpChain {
   readonly listener: string;
   readonly filters: readonly HttpFilter[];
-  /** Undefined where they are discovered and not there yet. */
+  /** Undefined if they are discovered and not available yet. */
   readonly routes: PlainMap | undefined;
 }
 
-/** What an Envoy runs, as far as it says; every value in it is as hostile as its text. */
+/** Configuration of an Envoy, as far as it is dumped. Every value is as untrusted as the text. */
 export interface EnvoyDump {
   readonly bootstrap: PlainMap | undefined;
   readonly chains: readonly HttpChain[];
   readonly clusters: ReadonlyMap<string, PlainMap>;
-  /** Hosts by cluster, where the dump was asked for them. */
+  /** Hosts by cluster, if the dump includes them. */
   readonly endpoints: ReadonlyMap<string, PlainMap>;
 }
 
-/** A dump, arranged and as it came, or why it is none. */
+/** A dump, both arranged and as received, or why it is invalid. */
 type ReadDump =
   | { readonly kind: "dump"; readonly dump: EnvoyDump; readonly tree: PlainValue }
   | { readonly kind: "unreadable"; readonly why: string };
 
 /**
- * Reads what Envoy's admin port answers to `/config_dump?include_eds`. What a newer Envoy has
- * beside what is looked at does no harm.
+ * Reads the response of Envoy's admin port to `/config_dump?include_eds`. Ignores unknown fields of
+ * newer Envoys.
  *
  * Source: envoy.admin.v3.ConfigDump.
  */
@@ -55,8 +55,8 @@ export function readConfigDump(text: string): ReadDump {
 }
 
 /**
- * Reads a bootstrap as the Envoy that starts with it would show it; undefined where it is none.
- * What a control plane would add is not there.
+ * Reads a bootstrap as an Envoy that starts with it would dump it; undefined if it is invalid.
+ * Configuration from a control plane is missing.
  */
 export function readBootstrap(bootstrap: PlainMap): EnvoyDump | undefined {
   if (mapAt(bootstrap, "static_resources") === undefined) return undefined;
@@ -105,7 +105,7 @@ function arrange(parts: readonly PlainMap[]): EnvoyDump {
   };
 }
 
-/** Maps below the items of lists. */
+/** Returns the maps below the items of lists. */
 function inner(
   part: PlainMap,
   lists: readonly string[],

@@ -1,17 +1,17 @@
 import { mapsAt, numberAt, parsePlain, textAt } from "./json-access.js";
 
-/** Longest text of statistics that is read, in UTF-16 units. */
+/** Maximum length of statistics, in UTF-16 units. */
 export const statsCharsMax = 134_217_728;
 
-/** Counters and gauges of an Envoy by their full names, at one moment. */
+/** Counters and gauges of an Envoy by their full names, at one time. */
 export type EnvoyStats = ReadonlyMap<string, number>;
 
-/** Statistics, or why they are none. */
+/** Statistics, or why they are invalid. */
 type ReadStats =
   | { readonly kind: "stats"; readonly stats: EnvoyStats }
   | { readonly kind: "unreadable"; readonly why: string };
 
-/** Reads what Envoy's admin port answers to `/stats?format=json`, or to `/stats`. */
+/** Reads the response of Envoy's admin port to `/stats?format=json` or `/stats`. */
 export function readStats(text: string): ReadStats {
   if (text.length > statsCharsMax) {
     return { kind: "unreadable", why: `they are longer than ${statsCharsMax} characters` };
@@ -33,7 +33,7 @@ function readJson(text: string): ReadStats {
 function readLines(text: string): ReadStats {
   const stats = new Map<string, number>();
   for (const line of text.split("\n")) {
-    // Names hold colons: of IPv6 addresses, of Istio's clusters.
+    // Names may contain colons: in IPv6 addresses, and in Istio's clusters.
     const at = line.lastIndexOf(": ");
     const digits = line.slice(at + 2).trim();
     if (at > 0 && /^\d{1,20}$/.test(digits)) stats.set(line.slice(0, at), Number(digits));
@@ -47,17 +47,17 @@ function checked(stats: EnvoyStats): ReadStats {
   return { kind: "unreadable", why };
 }
 
-/** What the filters that ask Headgate count of their questions, over all clusters and listeners. */
+/** Counts of the calls to Headgate by its filters, over all clusters and listeners. */
 export interface AskCounts {
-  /** Answers that let requests in or refuse them. */
+  /** Answers that admit or refuse requests. */
   readonly answered: number;
-  /** No answer in time, or an error. */
+  /** Calls without an answer in time, or with an error. */
   readonly failed: number;
-  /** Of these, requests that went on. */
+  /** Failed calls whose requests continued. */
   readonly letPass: number;
 }
 
-/** Of rate-limit filters. Source: Envoy, "Rate limit", statistics. */
+/** Returns counts of rate limit filters. Source: Envoy, "Rate limit", statistics. */
 export function rateLimitCounts(stats: EnvoyStats): AskCounts {
   const sums = sumByEnd(stats, "cluster.", ".ratelimit.");
   return {
@@ -67,7 +67,7 @@ export function rateLimitCounts(stats: EnvoyStats): AskCounts {
   };
 }
 
-/** Of ext_proc filters. Source: Envoy, "External processing", statistics. */
+/** Returns counts of ext_proc filters. Source: Envoy, "External processing", statistics. */
 export function extProcCounts(stats: EnvoyStats): AskCounts {
   const sums = sumByEnd(stats, "http.", ".ext_proc.");
   const failed = sums("streams_failed") + sums("message_timeouts");
@@ -79,8 +79,8 @@ export function extProcCounts(stats: EnvoyStats): AskCounts {
 }
 
 /**
- * Sums of statistics by the last word of their names, whatever prefix a filter has in them. Without
- * a pattern: names may be as long and as strange as an Envoy likes.
+ * Sums statistics by the last word of their names, for any prefix of the filter. Uses no pattern,
+ * because names may have any length and any characters.
  */
 function sumByEnd(stats: EnvoyStats, start: string, middle: string): (end: string) => number {
   const sums = new Map<string, number>();
@@ -92,7 +92,7 @@ function sumByEnd(stats: EnvoyStats, start: string, middle: string): (end: strin
   return (end) => sums.get(end) ?? 0;
 }
 
-/** A quantile of values, from 0 to 1, by the nearest rank; 0 where there are none. */
+/** Returns a quantile of values, from 0 to 1, by the nearest rank; 0 if there are none. */
 export function quantileOf(values: readonly number[], quantile: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(quantile * sorted.length) - 1)] ?? 0;

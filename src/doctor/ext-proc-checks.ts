@@ -22,15 +22,15 @@ import {
 } from "./json-access.js";
 import { parseEnvoyVersion } from "./side-checks.js";
 
-/** The breaker of a cluster that says nothing. Source: CircuitBreakers.Thresholds.max_requests. */
+/** Default breaker of a cluster. Source: CircuitBreakers.Thresholds.max_requests. */
 const defaultRequestsMax = 1_024;
 
-/** From which Envoy on streams can end without a reset. Source: Envoy's changelog. */
+/** First Envoy version in which streams can end without a reset. Source: Envoy's changelog. */
 const gracefulVersion = { major: 1, minor: 34 };
 
 const gracefulGuard = "envoy.reloadable_features.ext_proc_graceful_grpc_close";
 
-/** Whether an ext_proc filter is set up as admission needs it. */
+/** Checks whether an ext_proc filter is configured as admission requires. */
 export const checkExtProc: DoctorCheck = (input) => {
   const filters = findHeadgateFilters(input).filter(({ kind }) => kind === "extProc");
   if (filters.length === 0) return [];
@@ -43,7 +43,7 @@ export const checkExtProc: DoctorCheck = (input) => {
   ];
 };
 
-/** Above the message timeout, only the larger one that the filter allows counts. */
+/** If a wait exceeds the message timeout, the maximum timeout that the filter allows applies. */
 function checkWaits(
   filters: readonly HeadgateFilter[],
   { policy, dump }: DoctorInput,
@@ -132,7 +132,7 @@ function checkBreakers(
   return findingsOr(findings, { id: "HG527", seen: "its breaker has room for streams" });
 }
 
-/** Headgate believes no stranger; a filter that fails open, and services behind it, would. */
+/** Headgate ignores untrusted headers, but a filter that fails open passes them to services. */
 function checkPriorities(
   filters: readonly HeadgateFilter[],
   { policy, dump }: DoctorInput,
@@ -164,7 +164,7 @@ function checkPriorities(
   });
 }
 
-/** Whether a runtime guard is on: as /runtime says, or as a static layer sets it. */
+/** Reports whether a runtime guard is on, according to /runtime or a static layer. */
 function isGuardSet({ runtime, dump }: DoctorInput, guard: string): boolean {
   const final = valueAt(runtime, "entries", guard, "final_value");
   if (final !== undefined) return final === "true" || final === true;
@@ -172,7 +172,7 @@ function isGuardSet({ runtime, dump }: DoctorInput, guard: string): boolean {
   return layers.some((layer) => isSetIn(valueAt(layer, "static_layer"), guard));
 }
 
-/** A layer has its keys whole, or nested at their dots. */
+/** Keys of a layer are either whole, or nested at their dots. */
 function isSetIn(layer: PlainValue | undefined, guard: string): boolean {
   if (!isPlainMap(layer)) return false;
   if (isTrueAt(layer, guard)) return true;

@@ -4,14 +4,14 @@ import type { DoctorInput } from "./diagnostic.js";
 import type { HttpChain, HttpFilter } from "./envoy-dump.js";
 import { isOfType, mapAt, mapsAt, textAt } from "./json-access.js";
 
-/** A filter that asks Headgate, and where it stands. */
+/** A filter that calls Headgate, and its position. */
 export interface HeadgateFilter {
-  /** "usage": it shows responses, and asks nothing. */
+  /** "usage": it forwards responses, and asks for no decision. */
   readonly kind: "ratelimit" | "extProc" | "usage";
   readonly chain: HttpChain;
   readonly filter: HttpFilter;
   readonly config: PlainMap;
-  /** The cluster that it asks. */
+  /** Cluster that it calls. */
   readonly cluster: string;
 }
 
@@ -19,7 +19,7 @@ const rateLimitType = "envoy.extensions.filters.http.ratelimit.v3.RateLimit";
 const extProcType = "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor";
 const routerType = "envoy.extensions.filters.http.router.v3.Router";
 
-/** The cluster of a filter's gRPC service. */
+/** Returns the cluster of a filter's gRPC service. */
 function clusterOf(config: PlainMap): string | undefined {
   return (
     textAt(config, "grpc_service", "envoy_grpc", "cluster_name") ??
@@ -28,9 +28,9 @@ function clusterOf(config: PlainMap): string | undefined {
 }
 
 /**
- * The filters that ask Headgate. Rate limits do; an external processor may be another's, and is
- * Headgate's where it asks a cluster that rate limits ask, one that a person names or that is
- * called after it, or where a route tells it a service of Headgate's.
+ * Returns the filters that call Headgate. Rate limit filters do. An external processor does if it
+ * uses a cluster of rate limit filters or the one that the user names. Without such a name, it also
+ * does if its cluster is named after Headgate, or a route names a service of Headgate's.
  */
 export function findHeadgateFilters({
   dump,
@@ -84,13 +84,13 @@ function tellsService({ routes }: HttpChain): boolean {
   );
 }
 
-/** Whether a filter stands before the router of its chain. */
+/** Reports whether a filter is before the router of its chain. */
 export function isBeforeRouter({ chain, filter }: HeadgateFilter): boolean {
   const router = chain.filters.findIndex(({ config }) => isOfType(config, routerType));
   return router === -1 || chain.filters.indexOf(filter) < router;
 }
 
-/** What such a filter is called in a report. */
+/** Returns the name of such a filter in a report. */
 export function filterName({ kind, chain }: HeadgateFilter): string {
   const word = { ratelimit: "rate limit", extProc: "ext_proc", usage: "ext_proc.usage" }[kind];
   return `${word} of listener ${chain.listener || "?"}`;

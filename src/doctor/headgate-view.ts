@@ -1,24 +1,24 @@
 import { parsePlain, textAt } from "./json-access.js";
 
-/** Longest page of metrics that is read, in UTF-16 units. */
+/** Maximum length of a metrics page, in UTF-16 units. */
 export const metricsCharsMax = 67_108_864;
 
-/** What Headgate says of itself. */
+/** State that Headgate reports. */
 export interface HeadgateView {
-  /** `ready`, `degraded` and so on; undefined where it does not say. */
+  /** `ready`, `degraded` and so on; undefined if it is not reported. */
   readonly status: string | undefined;
-  /** `ok` or `unavailable`; undefined where it does not say. */
+  /** `ok` or `unavailable`; undefined if it is not reported. */
   readonly storeState: string | undefined;
   readonly policyVersion: string | undefined;
   readonly lastReloadProblem: boolean;
   readonly version: string | undefined;
-  /** Metrics without labels, or summed up over all of their labels. */
+  /** Metrics without labels, or summed over all of their labels. */
   readonly totals: ReadonlyMap<string, number>;
-  /** An upper bound of what 99 of 100 decisions took, in milliseconds; undefined: too few yet. */
+  /** Upper bound of the 99th percentile of decisions, in milliseconds; undefined: too few yet. */
   readonly decisionMsP99: number | undefined;
 }
 
-/** Reads the bodies of /readyz and /metrics; what cannot be read of them is left out. */
+/** Reads the bodies of /readyz and /metrics. Leaves out what cannot be read. */
 export function readHeadgate({
   readiness,
   metrics,
@@ -55,7 +55,7 @@ export function readHeadgate({
 
 const decisionMetric = "headgate_decision_duration_seconds";
 
-/** Of fewer decisions no hundredth can be told, and the first ones wait for cold code. */
+/** Fewer decisions have no 99th percentile, and the first ones wait for cold code. */
 const decisionCountMin = 100;
 
 interface Bucket {
@@ -63,13 +63,13 @@ interface Bucket {
   readonly count: number;
 }
 
-/** The bound of the first bucket that holds 99 of 100. */
+/** Returns the bound of the first bucket that contains 99 of 100 decisions. */
 function highQuantile(buckets: readonly Bucket[]): number | undefined {
   const total = buckets.reduce((most, { count }) => Math.max(most, count), 0);
   if (total < decisionCountMin) return undefined;
   let leastSeconds = Number.POSITIVE_INFINITY;
   for (const { upToSeconds, count } of buckets) {
-    // The last bound, +Inf, is no number here, and below nothing.
+    // The last bound, +Inf, is not a number here, so it is never below `leastSeconds`.
     if (count >= 0.99 * total && upToSeconds < leastSeconds) leastSeconds = upToSeconds;
   }
   return Number.isFinite(leastSeconds) ? leastSeconds * 1_000 : undefined;
@@ -93,7 +93,7 @@ function readSample(line: string): Sample | undefined {
   return { name, labels: brace === -1 ? "" : head.slice(brace), value };
 }
 
-/** Of a label whose value holds no quotes, which is all that are looked at. */
+/** Reads a label whose value contains no quotes. Only such labels are needed. */
 function labelOf(labels: string, name: string): string | undefined {
   return new RegExp(`[{,]${name}="([^"]*)"`).exec(labels)?.[1];
 }

@@ -7,12 +7,12 @@ import {
 import { dropEmpty } from "../generate/base/plain-yaml.js";
 import { visibleText } from "../policy/problems/problem.js";
 
-/** A text of JSON as plain values, or why it is none. */
+/** JSON as plain values, or why it is invalid. */
 type ReadPlain =
   | { readonly kind: "read"; readonly value: PlainValue }
   | { readonly kind: "unreadable"; readonly why: string };
 
-/** Reads JSON; nulls are left out, as proto3's JSON has them for absent. */
+/** Reads JSON. Leaves out nulls, which mean absent in proto3's JSON. */
 export function parsePlain(text: string): ReadPlain {
   try {
     const value: PlainValue | undefined = JSON.parse(text, dropEmpty);
@@ -27,7 +27,7 @@ function unreadable(why: string): ReadPlain {
   return { kind: "unreadable", why };
 }
 
-/** Where, as far as the parser says; it quotes the text too, which no message should. */
+/** Returns the position from the parser's message, which also quotes the text. */
 function placeOf(words: string, text: string): string {
   const [, digits] = /at position (\d+)/.exec(words) ?? [];
   if (digits === undefined) return ": it ends too early, or starts with something else";
@@ -35,7 +35,7 @@ function placeOf(words: string, text: string): string {
   return `: line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
 }
 
-/** What stands below a value by these names; undefined where one is not there. */
+/** Returns the value below another one by these names; undefined if one is missing. */
 export function valueAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -45,7 +45,7 @@ export function valueAt(
   return at;
 }
 
-/** A map below a value. */
+/** Returns a map below a value. */
 export function mapAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -54,7 +54,7 @@ export function mapAt(
   return isPlainMap(found) ? found : undefined;
 }
 
-/** The maps of a list below a value; empty where there is none. */
+/** Returns the maps of a list below a value; empty if there is none. */
 export function mapsAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -63,7 +63,7 @@ export function mapsAt(
   return isPlainList(found) ? found.filter(isPlainMap) : [];
 }
 
-/** A text below a value, with nothing in it that acts on a terminal; numbers are none. */
+/** Returns a text below a value, without terminal control characters; undefined for numbers. */
 export function textAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -72,7 +72,7 @@ export function textAt(
   return typeof found === "string" ? found : undefined;
 }
 
-/** A number below a value, also one in quotes, as JSON has those of 64 bits. */
+/** Returns a number below a value, also a quoted one, as JSON has those of 64 bits. */
 export function numberAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -83,13 +83,13 @@ export function numberAt(
   return Number(found);
 }
 
-/** Whether a value below another is true, in any of the ways in which Envoy reads it. */
+/** Reports whether a value below another one is true, in any form that Envoy reads. */
 export function isTrueAt(value: PlainValue | undefined, ...names: readonly string[]): boolean {
   const found = valueAt(value, ...names);
   return found === true || found === "true";
 }
 
-/** A duration below a value, in milliseconds. Example: `0.250s` is 250. */
+/** Returns a duration below a value, in milliseconds. Example: `0.250s` is 250. */
 export function millisecondsAt(
   value: PlainValue | undefined,
   ...names: readonly string[]
@@ -98,16 +98,16 @@ export function millisecondsAt(
   return digits === undefined ? undefined : Number(digits) * 1_000;
 }
 
-/** The message that an `Any` holds, by the end of its type's name. */
+/** Reports whether an `Any` contains a message whose type name has this end. */
 export function isOfType(value: PlainValue | undefined, name: string): boolean {
   return textAt(value, "@type")?.endsWith(`/${name}`) === true;
 }
 
-/** A name of the configuration's, for people: short, and with nothing in it that acts. */
+/** Returns a configured name for display: short, and without terminal control characters. */
 export function shownName(text: string): string {
   const isLong = text.length > shownNameCharsMax;
   return visibleText(isLong ? `${text.slice(0, shownNameCharsMax)}...` : text);
 }
 
-/** Longest name that a report shows in full. */
+/** Maximum length of a name that a report shows in full. */
 const shownNameCharsMax = 80;

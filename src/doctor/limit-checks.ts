@@ -6,12 +6,12 @@ import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from 
 import { type EnvoyStats, quantileOf } from "./envoy-stats.js";
 import { mapAt, mapsAt, numberAt, shownName, textAt } from "./json-access.js";
 
-/** The breaker of a cluster that says nothing. Source: CircuitBreakers.Thresholds.max_requests. */
+/** Default breaker of a cluster. Source: CircuitBreakers.Thresholds.max_requests. */
 const defaultRequestsMax = 1_024;
 
 const inFlightQuantile = 0.99;
 
-/** Limits and breakers against what is in flight, and what makes overload worse. */
+/** Compares limits and breakers with requests in flight, and finds what makes overload worse. */
 export const checkLimits: DoctorCheck = (input) => [
   ...checkInFlight(input),
   ...checkOutliers(input),
@@ -52,7 +52,7 @@ function checkInFlight(input: DoctorInput): readonly Diagnostic[] {
   ];
 }
 
-/** What breakers have refused while it was watched, or ever: also those that Headgate drives. */
+/** Finds refusals of breakers while watched, or ever, including breakers that Headgate controls. */
 function checkOverload(clusters: ReadonlySet<string>, input: DoctorInput): readonly Diagnostic[] {
   const { stats } = input;
   const findings = [...clusters].flatMap((cluster): readonly Diagnostic[] => {
@@ -72,7 +72,7 @@ function checkOverload(clusters: ReadonlySet<string>, input: DoctorInput): reado
   return findingsOr(findings, { id: "HG554", seen: "no breaker of a service refused a request" });
 }
 
-/** What the breaker at Envoy's priority HIGH lets in; undefined where nothing says so. */
+/** Returns the breaker's limit at Envoy's priority HIGH; undefined if there is none. */
 function highMax(cluster: string, { dump, runtime }: DoctorInput): number | undefined {
   const driven = mapAt(runtime, "entries", breakerKey(cluster, "high", "max_requests"));
   const thresholds = mapsAt(dump.clusters.get(cluster), "circuit_breakers", "thresholds");
@@ -81,7 +81,7 @@ function highMax(cluster: string, { dump, runtime }: DoctorInput): number | unde
   return value === undefined ? numberAt(configured, "max_requests") : Number(value);
 }
 
-/** Of the breaker of requests, and of that of those that wait for a connection. */
+/** Sums the overflows of the breaker for requests and of the one for pending requests. */
 function overflowOf(cluster: string, stats: EnvoyStats | undefined): number {
   const of = (name: string): number => stats?.get(`cluster.${cluster}.${name}`) ?? 0;
   return of("upstream_rq_active_overflow") + of("upstream_rq_pending_overflow");
@@ -92,7 +92,7 @@ function inFlightOf(cluster: string, stats: readonly EnvoyStats[]): number {
   return quantileOf(values, inFlightQuantile);
 }
 
-/** A breaker that Headgate drives is where it should be. */
+/** Judges a breaker. One that Headgate controls needs no check. */
 function judgeBreaker(name: string, inFlight: number, input: DoctorInput): readonly Diagnostic[] {
   const { dump, runtime, stats } = input;
   const key = breakerKey(name, "default", "max_requests");
@@ -123,7 +123,7 @@ function checkOutliers({ dump }: DoctorInput): readonly Diagnostic[] {
   return findingsOr(findings, { id: "HG552", seen: "every cluster has a maximum for ejections" });
 }
 
-/** Conditions that a refusal meets. Source: Envoy, "Router", x-envoy-retry-on. */
+/** Retry conditions that a refusal meets. Source: Envoy, "Router", x-envoy-retry-on. */
 const refusalConditions = ["5xx", "gateway-error", "retriable-status-codes", "envoy-ratelimited"];
 
 function checkRetries({ dump }: DoctorInput): readonly Diagnostic[] {
@@ -137,7 +137,7 @@ function checkRetries({ dump }: DoctorInput): readonly Diagnostic[] {
         if (policy === undefined || cluster === undefined) continue;
         const why = repeated(policy, dump.clusters.get(cluster));
         if (why === undefined) continue;
-        // All routes of a host that leave it to the host are one finding.
+        // All routes of a host that use its retry policy are one finding.
         const place = own === undefined ? host : route;
         const name = shownName(textAt(place, "name") ?? "a route without a name");
         const seen = `${name}: ${why}`;

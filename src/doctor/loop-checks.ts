@@ -7,12 +7,12 @@ import type { ServicePolicy } from "../policy/services/service-policy.js";
 import { type Diagnostic, type DoctorCheck, type DoctorInput, findingsOr } from "./diagnostic.js";
 import { isOfType, mapAt, mapsAt, shownName, textAt } from "./json-access.js";
 
-/** A layer is renewed several times in this long; Envoys forget it by themselves then. */
+/** A layer is renewed several times in this period. After it, Envoys discard the layer. */
 const layerAgeMsMax = 20_000;
 
 const sinkType = "envoy.config.metrics.v3.MetricsServiceConfig";
 
-/** Whether Envoy gets what Headgate sends, and tells it what it sees. */
+/** Checks whether Envoy gets what Headgate sends, and reports what Headgate needs. */
 export const checkLoop: DoctorCheck = (input) => {
   const { policy, dump } = input;
   if (policy === undefined) {
@@ -89,7 +89,7 @@ function checkSink(watched: readonly ServicePolicy[], input: DoctorInput): reado
   ];
 }
 
-/** This gauge is there from the start, unlike counters that wait for their first event. */
+/** This gauge exists from the start, unlike counters, which appear with their first event. */
 function checkMatcher(
   watched: readonly ServicePolicy[],
   { dump, stats }: DoctorInput,

@@ -5,35 +5,35 @@ import { shownName } from "./json-access.js";
 import { checkOwnState } from "./response-checks.js";
 import { judgeEnvoy } from "./side-checks.js";
 
-/** What a Headgate knows by itself, without asking an Envoy. */
+/** What a Headgate knows itself, without calling an Envoy. */
 export interface OwnView {
   readonly headgate: HeadgateView;
   readonly envoys: readonly KnownEnvoy[];
   readonly services: readonly WatchedService[];
 }
 
-/** An Envoy, as it has made itself known. */
+/** An Envoy that has connected. */
 export interface KnownEnvoy {
   readonly name: string;
-  /** As `1.40.0`; undefined: it does not say. */
+  /** Such as `1.40.0`; undefined: it is not reported. */
   readonly version: string | undefined;
-  /** Why it refused the last layer that it was sent; undefined: it took it. */
+  /** Why it rejected the last layer; undefined: it accepted it. */
   readonly refusal: string | undefined;
 }
 
-/** A service whose load Envoys tell of. */
+/** A service whose load Envoys report. */
 export interface WatchedService {
   readonly name: string;
-  /** Requests that breakers refuse a second, over the fleet. */
+  /** Requests per second that breakers refuse, over the fleet. */
   readonly overflowPerSecond: number;
-  /** Whether its limit is what Envoys enforce. */
+  /** Whether Envoys enforce its limit. */
   readonly isDriven: boolean;
 }
 
-/** Characters of an Envoy's own words that are shown. */
+/** Maximum length of an Envoy's message that is shown, in characters. */
 const wordsCharsMax = 200;
 
-/** What a Headgate finds about itself and the Envoys that it knows, the worst first. */
+/** Returns problems of this Headgate and of its known Envoys, worst first. */
 export function diagnoseOwn(view: OwnView): readonly Diagnostic[] {
   return rankDiagnostics([
     ...checkOwnState(view.headgate),

@@ -10,7 +10,7 @@ import {
 } from "./headgate-filters.js";
 import { mapAt, mapsAt, shownName, textAt } from "./json-access.js";
 
-/** Whether requests find their way to Headgate: filters, and the clusters that they ask. */
+/** Checks whether requests reach Headgate: the filters, and the clusters that they call. */
 export const checkRouting: DoctorCheck = (input) => {
   const filters = findHeadgateFilters(input);
   const present = lookForFilters(filters, input);

@@ -8,10 +8,10 @@ import { visibleText } from "../policy/problems/problem.js";
 import { type Diagnostic, type DoctorCheck, findingsOr } from "./diagnostic.js";
 import { shownName } from "./json-access.js";
 
-/** Clocks further apart than that are wrong; the times that are read have whole seconds. */
+/** Maximum difference between two clocks. The times read have whole seconds. */
 const clockDifferenceMsMax = 2_000;
 
-/** Versions and clocks of the two sides. */
+/** Checks versions and clocks of both sides. */
 export const checkSides: DoctorCheck = (input) => {
   const { envoyVersion, headgate, ownVersion } = input;
   const diagnostics: Diagnostic[] = [judgeEnvoy(envoyVersion)];
@@ -36,7 +36,7 @@ const judgeFields: DoctorCheck = ({ deprecated }) => {
   return findingsOr(findings, { id: "HG562", seen: "no deprecated field" });
 };
 
-/** Whether an Envoy of this version is known to work. */
+/** Judges whether an Envoy of this version is known to work. */
 export function judgeEnvoy(text: string | undefined): Diagnostic {
   const id = "HG560";
   const version = parseEnvoyVersion(text);
@@ -65,7 +65,7 @@ const judgeClocks: DoctorCheck = ({ clocks: { envoy, headgate } }) => {
   return [{ kind: "finding", id, severity: "warning", seen }];
 };
 
-/** Reads `1.40.0`; undefined where it is no version. */
+/** Reads `1.40.0`; undefined if it is not a version. */
 export function parseEnvoyVersion(text: string | undefined): MinorVersion | undefined {
   const [, major, minor] = /^(\d{1,4})\.(\d{1,4})(?:\.|-|$)/.exec(text ?? "") ?? [];
   if (major === undefined || minor === undefined) return undefined;

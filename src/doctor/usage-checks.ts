@@ -9,7 +9,7 @@ import type { DoctorProblemId } from "./doctor-problems.js";
 import { filterName, findHeadgateFilters, type HeadgateFilter } from "./headgate-filters.js";
 import { isTrueAt, mapAt, mapsAt, shownName, textAt, valueAt } from "./json-access.js";
 
-/** Whether calls that budgets pay for can be measured, and sent elsewhere. */
+/** Checks whether the usage of calls with budgets can be measured, and calls can be redirected. */
 export const checkUsage: DoctorCheck = (input) => {
   const { policy, dump } = input;
   const filters = findHeadgateFilters(input);
@@ -55,7 +55,7 @@ export const checkUsage: DoctorCheck = (input) => {
   ];
 };
 
-/** One id's findings of services; nothing where none of them needs it. */
+/** Returns findings of one id for services; nothing if no service needs the check. */
 function looks(
   { id, seen: right }: { readonly id: DoctorProblemId; readonly seen: string },
   services: readonly ServicePolicy[],
@@ -69,7 +69,7 @@ function looks(
   return findingsOr(findings, { id, seen: right });
 }
 
-/** How filters that show responses are set up. */
+/** Checks the configuration of filters that forward responses. */
 function checkObservers(observers: readonly HeadgateFilter[]): readonly Diagnostic[] {
   const id = "HG531";
   const findings = observers.flatMap((filter) => {
@@ -89,7 +89,7 @@ function checkObservers(observers: readonly HeadgateFilter[]): readonly Diagnost
   return findingsOr(findings, { id, seen: "the filter that shows responses is set up as needed" });
 }
 
-/** A virtual host that tells a filter of a service. */
+/** A virtual host that gives a filter the name of a service. */
 interface AskingHost {
   readonly asking: HeadgateFilter;
   readonly host: PlainMap;

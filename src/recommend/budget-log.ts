@@ -10,13 +10,13 @@ import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { LoggedRequest, WantedFacts } from "../simulate/logged-request.js";
 import type { ObservedBudget } from "./budget-proposal.js";
 
-/** Sums of accounts in periods that are kept for one budget; more are counted as left out. */
+/** Maximum number of sums (account and period) kept for one budget. Further ones are left out. */
 export const budgetSumsMax = 200_000;
 
-/** Characters of a value that tell accounts apart. */
+/** Number of characters of a value that distinguish accounts. */
 const valueCharsMax = 256;
 
-/** Adds what budgets look at to what is read of each line; indexes of headers stay as they are. */
+/** Adds what budgets need to the facts read from each line. Indexes of headers do not change. */
 export function withBudgetFacts(facts: WantedFacts, policy: Policy): WantedFacts {
   const budgets = budgetsOf(policy);
   if (budgets.length === 0) return facts;
@@ -39,7 +39,7 @@ interface KnownBudget {
   readonly isKnown: boolean;
 }
 
-/** Budgets of a policy, and those that measured services without one could have. */
+/** Returns a policy's budgets, and possible ones for services with `usage` but no budget. */
 function budgetsOf({ budgets, services, prices }: Policy): readonly KnownBudget[] {
   const missing = services.flatMap((service): readonly BudgetPolicy[] => {
     const { usage, name, admission } = service;
@@ -71,7 +71,7 @@ function budgetsOf({ budgets, services, prices }: Policy): readonly KnownBudget[
 
 const labelCharsMax = 63;
 
-/** Observes what calls cost by what a log says of them, in bounded memory. */
+/** Observes what calls cost according to a log, in bounded memory. */
 export class BudgetLog {
   readonly #policy: Policy;
   readonly #headers: readonly string[];
@@ -98,17 +98,17 @@ export class BudgetLog {
     }
   }
 
-  /** What was observed of each budget, in the order of the policy. */
+  /** Returns what was observed of each budget, in the order of the policy. */
   finish(): readonly ObservedBudget[] {
     return this.#observers.map((observer) => observer.finish());
   }
 
-  /** Sentences about what could not be used. */
+  /** Returns sentences about calls that could not be used. */
   warnings(): readonly string[] {
     return this.#observers.flatMap((observer) => observer.warnings());
   }
 
-  /** Without hosts, a policy's only service is meant. */
+  /** Returns the service of a host; a policy's only service without hosts gets all requests. */
   #serviceOf(authority: string): ServicePolicy | undefined {
     const found = authority === "" ? undefined : this.#policy.serviceIndex.at(authority)?.service;
     const [only, ...others] = this.#policy.services;
@@ -133,7 +133,7 @@ interface CallParts {
   readonly header: (name: string) => string;
 }
 
-/** What one budget would have been charged. */
+/** Sums up what one budget would have been charged. */
 class BudgetObserver {
   readonly known: KnownBudget;
   readonly #prices: PriceIndex | undefined;
@@ -173,7 +173,7 @@ class BudgetObserver {
     const timed = durationMs >= 0 ? { durationMs } : {};
     const price = this.#prices?.find(model, timeUs / 1_000).price;
     const { cost, missing } = budgetCost(budget.unit, { ...timed, ...usage?.counts }, price);
-    // What is only told in part is told.
+    // If only a part is reported, that part counts.
     if (missing.length > 0 && cost === 0) {
       this.#silentCount += 1;
       return;
@@ -213,7 +213,7 @@ class BudgetObserver {
     this.#sums.set(key, (sum ?? 0) + cost);
   }
 
-  /** A window that drains is taken as windows of its length. */
+  /** Returns the window's start; a draining window counts as windows of its length. */
   #windowStart(timeUs: number): number {
     const { period } = this.known.budget;
     if (period.kind === "drain") return epochWindows(period.periodUs, timeUs).startUs;

@@ -7,40 +7,40 @@ import { amountWords } from "../policy/budgets/amount.js";
 import type { BudgetPolicy } from "../policy/budgets/budget-policy.js";
 import { periodWords } from "../policy/diff/limit-words.js";
 
-/** What is proposed for a budget. */
+/** Proposed amount for a budget. */
 export interface BudgetProposal {
   readonly budget: string;
   /** The amount as a policy has it: `620 USD`. */
   readonly amount: string;
   /** The amount that the policy has now; undefined for a budget that it does not have. */
   readonly was: string | undefined;
-  /** How the whole budget would be written, where the policy does not have it. */
+  /** The whole budget as it would be written, if the policy does not have it. */
   readonly line: string | undefined;
   readonly accountCount: number;
   readonly callCount: number;
-  /** Accounts whose busiest period would not have fit. */
+  /** Number of accounts that exceed the proposed amount in their busiest period. */
   readonly overCount: number;
-  /** The same with the amount that the policy has now. */
+  /** The same count with the policy's current amount. */
   readonly overNowCount: number | undefined;
-  /** One line, which stands beside the amount in the policy. */
+  /** One line, written as a comment next to the amount in the policy. */
   readonly why: string;
 }
 
-/** What a log says of the calls that one budget charges. */
+/** What a log shows of the calls that one budget charges. */
 export interface ObservedBudget {
   readonly budget: BudgetPolicy;
-  /** Whether the policy has it. */
+  /** Whether the policy has this budget. */
   readonly isKnown: boolean;
   readonly callCount: number;
   /** Calls that do not report what the budget counts. */
   readonly silentCount: number;
-  /** By account without an override: what it spent in its busiest period. */
+  /** For each account without an override: what it spent in its busiest period. */
   readonly peaks: readonly number[];
   /** From the first call to the last one, in microseconds. */
   readonly spanUs: number;
 }
 
-/** What is asked of budgets. */
+/** Options for proposed budgets. */
 export interface BudgetFitting {
   readonly prices: PriceTable | undefined;
   /** Part of the accounts that may be refused, 0 to 1. */
@@ -49,17 +49,17 @@ export interface BudgetFitting {
   readonly headroom: number | undefined;
 }
 
-/** Less says nothing. */
+/** Fewer calls, or a shorter time, are not enough for a proposal. */
 const callsMin = 100;
 const spanUsMin = 3_600_000_000;
 
-/** What months differ by, at least. */
+/** Months differ from each other by at least this factor. */
 const defaultHeadroom = 1.25;
 
 const hourUs = 3_600_000_000;
 const dayUs = 24 * hourUs;
 
-/** Of the calendar: their nominal lengths. */
+/** Nominal lengths of the calendar's units. */
 const unitUs = {
   hour: hourUs,
   day: dayUs,
@@ -68,12 +68,12 @@ const unitUs = {
   year: 365 * dayUs,
 } as const;
 
-/** A proposal, or sentences about what there is and how much more is needed. */
+/** A proposal, or sentences about what was observed and how much more is needed. */
 type ProposedBudget =
   | { readonly kind: "proposed"; readonly proposal: BudgetProposal }
   | { readonly kind: "notEnough"; readonly missing: readonly string[] };
 
-/** Proposes an amount, or says what is missing. */
+/** Proposes an amount, or reports what is missing. */
 export function proposeBudget(observed: ObservedBudget, fitting: BudgetFitting): ProposedBudget {
   const { budget, isKnown, callCount, silentCount, peaks, spanUs } = observed;
   const missing = [
@@ -118,7 +118,7 @@ export function proposeBudget(observed: ObservedBudget, fitting: BudgetFitting):
   return { kind: "proposed", proposal };
 }
 
-/** To two digits, upwards. */
+/** Rounds up to two digits. */
 function roundedUp(amount: number): number {
   const step = 10 ** Math.max(0, String(amount).length - 2);
   return Math.min(amountMax, Math.ceil(amount / step) * step);

@@ -3,29 +3,29 @@ import { needStepCount, stepOfNeed } from "./number-scales.js";
 /** Windows in which the hits of callers are counted, in microseconds. */
 export const windowLengthsUs = [1_000_000, 60_000_000, 3_600_000_000] as const;
 
-/** What one caller did on one day. */
+/** Requests of one caller on one day. */
 export interface CallerDay {
   readonly key: string;
   readonly hits: number;
-  /** In its busiest second, minute and hour. */
+  /** Hits in its busiest second, minute and hour. */
   readonly busiest: readonly number[];
-  /** By rate: the largest level of its bucket, were there no limit. */
+  /** By rate: the highest level that its bucket would reach without a limit. */
   readonly levels: Float32Array;
 }
 
-/** Numbers of a row: caller, day, hits, and hits in the busiest windows. */
+/** Numbers in a row: caller, day, hits, and hits in the busiest windows. */
 const columnCount = 3 + windowLengthsUs.length;
 
 /**
- * What callers did, a row for each caller and day: in columns of numbers, since there are many.
- * `needs` are the bursts that let all requests of that day pass, by rate, as steps of
- * `needOfStep`.
+ * Requests of callers, with one row for each caller and day. Rows are stored as columns of numbers
+ * because there are many. `needs` holds, by rate, the bursts that let all requests of that day
+ * pass, as steps of `needOfStep`.
  */
 export class CallerDays {
   readonly rateCount: number;
-  /** Callers with so many requests that they are followed in any case. */
+  /** Callers with so many requests that they are always followed. */
   readonly heavy = new Set<string>();
-  /** Which part of the others is followed: 1, a half, a quarter and so on. */
+  /** Part of the other callers that is followed: 1, a half, a quarter and so on. */
   sampledRatio = 1;
   readonly #callers = new Map<string, number>();
   #columns = new Float64Array(columnCount * 64);
@@ -41,7 +41,7 @@ export class CallerDays {
     return this.#rowCount;
   }
 
-  /** Keys of the callers, by the number that rows have for them. */
+  /** Keys of the callers, indexed by their number in the rows. */
   get callers(): readonly string[] {
     return [...this.#callers.keys()];
   }
@@ -57,8 +57,8 @@ export class CallerDays {
   }
 
   /**
-   * Of how many callers each one stands for, by its number: 1 for those that are followed in any
-   * case, and as many for a sampled one as were sampled from.
+   * Returns how many callers each caller represents, by its number: 1 for callers that are always
+   * followed, and the inverse of the sampled part for the others.
    */
   weights(): Float64Array {
     return Float64Array.from(this.callers, (key) => {
@@ -66,12 +66,12 @@ export class CallerDays {
     });
   }
 
-  /** The number of the caller of a row. */
+  /** Returns the number of the caller of a row. */
   callerAt(row: number): number {
     return this.#columns[row * columnCount] ?? 0;
   }
 
-  /** Days since 1970. */
+  /** Returns the day of a row, in days since 1970. */
   dayAt(row: number): number {
     return this.#columns[row * columnCount + 1] ?? 0;
   }
@@ -89,7 +89,7 @@ export class CallerDays {
     return this.#needs[row * this.rateCount + rate] ?? needStepCount - 1;
   }
 
-  /** Drops the rows of all other callers. */
+  /** Drops the rows of all callers except the kept ones. */
   keepOnly(isKept: (key: string) => boolean): void {
     const { callers, rateCount } = this;
     this.#callers.clear();

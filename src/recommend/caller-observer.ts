@@ -3,34 +3,34 @@ import { CallerDays, windowLengthsUs } from "./caller-days.js";
 
 const dayUs = 86_400_000_000;
 
-/** Where the last time, the day, its hits and all hits of a live caller stand among its numbers. */
+/** Offsets of the last time, the day, its hits and all hits among the numbers of a live caller. */
 const [lastAt, dayAt, hitsAt, totalAt] = [0, 1, 2, 3];
 
-/** Behind them, the start, the count and the most of each window. */
+/** Offset of the start, the count and the maximum of each window, after the numbers above. */
 const windowsAt = 4;
 const numberCount = windowsAt + 3 * windowLengthsUs.length;
 
-/** Callers that are not followed and whose requests are counted. */
+/** Maximum number of callers whose requests are counted although they are not followed. */
 const countedMax = 1_000;
 
-/** Requests from which on a caller can be a heavy one. */
+/** Minimum number of requests of a heavy caller. */
 const heavyHitsMin = 50;
 
-/** How a limit would drain the bucket of a caller. */
+/** How a limit would drain a caller's bucket. */
 export type ObservedDrain =
   /** At each of these rates, in hits per microsecond. */
   | { readonly kind: "rates"; readonly ratesPerUs: readonly number[] }
-  /** All at once, at the end of each window. */
+  /** Completely, at the end of each window. */
   | { readonly kind: "windows"; readonly periodUs: number };
 
 /**
  * Follows the callers of one limit. For each caller and each rate that the limit could have, it
- * keeps the level of a bucket that refuses nothing: the largest level of a day is the smallest
+ * keeps the level of a bucket that refuses nothing. The highest level of a day is the smallest
  * burst that lets all requests of that day pass.
  *
- * Its memory is bounded by the number of callers, whatever the number of requests: `halve` makes it
- * follow a sample of the callers, and beside them those that send a large part of the requests. One
- * that was not sampled is followed from when it is seen to be such a caller.
+ * Memory depends on the number of callers and not on the number of requests. After `halve`, it
+ * follows a sample of the callers, plus the callers that send a large part of the requests. If such
+ * a caller is not in the sample, it is followed from the time at which it is recognized.
  */
 export class CallerObserver {
   readonly days: CallerDays;
@@ -46,8 +46,8 @@ export class CallerObserver {
   #totalHits = 0;
 
   /**
-   * @param heavyRatio part of all hits from which on a caller is followed in any case
-   * @param stepUs hits that are taken came at any time within so long; 0: when they are taken
+   * @param heavyRatio part of all hits from which on a caller is always followed
+   * @param stepUs hits may have come at any time within this step; 0: exactly when they are taken
    */
   constructor(drain: ObservedDrain, heavyRatio: number, stepUs = 0) {
     this.#drain = drain;
@@ -60,12 +60,12 @@ export class CallerObserver {
     this.#most = new Float32Array(this.#rateCount * 64);
   }
 
-  /** Callers that are followed now. */
+  /** Number of callers that are followed now. */
   get liveCount(): number {
     return this.#places.size;
   }
 
-  /** Takes a request of a caller; one that is earlier than the last one counts as simultaneous. */
+  /** Takes a request of a caller. If it is earlier than the last one, it counts as simultaneous. */
   take(key: string, timeUs: number, hits: number): void {
     this.#totalHits += hits;
     let place = this.#places.get(key);
@@ -73,7 +73,7 @@ export class CallerObserver {
       if (!this.#isSampled(key) && !this.#becomesHeavy(key, hits)) return;
       place = this.#begin(key, timeUs);
     }
-    // Not a view of its own for each request, which takes as long as all the rest.
+    // Creating a view for each request would take as long as everything else.
     const numbers = this.#numbers;
     const from = place * numberCount;
     const lastUs = numbers[from + lastAt] ?? 0;
@@ -90,16 +90,16 @@ export class CallerObserver {
     numbers[from + lastAt] = nowUs;
   }
 
-  /** Writes down what is not written down yet; nothing may be taken after it. */
+  /** Records the days that have not ended. Nothing may be taken afterwards. */
   finish(): CallerDays {
     for (const [key, place] of this.#places) this.#endDay(key, place);
     return this.days;
   }
 
   /**
-   * Forgets every second caller that is not a heavy one, those with the upper half of hashes: the
-   * ones that stay are a sample of all, each with all of its requests. Where nearly all are heavy
-   * ones, fewer of them are the next time.
+   * Forgets every second caller that is not heavy: those in the upper half of hashes. The rest is a
+   * sample of all callers, each with all of its requests. If nearly all callers are heavy, fewer of
+   * them are the next time.
    */
   halve(): void {
     const before = this.liveCount + this.days.rowCount;
@@ -179,7 +179,7 @@ export class CallerObserver {
     for (let rate = 0; rate < ratesPerUs.length; rate += 1) {
       const [before, ratePerUs] = [this.#levels[from + rate] ?? 0, ratesPerUs[rate] ?? 0];
       const level = Math.max(before - elapsedUs * ratePerUs, 0) + hits;
-      // The hits of a step may have come at its end, and those of the next one at its start.
+      // The hits of one step may have come at its end, and those of the next step at its start.
       const gapUs = Math.max(elapsedUs - this.#stepUs, 0);
       const most = this.#stepUs === 0 ? level : Math.max(before - gapUs * ratePerUs, 0) + hits;
       this.#rise(from + rate, level, most);
@@ -203,7 +203,7 @@ export class CallerObserver {
   }
 }
 
-/** Counts hits in the windows of a live caller, whose numbers begin at a place. */
+/** Counts hits in the windows of a live caller, whose numbers start at `from`. */
 function countWindows(
   numbers: Float64Array,
   from: number,
@@ -230,7 +230,7 @@ function doubled(array: Float64Array): Float64Array<ArrayBuffer> {
 }
 
 /**
- * 32 bits, of which the upper ones depend on all of the text.
+ * Returns a hash of 32 bits, of which the upper ones depend on the whole text.
  *
  * Source: FNV-1a; MurmurHash3, fmix32.
  */

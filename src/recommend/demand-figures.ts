@@ -2,15 +2,15 @@ import type { SpaceSaving } from "../core/collections/space-saving.js";
 import { type CallerDays, windowLengthsUs } from "./caller-days.js";
 import type { CallerDemand, Quantiles } from "./demand.js";
 
-/** Callers from which an exponent can be told. */
+/** Minimum number of callers for an exponent. */
 const rankedCallersMin = 10;
 
-/** Callers of the highest counts that an exponent is fitted to. */
+/** Maximum number of callers that an exponent is fitted to, highest counts first. */
 const rankedCallersMax = 100;
 
 const noQuantiles: Quantiles = { p50: 0, p90: 0, p99: 0, max: 0 };
 
-/** Hits of callers in their busiest windows, over callers and days; 0 where there is none. */
+/** Returns quantiles of hits in the busiest windows, over callers and days; 0 if there are none. */
 export function busiestQuantiles(days: CallerDays | undefined): CallerDemand["busiest"] {
   if (days === undefined || days.rowCount === 0) {
     return { second: noQuantiles, minute: noQuantiles, hour: noQuantiles, day: noQuantiles };
@@ -38,7 +38,7 @@ function quantiles(days: CallerDays, read: (row: number) => number): Quantiles {
   return { p50, p90, p99, max };
 }
 
-/** The least values that are not below given parts of all, by their weights; parts ascend. */
+/** Returns the smallest values that reach given parts of the weight. Parts ascend. */
 export function weightedQuantiles(
   values: Float64Array,
   weights: Float64Array,
@@ -57,13 +57,13 @@ export function weightedQuantiles(
   });
 }
 
-/** Each count as a part of all. */
+/** Returns each count as a part of the sum. */
 export function ratios(counts: readonly number[]): readonly number[] {
   const sum = counts.reduce((total, count) => total + count, 0);
   return counts.map((count) => (sum === 0 ? 0 : count / sum));
 }
 
-/** Parts of all requests that the most frequent callers sent at least. */
+/** Returns the minimum parts of all requests that the most frequent callers sent. */
 export function topRatios(top: SpaceSaving<string>): CallerDemand["topRatios"] {
   const counts = top.top(100).map(({ count, errorMax }) => count - errorMax);
   const ratioOf = (callers: number): number => {
@@ -74,8 +74,8 @@ export function topRatios(top: SpaceSaving<string>): CallerDemand["topRatios"] {
 }
 
 /**
- * The exponent s of counts that fall as rank^-s: the slope of the logarithms of counts over those
- * of ranks, by least squares. Counts that may be wrong by more than a tenth are left out.
+ * Returns the exponent s of counts that fall as rank^-s: the least-squares slope of log(count) over
+ * log(rank). Counts that may be wrong by more than a tenth are left out.
  *
  * Example: counts of 100, 50, 33, 25 and so on have an exponent of 1.
  */

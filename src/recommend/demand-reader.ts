@@ -15,21 +15,21 @@ import {
   RuleObserver,
 } from "./rule-observer.js";
 
-/** Requests that are held back to bring them into the order of their beginnings. */
+/** Maximum number of requests held back to sort them by their start times. */
 const heldMax = 4_096;
 
 interface DemandReaderParts extends PolicySimulatorParts {
-  /** Asks the same limits of every request; undefined: as the policy's services say. */
+  /** Service whose limits apply to every request; undefined: as the policy's services say. */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
   readonly bounds?: DemandBounds;
 }
 
-/** All that was observed. */
+/** Everything that was observed. */
 export interface ObservedDemand {
   /** Most requests first. */
   readonly rules: readonly ObservedRule[];
   readonly requestCount: number;
-  /** Requests that meet no limit. */
+  /** Requests that no limit applies to. */
   readonly unlimitedCount: number;
   /** Requests that came too late to be sorted. */
   readonly lateCount: number;
@@ -37,7 +37,7 @@ export interface ObservedDemand {
   readonly leftOutCount: number;
 }
 
-/** Observes the requests of logs, in bounded memory however many there are. */
+/** Observes the requests of logs in memory that does not grow with their number. */
 export class DemandReader {
   readonly #services: AskedServices;
   readonly #bounds: DemandBounds;
@@ -66,7 +66,7 @@ export class DemandReader {
     if (next !== undefined) this.#observe(next);
   }
 
-  /** What was observed; nothing may be taken after it. */
+  /** Returns what was observed. Nothing may be taken afterwards. */
   finish(): ObservedDemand {
     for (const request of this.#order.drain()) this.#observe(request);
     const rules = [...this.#rules.values()].map((rule) => rule.finish());
@@ -95,7 +95,7 @@ export class DemandReader {
 
   #observePart(part: AskedPart, timeUs: number): void {
     const { rule, hits, isRefund } = part.shape;
-    // A peek and a refund ask for nothing.
+    // A peek and a refund demand nothing.
     if (rule === undefined || isRefund || hits === 0) return;
     let observer = this.#rules.get(rule);
     if (observer === undefined) {

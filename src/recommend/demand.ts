@@ -1,6 +1,6 @@
 import type { TimelineCounts } from "../simulate/timeline.js";
 
-/** Values that a given part of what was observed does not exceed. */
+/** Values that a given part of the observations does not exceed. */
 export interface Quantiles {
   readonly p50: number;
   readonly p90: number;
@@ -8,43 +8,43 @@ export interface Quantiles {
   readonly max: number;
 }
 
-/** Where a source counts hits by steps, and not requests. */
+/** Describes a source that counts hits in steps of time instead of requests. */
 export interface DemandSteps {
-  /** The length of a step. */
+  /** Length of a step. */
   readonly seconds: number;
-  /** Sentences: what the source cannot tell. */
+  /** Sentences about what the source does not show. */
   readonly notes: readonly string[];
 }
 
-/** What the callers of one rule did. A caller is a bucket of the rule. */
+/** Requests of the callers of one rule. A caller is a bucket of the rule. */
 export interface CallerDemand {
   readonly domain: string;
   /** The label of the rule. */
   readonly rule: string;
-  /** Whether all requests share one bucket, so that there are no callers to tell apart. */
+  /** Whether all requests share one bucket, so that callers cannot be distinguished. */
   readonly isShared: boolean;
   /**
-   * Absent: every request is known. Otherwise hits stand for requests, and those of a step count at
-   * its start, so figures of shorter windows mean nothing.
+   * Absent: every request is known. Otherwise hits count as requests, and the hits of a step count
+   * at its start, so figures of shorter windows mean nothing.
    */
   readonly steps?: DemandSteps;
   readonly requestCount: number;
   /** An estimate if callers were sampled. */
   readonly callerCount: number;
-  /** Which part of the callers was looked at in detail; 1: all. Above 0. */
+  /** Part of the callers that was observed in detail; 1: all. Above 0. */
   readonly sampledRatio: number;
   readonly startUs: number;
   readonly endUs: number;
-  /** Days of UTC with requests. */
+  /** Number of days in UTC with requests. */
   readonly dayCount: number;
-  /** Requests over time; undefined: there was none. */
+  /** Requests over time; undefined: there were none. */
   readonly requests: TimelineCounts | undefined;
-  /** Hits of a caller in its busiest second, minute, hour and whole day, over callers and days. */
+  /** Hits of a caller in its busiest second, minute, hour and day, over callers and days. */
   readonly busiest: Readonly<Record<"second" | "minute" | "hour" | "day", Quantiles>>;
-  /** Part of all requests by hour of the day in UTC, from 0, and by day of the week from Monday. */
+  /** Parts of all requests by hour of the day in UTC, from 0, and by weekday, from Monday. */
   readonly byHour: readonly number[];
   readonly byWeekday: readonly number[];
-  /** Part of the requests that the most frequent callers sent: the first one, ten and hundred. */
+  /** Parts of the requests that the most frequent caller, 10 and 100 callers sent. */
   readonly topRatios: Readonly<Record<"top1" | "top10" | "top100", number>>;
   /** How fast the counts of callers fall with their rank. Undefined: too few callers. */
   readonly zipfExponent: number | undefined;

@@ -3,12 +3,12 @@ import { findBudget, findSpec } from "../policy/edit/limit-places.js";
 import type { PolicyText } from "../policy/parse.js";
 import type { BudgetProposal } from "./budget-proposal.js";
 
-/** Texts of a policy after an edit, or a sentence why they cannot be edited. */
+/** Texts of a policy after an edit, or a sentence that says why they cannot be edited. */
 type EditedBudgets =
   | { readonly kind: "edited"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "problem"; readonly message: string };
 
-/** Writes amounts into the policy's text, each with a comment that says where it came from. */
+/** Writes amounts into the policy's text, each with a comment about its origin. */
 export function editBudgets(
   sources: readonly PolicyText[],
   proposals: readonly BudgetProposal[],
@@ -30,7 +30,7 @@ export function editBudgets(
   return edited;
 }
 
-/** Where a proposal is written, and how. */
+/** Returns where and how a proposal is written. */
 function placeOf(
   sources: readonly PolicyText[],
   { budget, amount, line, why }: BudgetProposal,
@@ -44,7 +44,7 @@ function placeOf(
   if (spec === undefined) return undefined;
   const { source, path, value } = spec;
   const item = `${line} # ${why}`;
-  // What is in brackets takes no comment.
+  // A flow sequence (in brackets) takes no comment.
   if (!Array.isArray(value["budgets"])) {
     const lines = ["budgets:", `  ${item}`];
     return { source, edit: { kind: "append", path, lines } };

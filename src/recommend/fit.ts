@@ -10,22 +10,22 @@ import {
 } from "./number-scales.js";
 import type { ConfidenceBand, Headroom, HeldOutCheck } from "./proposal.js";
 
-/** How often days are drawn anew for a confidence band. */
+/** Number of times that days are resampled for a confidence band. */
 const resampleCount = 200;
 
-/** Part of the resamples that is inside of a band. */
+/** Part of the resamples that lies within a band. */
 const bandLevel = 0.9;
 
-/** Days from which a band can be told, and a day be held out. */
+/** Minimum number of days for a confidence band, and for holding out a day. */
 export const bandDaysMin = 3;
 
-/** An outlier needs so many times as much as nine in ten callers. */
+/** An outlier needs more than this factor times what nine in ten callers need. */
 const outlierFactor = 10;
 
-/** More outliers than this part of the callers are a kind of callers, and no outliers. */
+/** If more than this part of the callers are far above the others, they are no outliers. */
 const outlierRatioMax = 0.05;
 
-/** Headroom for days that differ little, and where nobody knows how much they differ. */
+/** Headroom if days differ little, and if it is unknown how much they differ. */
 const headroomMin = 1.25;
 const headroomUnknown = 2;
 
@@ -35,18 +35,18 @@ export interface FitOptions {
   readonly refusedRatioMax: number;
   /** Part of the requests that may be refused, 0 to 1. */
   readonly refusedRequestRatioMax: number;
-  /** From 1; undefined: by how much days differ. */
+  /** From 1; undefined: chosen from the differences between days. */
   readonly headroom: number | undefined;
-  /** Whether there is one bucket for all, of which nothing may be refused. */
+  /** Whether all callers share one bucket, which must not refuse anything. */
   readonly isShared: boolean;
-  /** Whether the limit has windows: its burst is what it allows in one. */
+  /** Whether the limit has windows. Its burst is then what it allows in one window. */
   readonly isWindowed: boolean;
-  /** Whether a burst can be set; otherwise it is as many hits as in a period. */
+  /** Whether a burst can be set. Otherwise it equals the hits in a period. */
   readonly hasBurst: boolean;
   readonly random: Random;
 }
 
-/** Hits in a period, and hits at once. */
+/** Hits in a period, and hits at the same time. */
 export interface FittedLimit {
   readonly hits: number;
   readonly burst: number;
@@ -57,20 +57,20 @@ export interface Fit extends FittedLimit {
   readonly headroom: Headroom;
   readonly bands: { readonly hits: ConfidenceBand; readonly burst: ConfidenceBand } | undefined;
   readonly heldOut: HeldOutCheck | undefined;
-  /** Keys of callers that need far more than others. */
+  /** Keys of callers that need far more than the others. */
   readonly outliers: ReadonlySet<string>;
-  /** Part of the pairs of a caller and a day that are refused something, outliers left out. */
+  /** Part of the caller-day pairs that have a request refused, without outliers. */
   readonly refusedRatio: number;
-  /** By rate: the burst that the fitted part of the callers needs, before headroom. */
+  /** By rate: the burst that the fitted part of the callers needs, without headroom. */
   readonly curve: readonly FittedLimit[];
 }
 
 /**
- * Fits a limit. For each rate there is a least burst with which no more than the allowed part of
- * the callers is refused on a day. Of these pairs, it takes the one that allows a caller the fewest
- * hits in one period, `burst + hits`: that is where the curve of bursts over rates bends. Headroom
- * `h` fits it to callers that send `h` times as much in the same rhythm: a bucket at a rate r then
- * has h times the level that it has now at r / h.
+ * Fits a limit. For each rate there is a smallest burst with which at most the allowed part of the
+ * callers is refused on a day. Of these pairs, it takes the one that allows a caller the fewest
+ * hits in one period, `burst + hits`: this is where the curve of bursts over rates bends. Headroom
+ * `h` fits the limit to callers that send `h` times as much in the same rhythm: a bucket at a rate
+ * r then has h times the level that it now has at r / h.
  */
 export function fitLimit(days: CallerDays, options: FitOptions): Fit {
   const outliers = options.isShared ? new Set<string>() : findOutliers(days, options);
@@ -89,18 +89,18 @@ export function fitLimit(days: CallerDays, options: FitOptions): Fit {
   };
 }
 
-/** One day's pairs of a caller and a day, by rate and by the step of their need. */
+/** Caller-day pairs of one day, by rate and by the step of their need. */
 interface DayCount {
-  /** By their weights, as all counts here. */
+  /** Weighted, like all counts here. */
   rowCount: number;
   hitCount: number;
   /** At `rate * needStepCount + step`. */
   readonly counts: Float64Array;
-  /** By rate: the highest step that is needed. */
+  /** By rate: the highest needed step. */
   readonly tops: Uint8Array;
 }
 
-/** The needs of some days together; a day may be among them several times. */
+/** Needs of several days together. A day may be included several times. */
 class NeedCounts {
   readonly rateCount: number;
   readonly rowCount: number;
@@ -114,12 +114,12 @@ class NeedCounts {
     this.#days = days;
   }
 
-  /** The highest step that is needed at a rate. */
+  /** Returns the highest needed step at a rate. */
   topOf(rate: number): number {
     return this.#days.reduce((top, { tops }) => Math.max(top, tops[rate] ?? 0), 0);
   }
 
-  /** Few cells are asked for, those at the top: to add up all of them takes far longer. */
+  /** Adds up one cell. Only few, at the top, are read: adding up all of them takes far longer. */
   at(rate: number, step: number): number {
     let sum = 0;
     for (const { counts } of this.#days) sum += counts[rate * needStepCount + step] ?? 0;
@@ -156,12 +156,12 @@ class DayCounts {
     }
   }
 
-  /** Days since 1970, in order. */
+  /** Days since 1970, in ascending order. */
   get days(): readonly number[] {
     return [...this.#byDay.keys()].sort((a, b) => a - b);
   }
 
-  /** Those with at least half as many callers as a typical one: a log begins and ends anywhere. */
+  /** Returns days with at least half the typical callers: the first and last day may be partial. */
   fullDays(): readonly number[] {
     const sorted = [...this.#byDay.values()].map(({ rowCount }) => rowCount).sort((a, b) => a - b);
     const typical = sorted[Math.floor(sorted.length / 2)] ?? 0;
@@ -175,8 +175,8 @@ class DayCounts {
 }
 
 /**
- * The burst that all but the allowed part of the pairs need at a rate. A pair that needs more is
- * refused at least what it needs more, and all these requests must be an allowed part as well.
+ * Returns the burst that all but the allowed part of the pairs need at a rate. A pair that needs
+ * more is refused at least the excess. These requests must be within the allowed part as well.
  */
 function needAt(
   counts: NeedCounts,
@@ -187,7 +187,7 @@ function needAt(
   const allowedHits = refusedRequestRatioMax * counts.hitCount + 1e-9;
   let [refused, refusedHits] = [0, 0];
   for (let step = counts.topOf(rate); step > 0; step -= 1) {
-    // With the burst of the step below.
+    // Counts what the burst of the step below refuses.
     refused += counts.at(rate, step);
     refusedHits += refused * (needOfStep(step) - needOfStep(step - 1));
     if (refused > allowed || refusedHits > allowedHits) return needOfStep(step);
@@ -202,7 +202,7 @@ function curveOf(counts: NeedCounts, options: FitOptions): readonly FittedLimit[
   });
 }
 
-/** The burst at a rate between those of a curve, whose logarithms are joined by lines. */
+/** Returns the burst at a rate, interpolated between the curve's points on logarithmic scales. */
 function burstAt(curve: readonly FittedLimit[], hits: number): number {
   const above = curve.findIndex((one) => one.hits >= hits);
   const [low, high] = [curve[above - 1], curve[above]];
@@ -229,13 +229,13 @@ function bestLimit(counts: NeedCounts, factor: number, options: FitOptions): Fit
   return best;
 }
 
-/** The hits that the fitted part of the callers needs in one period, before rounding. */
+/** Returns the hits that the fitted part of the callers needs in one period, before rounding. */
 function envelopeOf(counts: NeedCounts, options: FitOptions): number {
   const curve = curveOf(counts, options).filter(({ hits }) => hits >= 1);
   return Math.min(...curve.map(({ hits, burst }) => (options.isWindowed ? burst : hits + burst)));
 }
 
-/** Part of the pairs of a caller and a day that a limit refuses something. */
+/** Returns the part of the caller-day pairs that have a request refused by a limit. */
 function refusedRatio(
   counts: NeedCounts,
   { hits, burst }: FittedLimit,
@@ -264,7 +264,7 @@ function headroomOf(counts: DayCounts, all: NeedCounts, options: FitOptions): He
   return { factor, why: `${busiest}${least}` };
 }
 
-/** Draws as many days as there are, again and again, and fits each draw. */
+/** Resamples the days repeatedly, each time as many as there are, and fits each resample. */
 function bandsOf(counts: DayCounts, factor: number, options: FitOptions): Fit["bands"] {
   const { days } = counts;
   if (days.length < bandDaysMin) return undefined;
@@ -288,7 +288,7 @@ function bandOf(values: readonly number[]): ConfidenceBand {
   };
 }
 
-/** Fits all days but the last one, and compares the last one with that. */
+/** Fits all days except the last one, and compares the result with the last one. */
 function heldOutCheck(counts: DayCounts, options: FitOptions): HeldOutCheck | undefined {
   const days = counts.fullDays();
   const [last] = days.slice(-1);
@@ -305,7 +305,7 @@ function heldOutCheck(counts: DayCounts, options: FitOptions): HeldOutCheck | un
   };
 }
 
-/** Callers that need more in one period than `outlierFactor` times what nine in ten need. */
+/** Returns callers that need in a period more than `outlierFactor` times what 9 in 10 need. */
 function findOutliers(days: CallerDays, { isWindowed }: FitOptions): ReadonlySet<string> {
   const { callers } = days;
   const needs = new Float64Array(callers.length);
@@ -313,7 +313,7 @@ function findOutliers(days: CallerDays, { isWindowed }: FitOptions): ReadonlySet
     let least = Number.POSITIVE_INFINITY;
     for (let rate = 0; rate < days.rateCount; rate += 1) {
       const hits = isWindowed ? 0 : (observedRates[rate] ?? 0);
-      // No limit has a lower rate.
+      // No proposed limit has a lower rate.
       if (!isWindowed && hits < 1) continue;
       least = Math.min(least, hits + needOfStep(days.needStepAt(row, rate)));
     }

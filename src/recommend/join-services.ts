@@ -8,27 +8,27 @@ import { editServices } from "./services/edit-services.js";
 import type { EnvoyPeaks, ServiceObservations } from "./services/service-observations.js";
 import { recommendOverload, recommendService } from "./services/service-proposal.js";
 
-/** What a source said, beside what a policy needs of it. */
+/** Observations of a source, and subjects with too few of them. */
 export interface SourceObservations {
   readonly services: readonly ServiceObservations[];
-  /** The largest values of any proxy. */
+  /** Maximum values of any proxy. */
   readonly proxies: EnvoyPeaks;
   readonly notEnough: readonly NotEnoughData[];
 }
 
-/** What is asked about. */
+/** Services and rules to observe. */
 export interface StepSubjects {
   readonly services: readonly ServicePolicy[];
-  /** With limits. */
+  /** Rules with limits. */
   readonly rules: readonly Rule[];
 }
 
-/** What a source said of services, and of rules whose hits it counts by steps. */
+/** Observations of services, and of rules whose hits the source counts in steps. */
 export interface StepObservations extends SourceObservations {
   readonly rules: readonly ObservedRule[];
 }
 
-/** Adds what is recommended for services to a recommendation, and to the policy's texts. */
+/** Adds the recommendations for services to a recommendation and to the policy's texts. */
 export function joinServices(
   { recommendation, sources }: Extract<RecommendedPolicy, { kind: "recommended" }>,
   { services: observed, proxies, notEnough }: SourceObservations,

@@ -6,7 +6,7 @@ import type { Policy } from "../policy/policy.js";
 import { quoteText } from "../policy/problems/problem.js";
 import type { AskablePart } from "../policy/services/descriptor-parts.js";
 
-/** Texts of a policy after edits, or a sentence why there are none. */
+/** Texts of a policy after edits, or a sentence that says why they cannot be edited. */
 export type EditedPolicy =
   | { readonly kind: "edited"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "problem"; readonly message: string };
@@ -16,16 +16,16 @@ interface NewRule {
   /** Undefined: the only service of the policy. */
   readonly service: string | undefined;
   readonly parts: readonly AskablePart[];
-  /** As policies write it. */
+  /** The period as policies write it. */
   readonly period: string;
 }
 
-/** What a new limit allows before anything is known of it: all that a limit can. */
+/** Hits of a new limit before any observation: the maximum of a limit. */
 export const unlimitedHits = hitsMax;
 
 /**
- * Adds a rule for a descriptor to a service, with a limit that refuses nothing: from then on it is
- * a rule like others, whose limit can be observed and changed.
+ * Adds a rule for a descriptor to a service, with a limit that refuses nothing. Its limit can then
+ * be observed and changed like that of any other rule.
  */
 export function addRule(
   sources: readonly PolicyText[],
@@ -65,7 +65,7 @@ export function addRule(
   return editAll(sources, [{ file: place.source.file, edit: serviceEdit }, rule]);
 }
 
-/** Undefined: there is a limit already. */
+/** Returns the edit that adds the rule. Undefined: there is a limit already. */
 function ruleEdit(
   sources: readonly PolicyText[],
   { domain, parts, period, file }: Omit<NewRule, "service"> & { domain: string; file: string },
@@ -124,20 +124,20 @@ function partText(part: AskablePart): string {
   }
 }
 
-/** Plain where every reader takes it for a text, and quoted elsewhere. */
+/** Returns a text plain if every YAML reader takes it for a string, and quoted otherwise. */
 function yamlText(text: string): string {
   const isPlain =
     /^[a-z][a-z0-9_-]*$/i.test(text) && !/^(?:true|false|null|yes|no|on|off|y|n)$/i.test(text);
   return isPlain ? text : JSON.stringify(text);
 }
 
-/** An edit of one of a policy's files. */
+/** Edit of one of a policy's files. */
 export interface FileEdit {
   readonly file: string;
   readonly edit: TextEdit;
 }
 
-/** Makes edits one after the other, each of the text that the ones before left. */
+/** Applies edits in order, each to the text that the previous ones produced. */
 export function editAll(sources: readonly PolicyText[], edits: readonly FileEdit[]): EditedPolicy {
   const texts = new Map(sources.map(({ file, text }) => [file, text]));
   for (const { file, edit } of edits) {

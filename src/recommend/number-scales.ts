@@ -1,6 +1,6 @@
 /**
- * Numbers of hits that a person would write: 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100 and so on.
- * Each is at most twice the one before, and from 10 on at most 1.7 times.
+ * Round numbers of hits, as a person would write them: 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100
+ * and so on. Each is at most twice the previous one, and from 10 on at most 1.7 times.
  */
 export const roundNumbers: readonly number[] = [
   ...[1, 2, 3, 5, 7],
@@ -9,24 +9,24 @@ export const roundNumbers: readonly number[] = [
   ).flat(),
 ];
 
-/** Rates at which needs are observed; those below 1 tell what 1 needs with headroom. */
+/** Rates at which needs are observed. Those below 1 show what 1 needs with headroom. */
 export const observedRates: readonly number[] = [0.3, 0.5, 0.7, ...roundNumbers];
 
-/** The least round number that is not below a value; the largest one for values above all. */
+/** Returns the smallest round number that is at least a value, or the largest if none is. */
 export function roundUp(value: number): number {
   return roundNumbers.find((number) => number >= value - 1e-9) ?? roundNumbers.at(-1) ?? 1;
 }
 
-/** Needs up to this are steps of their own. */
+/** Each need up to this number is one step. */
 const wholeNeedsMax = 40;
 
-/** Steps from one round number to the next one above these: each is at most 9 % more. */
+/** Number of steps between two round numbers above it: each is at most 9 % more. */
 const stepsBetween = 6;
 
-/** More than any limit allows that is proposed. */
+/** More than any proposed limit allows. */
 const aboveAll = 1e9;
 
-/** What each step of needs stands for: the most hits that it holds. Round numbers are steps. */
+/** The maximum hits of each step of needs. Round numbers are steps. */
 const needValues: readonly number[] = [
   ...Array.from({ length: wholeNeedsMax + 1 }, (_, hits) => hits),
   ...roundNumbers
@@ -40,15 +40,15 @@ const needValues: readonly number[] = [
   aboveAll,
 ];
 
-/** The number of steps, which fit in a byte. */
+/** Number of steps, which fits in a byte. */
 export const needStepCount = needValues.length;
 
-/** The most hits of a step, from 0. */
+/** Returns the maximum hits of a step, from 0. */
 export function needOfStep(step: number): number {
   return needValues[step] ?? aboveAll;
 }
 
-/** The step of so many hits; what a 32-bit float cannot tell from a whole number is that number. */
+/** Returns the step of a number of hits. Treats a 32-bit float near a whole number as equal. */
 export function stepOfNeed(hits: number): number {
   const least = hits * (1 - 1e-6);
   if (least <= wholeNeedsMax) return Math.ceil(least);

@@ -3,22 +3,22 @@ import { formatDuration } from "../policy/text/duration.js";
 import type { CallerDemand, Quantiles } from "./demand.js";
 import type { Proposal } from "./proposal.js";
 
-/** How reports name a rule. */
+/** Returns the name of a rule in reports. */
 export function subjectOf({ domain, rule }: Pick<Proposal, "domain" | "rule">): string {
   return `${domain}/${rule}`;
 }
 
-/** A proposed limit: `20 per 1m, burst 30`. */
+/** Returns the text of a proposed limit: `20 per 1m, burst 30`. */
 export function proposedText({ hits, burst, periodSeconds }: Proposal): string {
   return `${hits.value} per ${formatDuration(1_000 * periodSeconds)}, burst ${burst.value}`;
 }
 
-/** Steps of a length, as reports name them: `steps of 60 s`. */
+/** Returns the text of steps in reports: `steps of 60 s`. */
 export function stepText(seconds: number): string {
   return `steps of ${seconds} s`;
 }
 
-/** Hits of a caller in its busiest windows, without those that are shorter than a step. */
+/** Returns the hits of a caller in its busiest windows, without windows shorter than a step. */
 export function busiestWindows({ busiest, steps }: CallerDemand): readonly [string, Quantiles][] {
   return Object.entries(busiest).filter(([window]) => {
     return (windowSeconds[window] ?? 0) >= (steps?.seconds ?? 0);
@@ -32,7 +32,7 @@ const windowSeconds: Readonly<Record<string, number>> = {
   day: 86_400,
 };
 
-/** What a replay refuses, or what is estimated, as a sentence. */
+/** Returns a sentence about what a replay or an estimate refuses. */
 export function refusalText({ refusals, isShared, stepSeconds }: Proposal): string {
   const what =
     stepSeconds === undefined
@@ -46,7 +46,7 @@ export function refusalText({ refusals, isShared, stepSeconds }: Proposal): stri
   );
 }
 
-/** How a day was predicted that the fit had not seen, as a sentence. */
+/** Returns a sentence about how well the fit predicts a day that it has not seen. */
 export function heldOutText({ heldOut, isShared }: Proposal): string {
   if (heldOut === undefined) return "No day was held out: fewer than 3 days.";
   const { fittedDayCount, day, predictedRatio, actualRatio, needError } = heldOut;
@@ -59,19 +59,19 @@ export function heldOutText({ heldOut, isShared }: Proposal): string {
   );
 }
 
-/** A day since 1970 as `2026-01-12`. */
+/** Returns a day since 1970 as `2026-01-12`. */
 function dayText(day: number): string {
   return formatTimestamp(day * 86_400_000_000).slice(0, 10);
 }
 
-/** How wrong a prediction was: `4 % more than predicted`. */
+/** Returns the error of a prediction: `4 % more than predicted`. */
 function errorText(ratio: number): string {
   const value = Math.round(100 * ratio);
   if (value === 0) return "what was predicted";
   return `${Math.abs(value)} % ${value < 0 ? "less" : "more"} than predicted`;
 }
 
-/** A part as `0.31 %`, with two digits that count. */
+/** Returns a part as `0.31 %`, with two significant digits. */
 export function percent(ratio: number): string {
   return `${Number((100 * ratio).toPrecision(2))} %`;
 }

@@ -1,4 +1,4 @@
-/** The interval of a number between resamples of what was observed. */
+/** Confidence interval of a number, from resamples of the observed days. */
 export interface ConfidenceBand {
   readonly low: number;
   readonly high: number;
@@ -6,53 +6,53 @@ export interface ConfidenceBand {
   readonly level: number;
 }
 
-/** A number that is proposed, and where it came from. */
+/** A proposed number, and its origin. */
 export interface ProposedNumber {
   readonly value: number;
-  /** What the policy says now; undefined: nothing. */
+  /** The policy's current number; undefined: none. */
   readonly was: number | undefined;
-  /** Undefined: not enough days to tell. */
+  /** Undefined: not enough days. */
   readonly band: ConfidenceBand | undefined;
-  /** One line, which stands beside the number in the policy. */
+  /** One line, written as a comment next to the number in the policy. */
   readonly why: string;
 }
 
-/** What was added to the observed need. */
+/** Factor added to the observed need. */
 export interface Headroom {
   /** From 1. */
   readonly factor: number;
   readonly why: string;
 }
 
-/** What is refused of the requests of a rule, by a replay of the log or by an estimate. */
+/** Requests of a rule that are refused, from a replay of the log or an estimate. */
 export interface Refusals {
   readonly requestRatio: number;
   /** Without the requests of outliers. */
   readonly ordinaryRequestRatio: number;
-  /** Of pairs of a caller and a day on which it sent something. */
+  /** Part of the caller-day pairs with requests that have one refused. */
   readonly callerDayRatio: number;
-  /** Most refused first, a bounded number. */
+  /** Sorted by refusals, most first; a bounded number. */
   readonly callers: readonly RefusedCaller[];
 }
 
-/** What was predicted from all days but the last one, and what the last one was like. */
+/** Prediction from all days except the last one, compared with the last one. */
 export interface HeldOutCheck {
   /** Days since 1970. */
   readonly day: number;
   readonly fittedDayCount: number;
-  /** Part of the callers that are refused on a day. */
+  /** Part of the callers that have a request refused on a day. */
   readonly predictedRatio: number;
   readonly actualRatio: number;
-  /** What the last day needed, by what was predicted, less 1. */
+  /** What the last day needed divided by the prediction, minus 1. */
   readonly needError: number;
 }
 
 /** A caller that a proposed limit refuses. */
 export interface RefusedCaller {
-  /** Hashed, or as it is if that was asked for. */
+  /** Hashed, or in plain text if requested. */
   readonly name: string;
   readonly refusedCount: number;
-  /** Whether it needs so much more than others that the limit is meant for it. */
+  /** Whether it needs so much more than the others that the limit is meant to restrict it. */
   readonly isOutlier: boolean;
 }
 
@@ -63,7 +63,7 @@ export interface Proposal {
   readonly rule: string;
   /** Whether all requests share one bucket. */
   readonly isShared: boolean;
-  /** Where hits were counted by steps; then `refusals` are estimated, and no log was replayed. */
+  /** Present if hits were counted in steps. `refusals` are then estimated, without a replay. */
   readonly stepSeconds?: number;
   /** The name of the limit, if it has one. */
   readonly limit: string | undefined;
@@ -76,6 +76,6 @@ export interface Proposal {
   readonly curve: readonly { readonly hits: number; readonly burst: number }[];
   /** Undefined: not enough days. */
   readonly heldOut: HeldOutCheck | undefined;
-  /** Sentences: how the numbers were chosen. */
+  /** Sentences about how the numbers were chosen. */
   readonly reasons: readonly string[];
 }

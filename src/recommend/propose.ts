@@ -13,31 +13,31 @@ import { percent, subjectOf } from "./proposal-words.js";
 import type { NotEnoughData } from "./recommendation.js";
 import type { ObservedLimit, ObservedRule } from "./rule-observer.js";
 
-/** What has to be observed before anything is proposed. */
+/** Minimum observations for a proposal. */
 const demandMin = { requests: 1_000, callers: 20, hours: 1 } as const;
 
-/** A limit of the policy that was fitted anew. */
+/** A limit of the policy, and its new fit. */
 export interface FittedRule {
   readonly rule: Rule;
   readonly limit: Limit;
   readonly limitIndex: number;
   readonly demand: CallerDemand;
   readonly callerDays: CallerDays;
-  /** Pairs of a caller and a day; an estimate if callers were sampled. */
+  /** Number of caller-day pairs. An estimate if callers were sampled. */
   readonly callerDayCount: number;
   readonly fit: Fit;
 }
 
-/** What may be refused, and with what the rest is fitted. */
+/** How much may be refused, and how the limits are fitted. */
 export interface ProposeOptions {
-  /** Part of the callers of a rule that may be refused on a day. */
+  /** Part of the callers of a rule that may have a request refused on a day. */
   readonly refusedRatioMax: (rule: Rule) => number;
   readonly refusedRequestRatioMax: number;
   readonly headroom: number | undefined;
   readonly random: Random;
 }
 
-/** Fits all limits of which enough was observed, and says of the others what is missing. */
+/** Fits all limits with enough observations, and reports what is missing for the others. */
 export function fitRules(
   rules: readonly ObservedRule[],
   sources: readonly PolicyText[],
@@ -67,7 +67,7 @@ function fitOne(
     refusedRatioMax: options.refusedRatioMax(rule),
     isShared: demand.isShared,
     isWindowed: limit.algorithm?.kind === "fixed_window",
-    // Files of envoyproxy/ratelimit have no word for it.
+    // Files of envoyproxy/ratelimit have no field for a burst.
     hasBurst: findLimit(sources, rule, limitIndex)?.isPolicy !== false,
   });
   const weights = callerDays.weights();
@@ -104,7 +104,7 @@ function missingOf({ demand, limits }: ObservedRule): readonly string[] {
   return missing;
 }
 
-/** The policy with all fitted limits, and a comment beside each number. */
+/** Returns the policy with all fitted limits, and a comment next to each number. */
 export function editLimits(
   sources: readonly PolicyText[],
   fitted: readonly FittedRule[],
@@ -126,7 +126,7 @@ export function editLimits(
   return editAll(sources, edits);
 }
 
-/** One line for each number: where it came from. */
+/** Returns one line about the origin of each number. */
 export function numberReasons(
   { isShared, callerCount, dayCount }: CallerDemand,
   { headroom, bands, refusedRatio }: Fit,

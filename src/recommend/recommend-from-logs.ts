@@ -12,24 +12,24 @@ import {
 import { noLimits } from "./recommendation.js";
 import { ServiceLog } from "./services/service-log.js";
 
-/** The largest part of lines that may be unreadable: more are another log, or another format. */
+/** Maximum part of unreadable lines. With more, it is another log or another format. */
 export const unreadableRatioMax = 0.05;
 
-/** What logs are asked for. */
+/** Input for recommendations from logs. */
 interface LogRecommendInput extends RecommendInput {
-  /** The texts of the policy without what `sources` has more. */
+  /** Texts of the policy without the additions in `sources`. */
   readonly given: readonly PolicyText[];
-  /** Whether the settings of services are written that are optional. */
+  /** Whether optional settings of services are written, too. */
   readonly isFixed: boolean;
-  /** What alone is wanted; undefined: both. */
+  /** The only wanted kind; undefined: both. */
   readonly only?: "limits" | "services" | undefined;
   /** The names of `LoggedRequest.headers`. */
   readonly headers: readonly string[];
-  /** Whether numbers of a service are wanted. */
+  /** Whether recommendations for a service are wanted. */
   readonly isChosen: (service: string) => boolean;
 }
 
-/** Recommends limits for callers, and numbers for services, from the same logs. */
+/** Recommends limits for callers and settings for services from the same logs. */
 export async function recommendFromLogs(input: LogRecommendInput): Promise<RecommendedPolicy> {
   const { policy, given, isFixed, isChosen, only, readLogs } = input;
   const services = new ServiceLog(policy);
@@ -55,14 +55,14 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   const observations = only === "limits" ? [] : services.finish();
   const chosen = observations.filter(({ service }) => isChosen(service));
   const observed = { services: chosen, proxies: {}, notEnough: [] };
-  // A rule that was added and has no limit is not to be written.
+  // An added rule without a limit must not be written.
   const limits = recommended.recommendation;
   const sources = limits.proposals.length > 0 ? recommended.sources : given;
   const limited = { kind: "recommended", recommendation: limits, sources } as const;
   const joined = joinServices(limited, observed, { policy, isFixed });
   if (joined.kind === "problem") return joined;
   const { recommendation } = joined;
-  // Who looks for limits of callers needs no durations.
+  // Limits of callers do not need durations.
   const isExpected = only !== "limits" && recommendation.demands.length === 0;
   const warnings = [...recommendation.warnings, ...services.warnings(isExpected)];
   if (only !== undefined) return { ...joined, recommendation: { ...recommendation, warnings } };
@@ -88,7 +88,7 @@ export async function recommendFromLogs(input: LogRecommendInput): Promise<Recom
   };
 }
 
-/** Reads logs once, to see whether their order can be trusted; fits and replays nothing. */
+/** Reads the logs once to check whether their order can be trusted, without fits or replays. */
 async function readWithoutLimits(input: RecommendInput): Promise<RecommendedPolicy> {
   const observed = await observeDemand(input);
   if ("kind" in observed) return observed;

@@ -6,12 +6,12 @@ import { proposalOf, type RecommendedPolicy, type RecommendInput } from "./recom
 import { noLimits } from "./recommendation.js";
 import type { ObservedRule } from "./rule-observer.js";
 
-/** Refused callers that are named, of each limit. */
+/** Maximum number of refused callers that are named for each limit. */
 const namedCallersMax = 10;
 
 /**
  * Fits limits to rules of which only the hits in steps of time are known. There are no requests to
- * replay, so what a limit refuses follows from the needs that it was fitted to.
+ * replay, so the refusals are estimated from the needs that the limit was fitted to.
  */
 export function recommendFromSteps(
   rules: readonly ObservedRule[],
@@ -36,7 +36,7 @@ export function recommendFromSteps(
   return { kind: "recommended", recommendation, sources: edited.sources };
 }
 
-/** A caller is refused on a day what it needs at once beyond the burst. */
+/** Estimates refusals: on a day, a caller's need beyond the burst is refused. */
 function estimateRefusals(
   { callerDays, callerDayCount, fit, limit }: FittedRule,
   nameOf: (caller: string) => string,

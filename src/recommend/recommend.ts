@@ -16,35 +16,35 @@ import type { Recommendation } from "./recommendation.js";
 import { RefusalCounter } from "./refusal-counter.js";
 import { type DemandBounds, daysMax, defaultDemandBounds } from "./rule-observer.js";
 
-/** What may be refused, and how limits are fitted. */
+/** How much may be refused, and how limits are fitted. */
 export interface RecommendOptions {
-  /** Part of the callers that may be refused something on a day, 0 to 1. */
+  /** Part of the callers that may have a request refused on a day, 0 to 1. */
   readonly refusedCallerRatioMax: number;
-  /** Part of the requests of callers that are no outliers that may be refused, 0 to 1. */
+  /** Part of the requests of callers other than outliers that may be refused, 0 to 1. */
   readonly refusedRequestRatioMax: number;
-  /** From 1; undefined: by how much days differ. */
+  /** From 1; undefined: chosen from the differences between days. */
   readonly headroom: number | undefined;
   readonly bounds?: DemandBounds;
 }
 
-/** What a recommendation is made from. */
+/** Input for a recommendation. */
 export interface RecommendInput {
   readonly sources: readonly PolicyText[];
   /** The same texts, parsed. */
   readonly policy: Policy;
-  /** Asks the same limits of every request; undefined: as the policy's services say. */
+  /** Service whose limits apply to every request; undefined: as the policy's services say. */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
   readonly options: RecommendOptions;
-  /** Reads all logs once more, from their beginning. Throws what reading throws. */
+  /** Reads all logs again from the beginning. Throws the errors of reading. */
   readonly readLogs: (take: (request: LoggedRequest) => void) => Promise<void>;
-  /** A strong hash of a text, in hexadecimal. */
+  /** Returns a strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** The name of a caller in reports, by its descriptor. */
+  /** Returns the name of a caller in reports, from its descriptor. */
   readonly nameOf: (descriptor: string) => string;
   readonly random: Random;
 }
 
-/** A recommendation, and the texts of the policy with what it proposes. */
+/** A recommendation, and the texts of the policy with its proposals. */
 export type RecommendedPolicy =
   | {
       readonly kind: "recommended";
@@ -53,19 +53,19 @@ export type RecommendedPolicy =
     }
   | RecommendProblem;
 
-/** A sentence: requests are out of order, or the text of the policy cannot be edited. */
+/** A sentence: requests are out of order, or the policy's text cannot be edited. */
 interface RecommendProblem {
   readonly kind: "problem";
   readonly message: string;
 }
 
-/** How often limits are raised if more requests are refused than may be. */
+/** Maximum number of rounds that raise limits which refuse too many requests. */
 const roundsMax = 3;
 
 /**
- * Observes what logs say of callers, fits limits, and replays the logs through the policy with
- * these limits. A limit that refuses more requests than it may is fitted to more callers, and all
- * of them at last.
+ * Observes callers in logs, fits limits, and replays the logs through the policy with these limits.
+ * If a limit refuses more requests than allowed, it is fitted to more callers, and in the last
+ * round to all of them.
  */
 export async function recommendLimits(input: RecommendInput): Promise<RecommendedPolicy> {
   const { policy, options, sources } = input;
@@ -107,10 +107,10 @@ export async function recommendLimits(input: RecommendInput): Promise<Recommende
   }
 }
 
-/** The largest part of requests that may be out of order: what they need would be too much. */
+/** Maximum part of requests out of order. More would make the needs too high. */
 const lateRatioMax = 0.01;
 
-/** Reads the logs once; a problem where their order cannot be trusted. */
+/** Reads the logs once. Returns a problem if their order cannot be trusted. */
 export async function observeDemand({
   policy,
   forAll,
@@ -146,7 +146,7 @@ async function replay(
   candidate.finish();
 }
 
-/** A fitted limit as it is reported, with what it refuses. */
+/** Returns the reported proposal of a fitted limit, with its refusals. */
 export function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
   const { demand, limit, fit } = fitted;
   const whys = numberReasons(demand, fit);
@@ -178,7 +178,7 @@ export function proposalOf(fitted: FittedRule, refusals: Refusals): Proposal {
   };
 }
 
-/** Sentences: how the numbers were chosen. */
+/** Returns sentences about how the numbers were chosen. */
 function reasonsOf({ demand, fit, limit, callerDayCount }: FittedRule): readonly string[] {
   const { headroom, outliers, refusedRatio } = fit;
   const reasons = [
@@ -196,7 +196,7 @@ function reasonsOf({ demand, fit, limit, callerDayCount }: FittedRule): readonly
   }
   if (demand.sampledRatio < 1) {
     const sampled = callerDayCount * demand.sampledRatio;
-    // None refused is as good as one.
+    // If none is refused, the error is computed as if one were.
     const error = 2 * Math.sqrt(Math.max(refusedRatio, 1 / sampled) / sampled);
     reasons.push(
       "Callers with many requests were all followed, and of the others 1 in " +
@@ -227,7 +227,7 @@ function warningsOf({ lateCount, leftOutCount }: ObservedDemand): readonly strin
   return warnings;
 }
 
-/** Rules with limits that no request has met. */
+/** Returns a warning about rules with limits that no request has met. */
 function unmetRules({ rules }: Policy, observed: ObservedDemand): readonly string[] {
   const met = new Set(observed.rules.map(({ rule }) => rule));
   const unmet = rules.filter((rule) => rule.effect.kind === "limited" && !met.has(rule));

@@ -3,29 +3,29 @@ import type { CallerDemand } from "./demand.js";
 import type { Proposal } from "./proposal.js";
 import type { ServiceRecommendation, ServiceSetting } from "./services/service-recommendation.js";
 
-/** Too little was observed to propose something. */
+/** A subject with too few observations for a proposal. */
 export interface NotEnoughData {
-  /** What nothing is proposed for: `shop/user`. */
+  /** Rule or service without a proposal: `shop/user`. */
   readonly subject: string;
-  /** Sentences: what there is, and how much more is needed. */
+  /** Sentences about what was observed and how much more is needed. */
   readonly missing: readonly string[];
 }
 
-/** All that is recommended, and all that is not. */
+/** All recommendations, and the subjects without one. */
 export interface Recommendation {
   readonly demands: readonly CallerDemand[];
   readonly proposals: readonly Proposal[];
   readonly notEnough: readonly NotEnoughData[];
-  /** What is recommended for services, beside their limits. */
+  /** Recommendations for services, in addition to limits. */
   readonly services: readonly ServiceRecommendation[];
-  /** Below `proxies`. */
+  /** Settings below `proxies`. */
   readonly overload: readonly ServiceSetting[];
   readonly budgets: readonly BudgetProposal[];
-  /** Sentences about what was read, and what it cannot tell. */
+  /** Sentences about the input and its limitations. */
   readonly warnings: readonly string[];
 }
 
-/** Whether something is proposed. */
+/** Reports whether anything is proposed. */
 export function proposes({ proposals, services, overload, budgets }: Recommendation): boolean {
   return (
     proposals.length + overload.length + budgets.length > 0 ||
@@ -33,7 +33,7 @@ export function proposes({ proposals, services, overload, budgets }: Recommendat
   );
 }
 
-/** One without limits. */
+/** A recommendation without limits. */
 export const noLimits: Recommendation = {
   demands: [],
   proposals: [],

@@ -3,11 +3,11 @@ import type { AskedPart } from "../simulate/asked-service.js";
 import type { Refusals } from "./proposal.js";
 import type { FittedRule } from "./propose.js";
 
-/** Callers whose refusals are counted, and those that are told, of each rule. */
+/** Maximum numbers of callers for each rule whose refusals are counted, and that are reported. */
 const countedCallersMax = 1_000;
 const namedCallersMax = 10;
 
-/** Pairs of a refused caller and a day that are told apart, of each rule. */
+/** Maximum number of pairs of a refused caller and a day that are distinguished, for each rule. */
 const refusedDaysMax = 100_000;
 
 const dayUs = 86_400_000_000;
@@ -16,7 +16,7 @@ interface RuleCounts {
   readonly outliers: ReadonlySet<string>;
   readonly callerDayCount: number;
   readonly callers: SpaceSaving<string>;
-  /** Texts of outliers that were refused: no more than there are outliers. */
+  /** Texts of refused outliers: at most as many as there are outliers. */
   readonly refusedOutliers: Set<string>;
   readonly refusedDays: Set<string>;
   requestCount: number;
@@ -24,9 +24,9 @@ interface RuleCounts {
   ordinaryRefusedCount: number;
 }
 
-/** Counts what a replay refuses, and whom. */
+/** Counts what a replay refuses, in total and for each caller. */
 export class RefusalCounter {
-  /** By the index of the rule, which is the same in a policy with other numbers. */
+  /** By the index of the rule, which does not change if the policy's numbers do. */
   readonly #rules: ReadonlyMap<number, RuleCounts>;
 
   constructor(fitted: readonly FittedRule[]) {
@@ -47,7 +47,7 @@ export class RefusalCounter {
     );
   }
 
-  /** Takes what the replay found; see `Replay`. */
+  /** Takes a result of the replay; see `Replay`. */
   take({ shape, key, text }: AskedPart, isOver: boolean, timeUs: number): void {
     const counts = shape.rule && this.#rules.get(shape.rule.index);
     if (counts === undefined) return;

@@ -7,43 +7,43 @@ import type { CallerDemand } from "./demand.js";
 import { busiestQuantiles, ratios, topRatios, zipfExponent } from "./demand-figures.js";
 import { observedRates } from "./number-scales.js";
 
-/** Days of UTC that are told apart; requests on further ones are left out. */
+/** Maximum number of days (UTC). Requests on further days are left out. */
 export const daysMax = 92;
 
-/** Callers whose counts are kept, of each rule. */
+/** Maximum number of callers whose counts are kept for each rule. */
 const topCallersMax = 1_000;
 
-/** Requests after which the bounds below are looked at: they are exceeded by that many at most. */
+/** Requests between two checks of the bounds below, which are exceeded by at most that many. */
 export const boundCheckedEvery = 1_024;
 
-/** What is kept in memory, for all limits together. */
+/** Bounds of what is kept in memory for all limits together. */
 export interface DemandBounds {
-  /** Callers that are followed at once, 0.7 kB each. */
+  /** Callers that are followed at the same time, 0.7 kB each. */
   readonly callersMax: number;
-  /** Pairs of a caller and a day, 0.1 kB each. */
+  /** Caller-day pairs, 0.1 kB each. */
   readonly callerDaysMax: number;
 }
 
 /**
- * A caller with this part of the requests, for each caller that may be followed, is followed in any
- * case: these are a tenth of them at most.
+ * A caller is always followed if it sends this part of the requests divided by the number of
+ * callers that may be followed. These are at most a tenth of them.
  */
 const heavyPart = 10;
 
-/** What is kept by default: at most 140 MB. */
+/** Default bounds: at most 140 MB. */
 export const defaultDemandBounds: DemandBounds = { callersMax: 100_000, callerDaysMax: 500_000 };
 
-/** What was observed of one limit. */
+/** Observations of one limit. */
 export interface ObservedLimit {
   readonly limit: Limit;
   readonly callerDays: CallerDays;
 }
 
-/** What was observed of one rule: figures for people, and what limits are fitted to. */
+/** Observations of one rule: figures for people, and the data that limits are fitted to. */
 export interface ObservedRule {
   readonly rule: Rule;
   readonly demand: CallerDemand;
-  /** In the order of the rule. Limits by calendars are left out. */
+  /** In the order of the rule. Limits with calendar windows are left out. */
   readonly limits: readonly ObservedLimit[];
 }
 
@@ -64,7 +64,7 @@ export class RuleObserver {
   #startUs = Number.POSITIVE_INFINITY;
   #endUs = Number.NEGATIVE_INFINITY;
 
-  /** @param steps where hits are known by steps alone, which are taken at their starts */
+  /** @param steps present if hits are known only in steps, which are taken at their starts */
   constructor(rule: Rule, { callersMax }: DemandBounds, steps?: CallerDemand["steps"]) {
     this.#rule = rule;
     this.#steps = steps;
@@ -136,12 +136,12 @@ function bump(counts: number[], place: number, by: number): void {
   counts[place] = (counts[place] ?? 0) + by;
 }
 
-/** Whether all requests of a rule have one bucket: no value of a caller is in its key. */
+/** Reports whether all requests of a rule share a bucket: its key has no value of a caller. */
 export function isShared(rule: Rule): boolean {
   return rule.path.every((_, i) => isFixedEntry(rule, i));
 }
 
-/** Whether the metrics of a rule name its buckets: `detailed_metric` and `value_to_metric`. */
+/** Reports whether a rule's metrics name its buckets: `detailed_metric` and `value_to_metric`. */
 export function namesCallers(rule: Rule): boolean {
   const { metricPath = [] } = rule;
   return (
@@ -152,14 +152,14 @@ export function namesCallers(rule: Rule): boolean {
   );
 }
 
-/** Whether all requests have the same in the key of a bucket. */
+/** Reports whether an entry of a bucket's key is the same for all requests. */
 function isFixedEntry({ path, sharePatterns }: Rule, i: number): boolean {
   const { key = "", value } = path[i] ?? {};
   const isFixed = value !== undefined && !value.includes("*") && !key.includes("*");
   return isFixed || sharePatterns?.[i] !== undefined;
 }
 
-/** Undefined for windows of a calendar. */
+/** Returns how a limit drains. Undefined for calendar windows. */
 function drainOf({ algorithm, periodUs, unit, unitMultiplier }: Limit): ObservedDrain | undefined {
   if (algorithm?.kind === "fixed_window") {
     return algorithm.timeZone === undefined ? { kind: "windows", periodUs } : undefined;
@@ -168,13 +168,13 @@ function drainOf({ algorithm, periodUs, unit, unitMultiplier }: Limit): Observed
   return { kind: "rates", ratesPerUs: observedRates.map((hits) => hits / perUs) };
 }
 
-/** Whether the hits of a step are in one window, or those of a window in whole steps. */
+/** Reports whether each step lies within one window, or each window consists of whole steps. */
 function isCountable(drain: ObservedDrain, stepUs: number): boolean {
   if (drain.kind === "rates" || stepUs === 0) return true;
   return drain.periodUs % stepUs === 0 || stepUs % drain.periodUs === 0;
 }
 
-/** Follows fewer callers of the limits that have most of them, until no bound is exceeded. */
+/** Repeatedly halves the callers of the limits that follow the most, until all bounds are met. */
 export function keepBounds(rules: Iterable<RuleObserver>, bounds: DemandBounds): void {
   const all = [...rules].flatMap(({ observers }) => observers);
   const excess = (countOf: (one: CallerObserver) => number, most: number): void => {

@@ -12,27 +12,27 @@ import {
 
 /** Hits of a caller in one step. */
 export interface StepHits {
-  /** The bucket; any text for a rule with one bucket. */
+  /** Key of the bucket; any text for a rule with one bucket. */
   readonly caller: string;
   readonly startMs: number;
   readonly hits: number;
 }
 
 /**
- * Observes rules of which only the hits in steps of time are known, in the same bounded memory as
- * those of a log. All hits of a step count at its start.
+ * Observes rules of which only the hits in steps of time are known, within the same memory bounds
+ * as for a log. All hits of a step count at its start.
  */
 export class StepReader {
   readonly #rules = new Map<Rule, RuleObserver>();
   readonly #days = new Set<number>();
   #stepCount = 0;
 
-  /** Begins a rule; without hits nothing is observed of it. */
+  /** Adds a rule. Without hits, nothing is observed of it. */
   add(rule: Rule, steps: DemandSteps): void {
     this.#rules.set(rule, new RuleObserver(rule, defaultDemandBounds, steps));
   }
 
-  /** Takes a step of a rule that was added; the steps of one caller come in the order of time. */
+  /** Takes a step of an added rule. The steps of each caller come in ascending order of time. */
   take(rule: Rule, { caller, startMs, hits }: StepHits): void {
     const timeUs = 1_000 * startMs;
     const day = Math.floor(timeUs / dayUs);
@@ -45,7 +45,7 @@ export class StepReader {
     }
   }
 
-  /** What was observed of rules with hits, most hits first; nothing may be taken after it. */
+  /** Returns observed rules with hits, most hits first. Nothing may be taken afterwards. */
   finish(): readonly ObservedRule[] {
     return [...this.#rules.values()]
       .map((rule) => rule.finish())

@@ -9,52 +9,52 @@ import type { ServicePolicy } from "../policy/services/service-policy.js";
 import type { ServiceDescriptor } from "../policy/services/service-rate-limit.js";
 import type { LoggedRequest, WantedFacts } from "./logged-request.js";
 
-/** Descriptors that are kept with what they match, of all services together. */
+/** Maximum number of descriptors cached with their matches, of all services together. */
 export const keptDescriptorsMax = 300_000;
 
-/** Hosts that are kept with whose they are. */
+/** Maximum number of hosts cached with their services. */
 export const keptHostsMax = 10_000;
 
-/** A service as far as requests of a log are charged by it. */
+/** The part of a service that determines the charges for requests of a log. */
 type AskingService = Pick<ServicePolicy, "name" | "rateLimit">;
 
-/** A descriptor that a request asks. */
+/** A descriptor that a request is checked against. */
 export interface AskedPart extends SimulatedPart {
   readonly kind: "asked";
   /** `key=value, key=value` */
   readonly text: string;
 }
 
-/** What a descriptor of a service comes to for a request. */
+/** Result of a service's descriptor for a request. */
 export type SimulatedDescriptor =
   | AskedPart
-  /** Only Envoy could tell the part with this key. */
+  /** Only Envoy knows the value of the part with this key. */
   | { readonly kind: "unknown"; readonly key: string }
-  /** It is told after the response, and no log says what it costs. @property key the first part */
+  /** Sent after the response, with a cost that no log contains. @property key of the first part */
   | { readonly kind: "later"; readonly key: string }
   | { readonly kind: "absent" };
 
-/** Where a request's descriptors come from. */
+/** Sources of a request's descriptors. */
 interface AskedServicesParts {
   readonly trial: PolicySimulator;
-  /** Asks the same limits of every request, whatever its host; undefined: as the services say. */
+  /** Service whose limits apply to every request and host; undefined: as the services say. */
   readonly forAll: AskingService | undefined;
 }
 
-/** Whose a host is. */
+/** A host and the descriptors of its service. */
 interface KnownHost {
   readonly authority: string;
-  /** Undefined where it is nobody's, or no limits are asked there. */
+  /** Undefined if no service has the host, or the service has no limits. */
   readonly sources: readonly DescriptorSource[] | undefined;
 }
 
-/** What the requests of a log are asked: each descriptor made and matched once. */
+/** Makes and matches each descriptor of the requests in a log once, and caches the result. */
 export class AskedServices {
   readonly #policy: Policy;
   readonly #forAll: AskingService | undefined;
   readonly #sources: ReadonlyMap<AskingService, readonly DescriptorSource[]>;
   readonly #hosts = new GenerationalMap<string, KnownHost>(keptHostsMax);
-  /** The one that was asked for last: mostly it is the same again. */
+  /** The host of the previous request, which is usually the same again. */
   #lastHost: KnownHost | undefined;
 
   constructor({ trial, forAll }: AskedServicesParts) {
@@ -78,7 +78,7 @@ export class AskedServices {
     );
   }
 
-  /** How much is kept now. */
+  /** Number of entries in the caches. */
   get keptCounts(): { readonly descriptors: number; readonly hosts: number } {
     const sources = [...this.#sources.values()].flat();
     const descriptors = sources.reduce((sum, { keptCount }) => sum + keptCount, 0);
@@ -86,7 +86,7 @@ export class AskedServices {
   }
 
   /**
-   * What is asked for a request; undefined where no service with limits has its host.
+   * Returns the descriptors of a request; undefined if no service with limits has its host.
    *
    * @throws ServiceError REQUEST_INVALID; see `PolicySimulator`
    */
@@ -112,13 +112,13 @@ export class AskedServices {
     const { serviceIndex, services } = this.#policy;
     const found = authority === "" ? undefined : serviceIndex.at(authority);
     if (found !== undefined) return found.service;
-    // A policy of one service without hosts is for all of them.
+    // The only service of a policy gets the requests of all hosts if it has no hosts itself.
     const [only, ...others] = services;
     return only !== undefined && others.length === 0 && only.hosts.length === 0 ? only : undefined;
   }
 }
 
-/** What the descriptors of services are made of. */
+/** Returns the facts that the descriptors of services are made of. */
 export function wantedFacts(services: readonly AskingService[]): WantedFacts {
   const headers = new Set<string>();
   let isAddressWanted = false;
@@ -158,7 +158,7 @@ function isOfAddress({ kind }: DescriptorPart): boolean {
 }
 
 interface DescriptorSourceParts {
-  /** The service, with this descriptor alone. */
+  /** The service with only this descriptor. */
   readonly asking: AskingService;
   readonly descriptor: ServiceDescriptor;
   readonly wanted: WantedFacts;
@@ -166,12 +166,12 @@ interface DescriptorSourceParts {
   readonly keptMax: number;
 }
 
-/** Makes one descriptor of a service for requests, and keeps what it made by what it read. */
+/** Makes one descriptor of a service for requests. Caches results by the facts that it read. */
 class DescriptorSource {
   readonly #asking: AskingService;
   readonly #trial: PolicySimulator;
   readonly #known: GenerationalMap<string, SimulatedDescriptor>;
-  /** The headers that it reads, by their places in requests. */
+  /** Headers that it reads, with their indexes in requests. */
   readonly #headers: readonly { readonly name: string; readonly place: number }[];
   readonly #isOfAddress: boolean;
 
@@ -193,19 +193,19 @@ class DescriptorSource {
     const known = this.#known.get(read);
     if (known !== undefined) return known;
     const { headers, address } = request;
-    // As they were cut from a line, they would hold on to all of it.
+    // Slices of a line would keep the whole line in memory.
     const own = { ...request, headers: headers.map(ownText), address: ownText(address) };
     const asked = this.#make(own);
     this.#known.set(ownText(read), asked);
     return asked;
   }
 
-  /** All that it reads; where that is one text, as of most descriptors, no other one is made. */
+  /** Returns all facts read, as one text. If it is a single fact, as usual, no new text is made. */
   #read({ headers, address }: LoggedRequest): string {
     let all = this.#isOfAddress ? address : undefined;
     for (const { place } of this.#headers) {
       const said = headers[place] ?? "";
-      // The length says where a text ends, so that no others make the same.
+      // The length marks the end of a text, so that different texts never give the same result.
       all = all === undefined ? said : `${all.length} ${all}${said}`;
     }
     return all ?? "";
@@ -235,7 +235,7 @@ class DescriptorSource {
   }
 }
 
-/** The same text with characters of its own. */
+/** Returns a copy of a text that does not share its characters with another one. */
 function ownText(text: string): string {
   return text === "" ? text : String(JSON.parse(JSON.stringify(text)));
 }

@@ -5,15 +5,15 @@ import { type LogFormat, LogReader } from "./log-reader.js";
 import type { LoggedRequest } from "./logged-request.js";
 import { Replay, type ReplayedRule, type ReplayReport } from "./replay.js";
 
-/** What a `ComparedReplay` is made of. */
+/** Parts of a `ComparedReplay`. */
 export interface ComparedReplayParts extends Omit<PolicySimulatorParts, "policy"> {
   readonly active: Policy;
-  /** Undefined: nothing to compare with. */
+  /** Undefined: no comparison. */
   readonly candidate: Policy | undefined;
   readonly format: LogFormat;
 }
 
-/** A rule under two policies; undefined: nothing has met it there. */
+/** A rule under two policies. Undefined: no request met the rule under that policy. */
 export interface ComparedRule {
   readonly domain: string;
   readonly label: string;
@@ -21,26 +21,26 @@ export interface ComparedRule {
   readonly candidate: ReplayedRule | undefined;
 }
 
-/** What two policies would have made of an access log. */
+/** What two policies would have decided for an access log. */
 export interface ComparedReport {
   readonly lineCount: number;
   readonly unreadableCount: number;
-  /** The first line that could not be read, from 1, and what is expected; undefined: none. */
+  /** The first unreadable line, from 1, and the expected format; undefined: none. */
   readonly firstUnreadable: { readonly line: number; readonly hint: string } | undefined;
   readonly active: ReplayReport;
   readonly candidate: ReplayReport | undefined;
   readonly newlyDeniedCount: number;
   readonly newlyAllowedCount: number;
-  /** Those with the greatest difference first, then those that were over most often. */
+  /** Rules with the greatest difference first, then those that were over most often. */
   readonly rules: readonly ComparedRule[];
 }
 
-/** Runs an access log through one policy, or through two at the same time. */
+/** Replays an access log through one policy, or through two at the same time. */
 export class ComparedReplay {
   readonly #reader: LogReader;
   readonly #active: Replay;
   readonly #candidate: Replay | undefined;
-  /** What the active policy has decided and the other one has not yet. Both decide in one order. */
+  /** Decisions of the active policy that the candidate still has to make, in the same order. */
   readonly #verdicts: boolean[] = [];
   #lineCount = 0;
   #unreadableCount = 0;
@@ -67,7 +67,7 @@ export class ComparedReplay {
   /**
    * Takes the next line.
    *
-   * @param number of the line, from 1
+   * @param number number of the line, from 1
    * @throws ServiceError STORE_FULL, REQUEST_INVALID; see `PolicySimulator`
    */
   take(line: string, number: number): void {
@@ -83,7 +83,7 @@ export class ComparedReplay {
     this.#firstUnreadable ??= number;
   }
 
-  /** Decides what is left; nothing may be taken after it. */
+  /** Decides the remaining requests. Nothing may be taken afterwards. */
   finish(): ComparedReport {
     const active = this.#active.finish();
     const candidate = this.#candidate?.finish();

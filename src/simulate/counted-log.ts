@@ -1,24 +1,24 @@
 import type { LogReader } from "./log-reader.js";
 import type { LoggedRequest } from "./logged-request.js";
 
-/** Reads the lines of one log, and counts those that cannot be read. */
+/** Reads the lines of one log, and counts the unreadable ones. */
 export class CountedLog {
   readonly #reader: LogReader;
   readonly #take: (request: LoggedRequest) => void;
   #number = 0;
-  /** Lines that are requests, or should be. */
+  /** Number of lines that are requests, or should be. */
   lineCount = 0;
   unreadableCount = 0;
-  /** The number of the first unreadable line, from 1. */
+  /** Number of the first unreadable line, from 1. */
   firstUnreadable: number | undefined;
 
-  /** @param take takes each request in turn */
+  /** @param take is called with each request in turn */
   constructor(reader: LogReader, take: (request: LoggedRequest) => void) {
     this.#reader = reader;
     this.#take = take;
   }
 
-  /** Reads the next line. Throws what `take` throws. */
+  /** Reads the next line. Throws the errors of `take`. */
   read(line: string): void {
     this.#number += 1;
     if (line === "") return;
@@ -33,7 +33,7 @@ export class CountedLog {
     this.firstUnreadable ??= this.#number;
   }
 
-  /** What is wrong where none of the lines could be read; undefined otherwise. */
+  /** The problem if no line could be read; undefined otherwise. */
   get problem(): string | undefined {
     const { lineCount: count } = this;
     if (count === 0 || this.unreadableCount < count) return undefined;

@@ -1,32 +1,32 @@
-/** What has a time. */
+/** An item with a time. */
 interface Timed {
   readonly timeUs: number;
 }
 
 /**
- * Brings what comes nearly in order into order: a log is written as requests end, and read as they
- * began. Holds so many back; one that comes later than all of those comes out at once, late.
+ * Sorts items that are nearly in order: a log is written as requests end, and read as they started.
+ * It holds back `heldMax` items. An item earlier than all of these comes out at once, late.
  */
 export class InOrder<T extends Timed> {
   readonly #heldMax: number;
-  /** A heap, the earliest first: times by themselves, so that comparing looks at nothing else. */
+  /** A heap, the earliest first. Times are separate, so that comparisons read nothing else. */
   readonly #timesUs: Float64Array;
   readonly #items: T[] = [];
   #lastUs = Number.NEGATIVE_INFINITY;
   #lateCount = 0;
 
-  /** @param heldMax how many are held back, from 1 */
+  /** @param heldMax number of items held back, from 1 */
   constructor(heldMax: number) {
     this.#heldMax = heldMax;
     this.#timesUs = new Float64Array(heldMax);
   }
 
-  /** How many came out after one that was later than they. */
+  /** Number of items that came out after a later one. */
   get lateCount(): number {
     return this.#lateCount;
   }
 
-  /** Takes one; answers the earliest that is held, once enough are. */
+  /** Takes an item. Returns the earliest held one once `heldMax` are held. */
   push(item: T): T | undefined {
     const count = this.#items.length;
     if (count < this.#heldMax) {
@@ -40,7 +40,7 @@ export class InOrder<T extends Timed> {
     return this.#out(first);
   }
 
-  /** All that are held, in order; none are afterwards. */
+  /** Returns all held items in order, and empties the buffer. */
   *drain(): Generator<T> {
     for (;;) {
       const first = this.#items[0];
@@ -66,7 +66,7 @@ export class InOrder<T extends Timed> {
     this.#timesUs[place] = timeUs;
   }
 
-  /** Puts one where it belongs, at a free place or above it. */
+  /** Moves an item up from a free place to its position. */
   #rise(item: T, from: number): void {
     const { timeUs } = item;
     let place = from;
@@ -81,7 +81,7 @@ export class InOrder<T extends Timed> {
     this.#put(item, timeUs, place);
   }
 
-  /** Puts one where it belongs, at a free place or below it. */
+  /** Moves an item down from a free place to its position. */
   #sink(item: T, from: number): void {
     const { timeUs } = item;
     const count = this.#items.length;

@@ -1,13 +1,13 @@
-/** The longest line that is looked at, in UTF-16 units; longer ones come as empty ones. */
+/** Maximum length of a line, in UTF-16 units. Longer lines become empty. */
 const lineCharsMax = 65_536;
 
-/** The lines of a log, some at a time, without what ends them. Throws what reading throws. */
+/** Returns the lines of a log in batches, without line endings. Throws the errors of reading. */
 export async function* lineBatches(
   source: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<readonly string[]> {
-  // Leaves out the mark with which some programs begin what is UTF-8.
+  // Skips a byte order mark at the start.
   const decoder = new TextDecoder();
-  /** The beginning of a line that goes on in the next chunk: of a long one, enough to tell. */
+  /** The start of a line that continues in the next chunk, cut after the maximum length. */
   let rest = "";
   for await (const chunk of source) {
     const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
@@ -18,13 +18,13 @@ export async function* lineBatches(
   if (last !== "") yield [readableLine(last)];
 }
 
-/** A line without the carriage return at its end; empty if it is too long. */
+/** Returns a line without a carriage return at its end; empty if it is too long. */
 function readableLine(line: string): string {
   if (line.length > lineCharsMax) return "";
   return line.endsWith("\r") ? line.slice(0, -1) : line;
 }
 
-/** What a log that gzip has compressed begins with. Source: RFC 1952 section 2.3.1. */
+/** Reports whether a log starts like gzip. Source: RFC 1952 section 2.3.1. */
 export function isGzip(start: Uint8Array): boolean {
   return start[0] === 0x1f && start[1] === 0x8b;
 }

@@ -15,13 +15,13 @@ import {
   timeFields,
 } from "./named-log.js";
 
-/** What `--format` may say. */
+/** Values of `--format`. */
 export const logFormats = ["auto", "envoy", "json", "csv"] as const;
 
-/** What a log is written in; `auto`: whatever its first line is that can be read. */
+/** Format of a log; `auto`: that of its first readable line. */
 export type LogFormat = (typeof logFormats)[number];
 
-/** A line as a request; `titles` for one that names the columns of CSV; undefined: unreadable. */
+/** A line as a request; `titles` for the line with column names of CSV; undefined: unreadable. */
 type ReadLine = LoggedRequest | "titles" | undefined;
 
 /** Reads the lines of one log. */
@@ -47,12 +47,12 @@ export class LogReader {
     return this.#chosen === undefined ? this.#readFirst(line) : this.#chosen(line);
   }
 
-  /** What would have to be different in a log of which no line could be read. */
+  /** The expected format, for a log without a readable line. */
   get hint(): string {
     return hints[this.#format];
   }
 
-  /** Logs of containers begin with what their programs say before: that decides nothing. */
+  /** Chooses the format by the first readable line: a container's log may start with other text. */
   #readFirst(line: string): ReadLine {
     const isFirst = this.#isFirst;
     this.#isFirst = false;
@@ -80,18 +80,18 @@ const hints: Readonly<Record<LogFormat, string>> = {
     `a header line, or it has no time: ${timeHint}`,
 };
 
-/** What stands between two quoted parts. */
+/** Separator between two quoted parts. */
 const between = '" "';
 
-/** `[TIME] "METHOD PATH PROTOCOL" STATUS FLAGS`, up to the next quote: no path holds a blank. */
+/** `[TIME] "METHOD PATH PROTOCOL" STATUS FLAGS`, up to the next quote: paths contain no blanks. */
 const beginning = /^\[([^"]*)\] "([^ "]*) ([^ "]*) [^ "]*"\s*(\d{1,3})(?: ([^ "]*)([^"]*))?"/;
 
-/** Unquoted parts behind the last quote of Istio's format: clusters, addresses, name and route. */
+/** Unquoted parts after the last quote of Istio's format: clusters, addresses, name and route. */
 const istioTailCount = 6;
 const istioAddressIndex = 3;
 
 /**
- * Reads the text format that Envoy writes where nobody says otherwise, and Istio's default text.
+ * Creates a reader of Envoy's default text format and of Istio's default text format.
  *
  * Source: Envoy, "Access logging", default format string; Istio, "Getting Envoy's Access Logs".
  */
@@ -119,17 +119,17 @@ interface TextLine {
   readonly time: string;
   readonly flags: string;
   readonly status: string;
-  /** Milliseconds. */
+  /** Duration in milliseconds. */
   readonly duration: string;
   readonly upstreamHost: string;
   readonly remoteAddress: string;
-  /** By the header that has it. */
+  /** Values by the name of the header. */
   readonly said: ReadonlyMap<string, string>;
 }
 
 /**
- * Undefined for a line of another format. Callers may send quotes, and Envoy writes them as they
- * are, so the quoted parts are told apart from both ends: the agent is all that is in between.
+ * Undefined for a line of another format. Callers may send quotes, and Envoy does not escape them,
+ * so the quoted parts are located from both ends: the agent is everything in between.
  */
 function readLine(text: string): TextLine | undefined {
   const begun = beginning.exec(text);
@@ -142,7 +142,7 @@ function readLine(text: string): TextLine | undefined {
     .split(" ");
   const isIstio = tail.length === istioTailCount;
   if (!isIstio && tail.join("") !== "") return undefined;
-  // Istio has a quoted part of its own before those of the caller.
+  // Istio's format has its own quoted part before the caller's parts.
   const ownEnd = text.indexOf('"', length) + 1;
   const start = isIstio ? text.indexOf('"', ownEnd) + 1 : length;
   const forwardedEnd = text.indexOf(between, start);
@@ -150,7 +150,7 @@ function readLine(text: string): TextLine | undefined {
   const idEnd = text.lastIndexOf(between, authorityEnd - between.length);
   const agentEnd = text.lastIndexOf(between, idEnd - between.length);
   if (forwardedEnd === -1 || forwardedEnd + between.length > agentEnd) return undefined;
-  // Bytes received and sent, duration, and the time of the upstream.
+  // The third of: bytes received and sent, duration, and the time of the upstream.
   const [, , duration = ""] = (isIstio ? text.slice(ownEnd, start - 1) : rest).trim().split(" ");
   return {
     time,

@@ -1,9 +1,9 @@
 import type { Usage } from "../core/budgets/usage.js";
 import { parseSourceAddress } from "../policy/text/network.js";
 
-/** What is read of a line beside its time, its host, and whether it was limited. */
+/** Facts to read from a line, in addition to its time, its host, and whether it was limited. */
 export interface WantedFacts {
-  /** Headers by name, in lower case, pseudo-headers among them. */
+  /** Names of headers in lower case, including pseudo-headers. */
   readonly headers: readonly string[];
   readonly address: "wanted" | "unwanted";
   /** Default: unwanted. */
@@ -12,56 +12,56 @@ export interface WantedFacts {
   readonly usage?: "wanted" | "unwanted";
 }
 
-/** How long a request took, and how it ended. */
+/** Duration of a request, and its result. */
 export interface RequestTiming {
-  /** From its first byte to the last byte of the response; NaN where the log does not say it. */
+  /** From its first byte to the last byte of the response; NaN if the log does not contain it. */
   readonly durationUs: number;
-  /** Whether the response has a status of 500 to 599. Undefined: the log does not say it. */
+  /** Whether the response has a status of 500 to 599. Undefined: the log does not contain it. */
   readonly isError: boolean | undefined;
-  /** Whether it reached the service; true where the log does not say it. */
+  /** Whether it reached the service; true if the log does not contain it. */
   readonly isServed: boolean;
 }
 
-/** What a call used, as far as the log says it. */
+/** Usage of a call, as far as the log contains it. */
 export interface LoggedUsage {
-  /** Empty where the log does not say it. */
+  /** Empty if the log does not contain it. */
   readonly model: string;
   readonly counts: Usage;
 }
 
 /** One request of an access log. */
 export interface LoggedRequest {
-  /** When it came, in microseconds since 1970. */
+  /** Time of its arrival, in microseconds since 1970. */
   readonly timeUs: number;
-  /** Whether a rate limit refused it then. */
+  /** Whether a rate limit refused it at that time. */
   readonly wasLimited: boolean;
-  /** Its host; empty where the log does not say it. */
+  /** Host of the request; empty if the log does not contain it. */
   readonly authority: string;
-  /** Where it came from, without a port; empty also where that is not wanted. */
+  /** Address of the caller, without a port; empty also if it is unwanted. */
   readonly address: string;
-  /** The wanted headers in their order, empty where the log does not say them. */
+  /** Wanted headers in their order; empty if the log does not contain them. */
   readonly headers: readonly string[];
-  /** Undefined where it is not wanted. */
+  /** Undefined if it is unwanted. */
   readonly timing?: RequestTiming;
-  /** Undefined where it is not wanted, or the format has no room for it. */
+  /** Undefined if it is unwanted, or not part of the format. */
   readonly usage?: LoggedUsage;
 }
 
-/** Reads lines of one kind of log; undefined for one that is none. */
+/** Reads lines of one format; undefined for a line in another format. */
 export type LineReader = (line: string) => LoggedRequest | undefined;
 
-/** What Envoy writes where there is nothing. */
+/** Envoy's placeholder for a missing value. */
 const absent = "-";
 
-/** What a log says; empty where that is nothing. */
+/** Returns the value of a field; empty if it is missing. */
 export function saidText(text: string): string {
   return text === absent ? "" : text;
 }
 
 /**
- * A duration in milliseconds, a status and the address of the upstream host as a log says them.
+ * Reads a duration in milliseconds, a status and the address of the upstream host.
  *
- * @param upstreamHost undefined where the log has no field for it
+ * @param upstreamHost undefined if the log has no field for it
  */
 export function readTiming(
   duration: string,
@@ -75,14 +75,14 @@ export function readTiming(
   };
 }
 
-/** Whether a request was refused by a rate limit. Source: Envoy, RESPONSE_FLAGS, `RL`. */
+/** Reports whether a rate limit refused a request. Source: Envoy, RESPONSE_FLAGS, `RL`. */
 export function isLimited(flags: string): boolean {
   return flags === "RL" || (flags.includes("RL") && flags.split(",").includes("RL"));
 }
 
 /**
- * The caller's address, without its port: what the log says of it, or else the last of
- * `x-forwarded-for`, which an edge proxy itself has put there.
+ * Returns the caller's address without its port: the one in the log, or else the last one in
+ * `x-forwarded-for`, which an edge proxy itself has added.
  */
 export function callerAddress(remoteAddress: string, forwardedFor: string): string {
   if (saidText(remoteAddress) !== "") return withoutPort(remoteAddress);
@@ -90,7 +90,7 @@ export function callerAddress(remoteAddress: string, forwardedFor: string): stri
   return withoutPort(saidText(last));
 }
 
-/** `10.0.0.1:5000` is `10.0.0.1`; of IPv6 the brackets stay, and are given to one without. */
+/** Turns `10.0.0.1:5000` into `10.0.0.1`. IPv6 addresses keep their brackets or get them. */
 function withoutPort(address: string): string {
   const colon = address.indexOf(":");
   if (colon === -1) return address;

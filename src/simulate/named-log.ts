@@ -12,7 +12,7 @@ import {
   type WantedFacts,
 } from "./logged-request.js";
 
-/** Names that logs give to the parts of a request, the first one found counts. */
+/** Field names of the parts of a request. The first one found is used. */
 const defaultNames = {
   time: ["start_time", "time", "timestamp", "@timestamp", "ts"],
   method: ["method", ":method", "request_method"],
@@ -23,14 +23,14 @@ const defaultNames = {
   "remote-address": ["downstream_remote_address", "remote_address", "client_ip"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** The names of what `WantedFacts.timing` is about. */
+/** Field names for `WantedFacts.timing`. */
 const timingNames = {
   duration: ["duration", "duration_ms"],
   status: ["response_code", "status", "status_code"],
   "upstream-host": ["upstream_host"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** The names of what `WantedFacts.usage` is about. */
+/** Field names for `WantedFacts.usage`. */
 const usageNames = {
   model: ["model", "request_model", "gen_ai.request.model"],
   "input-tokens": ["input_tokens", "prompt_tokens", "gen_ai.usage.input_tokens"],
@@ -41,7 +41,7 @@ const usageNames = {
   units: ["units", "custom_units"],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
-/** The counts by their names above. */
+/** Counts with their names above. */
 const usageCountsByName = [
   ["inputTokens", "input-tokens"],
   ["cachedTokens", "cached-tokens"],
@@ -53,7 +53,7 @@ const usageCountsByName = [
 
 type PartName = keyof typeof defaultNames;
 
-/** The parts that are headers. */
+/** Parts that are headers. */
 const headerParts: ReadonlyMap<string, PartName> = new Map([
   [":method", "method"],
   [":path", "path"],
@@ -61,33 +61,33 @@ const headerParts: ReadonlyMap<string, PartName> = new Map([
   ["x-forwarded-for", "x-forwarded-for"],
 ]);
 
-/** What logs call the time of a request by default. */
+/** Default field names for the time of a request. */
 export const timeFields: readonly string[] = defaultNames.time;
 
-/** What can be read under another name: parts of a request, and the headers that are wanted. */
+/** Returns all names that can be mapped to fields: parts of a request, and the wanted headers. */
 export function readNames({ headers, timing, usage }: WantedFacts): readonly string[] {
   const timed = timing === "wanted" ? Object.keys(timingNames) : [];
   const used = usage === "wanted" ? Object.keys(usageNames) : [];
   return [...new Set([...Object.keys(defaultNames), ...timed, ...used, ...headers])];
 }
 
-/** What a person says of the names in a log, and what the policy looks at. */
+/** Field names given by the user, and the facts that the policy needs. */
 export interface NamedLogOptions {
   readonly wanted: WantedFacts;
-  /** Names that differ from the default ones, by what `readNames` tells. */
+  /** Field names that differ from the defaults, by the names from `readNames`. */
   readonly renamed: ReadonlyMap<string, string>;
 }
 
-/** What a line says under a name; undefined: nothing. */
+/** Returns the value of a field; undefined: it is missing. */
 type Fields = (name: string) => string | undefined;
 
-/** The fields of a line; undefined for one that has none. */
+/** Returns the fields of a line; undefined for a line without fields. */
 type ReadFields = (line: string) => Fields | undefined;
 
-/** The names under which each wanted thing may stand; the first one that says it counts. */
+/** Returns the possible field names of each wanted fact. The first one found is used. */
 function namesOf({ wanted, renamed }: NamedLogOptions) {
   const ownOr = (name: string, defaults: readonly string[]): readonly string[] => {
-    // A pseudo-header is a part as well: `:path` is `path`.
+    // A pseudo-header is also a part: `:path` is `path`.
     const own = renamed.get(name) ?? renamed.get(`:${name}`);
     return own === undefined ? defaults : [own];
   };
@@ -168,8 +168,8 @@ function readUsage(
 }
 
 /**
- * Reads a JSON object a line, as `json_format` of Envoy writes it: by the names of Istio's and
- * Envoy Gateway's defaults, headers by their own names, also with `_` for `-`.
+ * Creates a reader of one JSON object per line, as Envoy's `json_format` writes it. It knows the
+ * default names of Istio and Envoy Gateway, and headers by their own names, also with `_` for `-`.
  */
 export function createJsonReader(options: NamedLogOptions): LineReader {
   return createReader(options, (line) => {
@@ -187,20 +187,20 @@ function parseObject(line: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** What objects inherit is neither text nor number, so it passes for nothing here. */
+/** Inherited properties are neither text nor number, so they do not count as fields. */
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
 function plainText(value: unknown): string | undefined {
-  // Envoy writes it where its text formats have `-`.
+  // Envoy writes null where its text formats have `-`.
   if (value === null) return "-";
   return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }
 
 /**
- * Reads lines of CSV below a line of titles, which are the names of `createJsonReader`. Undefined
- * where none of them is the time, without which no line could be read.
+ * Creates a reader of CSV below a line of titles, which are the names of `createJsonReader`.
+ * Undefined if no title is the time, without which no line can be read.
  */
 export function createCsvReader(titles: string, options: NamedLogOptions): LineReader | undefined {
   const ownTime = options.renamed.get("time");
@@ -213,7 +213,7 @@ export function createCsvReader(titles: string, options: NamedLogOptions): LineR
   });
 }
 
-/** The cells of a line; a cell in quotes may hold commas, and quotes twice. Source: RFC 4180. */
+/** Splits a line into cells. Quoted cells may hold commas and doubled quotes. Source: RFC 4180. */
 export function splitCsv(line: string): readonly string[] {
   if (!line.includes('"')) return line.split(",");
   const cells: string[] = [];

@@ -1,8 +1,8 @@
 import type { AskablePart } from "../policy/services/descriptor-parts.js";
 
 /**
- * Reads the parts of a descriptor with commas between them: `remote_address`, `key=@header` or
- * `key=value`. A sentence if one of them is none of these.
+ * Reads the parts of a descriptor, separated by commas: `remote_address`, `key=@header` or
+ * `key=value`. Returns a sentence if a part has another form.
  *
  * Example: `plan=free,user=@x-user`.
  */

@@ -6,47 +6,47 @@ import { InOrder } from "./in-order.js";
 import type { LoggedRequest } from "./logged-request.js";
 import { Timeline, type TimelineCounts } from "./timeline.js";
 
-/** Requests that are held back to bring them into the order of their beginnings. */
+/** Maximum number of requests held back to sort them by their start times. */
 const heldMax = 4_096;
 
-/** Keys of a rule that are counted at once. */
+/** Maximum number of keys of a rule that are counted at the same time. */
 const keyCountersMax = 1_000;
 
 interface ReplayParts extends PolicySimulatorParts {
   /**
-   * Asks the same limits of every request, whatever its host; undefined: as the policy's services
-   * say, each for its own hosts.
+   * Service whose limits apply to every request and host; undefined: as the policy's services say,
+   * each for its own hosts.
    */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
-  /** Told of every request in turn whether it is refused. Default: nobody is. */
+  /** Called for each request in turn with whether it is refused. Default: none. */
   readonly onDecided?: (isDenied: boolean) => void;
-  /** Told of every descriptor that meets a limit whether it is over. Default: nobody is. */
+  /** Called for each descriptor that meets a limit with whether it is over. Default: none. */
   readonly onPart?: (part: AskedPart, isOver: boolean, timeUs: number) => void;
 }
 
-/** What a policy would have made of an access log. */
+/** What a policy would have decided for an access log. */
 export interface ReplayReport {
-  /** Requests that belong to a service which asks for limits. */
+  /** Requests of a service with limits. */
   readonly callCount: number;
   /** Requests of no service, or of one without limits. */
   readonly unasked: {
     readonly count: number;
-    /** Hosts that no service has, the most frequent first. */
+    /** Hosts that no service has, most frequent first. */
     readonly hosts: readonly FrequentKey<string>[];
   };
   readonly deniedCount: number;
-  /** Requests that had been limited when they were logged, and those both then and now. */
+  /** Requests that were limited when they were logged, and those limited both then and now. */
   readonly limitedThenCount: number;
   readonly limitedBothCount: number;
-  /** Descriptors that only Envoy could have made, by the key of the part. */
+  /** Descriptors that only Envoy can make, by the key of the part. */
   readonly unknownParts: readonly FrequentKey<string>[];
-  /** Descriptors that are told after the response, by the key of their first part. */
+  /** Descriptors that are sent after the response, by the key of their first part. */
   readonly laterParts: readonly FrequentKey<string>[];
   readonly lateCount: number;
-  /** Undefined where there was no call. */
+  /** Undefined if there was no call. */
   readonly calls: TimelineCounts | undefined;
   readonly denied: TimelineCounts | undefined;
-  /** Those that met anything, the ones that would have denied most first. */
+  /** Rules that a request met, most denials first. */
   readonly rules: readonly ReplayedRule[];
 }
 
@@ -70,16 +70,16 @@ interface RuleTally {
   readonly keys: SpaceSaving<string>;
 }
 
-/** A request that waits for its turn. */
+/** A request held back for sorting. */
 interface Held {
   readonly timeUs: number;
   readonly wasLimited: boolean;
-  /** Where no limits are asked for it: its host, and undefined otherwise. */
+  /** Its host if no limits are checked for it, and undefined otherwise. */
   readonly unaskedHost: string | undefined;
   readonly asked: readonly SimulatedDescriptor[];
 }
 
-/** Runs an access log through a policy. */
+/** Replays an access log through a policy. */
 export class Replay {
   readonly #trial: PolicySimulator;
   readonly #services: AskedServices;
@@ -111,7 +111,7 @@ export class Replay {
    */
   take(request: LoggedRequest): void {
     const { timeUs, wasLimited } = request;
-    // Held is only what its descriptors are, which many requests share, and not what it said.
+    // Holds only the descriptors, which many requests share, and not the request's own texts.
     const asked = this.#services.asked(request);
     const next = this.#order.push({
       timeUs,
@@ -122,7 +122,7 @@ export class Replay {
     if (next !== undefined) this.#decide(next);
   }
 
-  /** Decides what is left; nothing may be taken after it. */
+  /** Decides the remaining requests. Nothing may be taken afterwards. */
   finish(): ReplayReport {
     for (const request of this.#order.drain()) this.#decide(request);
     const rules = [...this.#rules.values()].sort(

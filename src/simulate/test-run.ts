@@ -11,27 +11,27 @@ import type { Policy } from "../policy/policy.js";
 import type { PolicyTest, TestedRequest, TestStep } from "../policy/policy-tests.js";
 import { findNearestName } from "../policy/text/nearest-name.js";
 
-/** What was not as expected. */
+/** A difference from the expected result. */
 export interface TestFailure {
   readonly line: number;
   /** A sentence. */
   readonly message: string;
-  /** Its two parts; undefined where the call could not be asked at all. */
+  /** The two parts of the message; undefined if the call could not be made at all. */
   readonly parts: { readonly expected: string; readonly got: string } | undefined;
 }
 
-/** How one test ended: what was not as expected; none where all was. */
+/** Outcome of one test, with its failures; none if everything was as expected. */
 export interface TestOutcome {
   readonly name: string;
   readonly line: number;
   readonly failures: readonly TestFailure[];
-  /** Calls that were asked. */
+  /** Number of calls made. */
   readonly callCount: number;
-  /** Rules that some call met, by index. */
+  /** Indexes of the rules that calls met. */
   readonly rules: ReadonlySet<number>;
 }
 
-/** Runs one test on limits that nobody has used yet; what cannot be decided is a failure. */
+/** Runs one test on unused limits. A call that cannot be decided is a failure. */
 export function runPolicyTest(
   test: PolicyTest,
   parts: Pick<PolicySimulatorParts, "policy" | "digest">,
@@ -48,7 +48,7 @@ export function runPolicyTest(
   }
 }
 
-/** Rules with an effect, and those of them that no test has met. */
+/** Returns the rules with an effect, and those that no test has met. */
 export function testedRules(
   { rules }: Pick<Policy, "rules">,
   outcomes: readonly Pick<TestOutcome, "rules">[],
@@ -132,7 +132,7 @@ class TestRun {
         const [hoped, was] = wanted === 1 ? [word, other] : [other, word];
         fail(`${hoped}`, `${was}${describe(met)}`);
       } else fail(`${wanted} of ${times} ${word}`, `${found} were${describe(met)}`, "and");
-      // The other count says the same.
+      // The other count reports the same.
       break;
     }
     const bindingLabels = labelsOf(met);
@@ -158,9 +158,9 @@ class TestRun {
 
 interface Met {
   readonly deniedCount: number;
-  /** Of the last call; undefined where nothing was asked. */
+  /** Decision of the last call; undefined if there was none. */
   readonly last: SimulatedDecision | undefined;
-  /** One a descriptor. */
+  /** One for each descriptor. */
   readonly labels: readonly (string | undefined)[];
 }
 
@@ -168,7 +168,7 @@ function statuses({ last }: Met): SimulatedDecision["verdict"]["statuses"] {
   return last?.verdict.statuses ?? [];
 }
 
-/** The rules that were over where the call was denied, else all that it met. */
+/** Returns the rules that were over if the call was denied, or else all that it met. */
 function labelsOf(met: Met): readonly string[] {
   const isDenied = met.last?.verdict.isDenied === true;
   return met.labels.flatMap((label, i) => {
@@ -177,7 +177,7 @@ function labelsOf(met: Met): readonly string[] {
   });
 }
 
-/** In whole milliseconds, rounded up. */
+/** Returns the retry time in whole milliseconds, rounded up. */
 function retryMsOf(met: Met): number | undefined {
   let retryUs: number | undefined;
   for (const { isOver, durationUntilResetUs = 0 } of statuses(met)) {
@@ -186,7 +186,7 @@ function retryMsOf(met: Met): number | undefined {
   return retryUs === undefined ? undefined : Math.ceil(retryUs / 1_000);
 }
 
-/** Which rules had to do with it. */
+/** Returns the rules involved, as text. */
 function describe(met: Met): string {
   const labels = labelsOf(met);
   if (labels.length === 0) return " (no rule matched)";
@@ -195,7 +195,7 @@ function describe(met: Met): string {
     : ` (matched: ${labels.join(", ")})`;
 }
 
-/** What Envoy would ask; a sentence where that cannot be told. */
+/** Returns Envoy's query, or a sentence if it is unknown. */
 function queryOf(
   request: TestedRequest,
   policy: Policy,

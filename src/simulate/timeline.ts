@@ -1,24 +1,24 @@
 /** Counts over time, in steps of one length. */
 export interface TimelineCounts {
-  /** When the first step begins, in microseconds since 1970; a whole number of steps. */
+  /** Start of the first step, in microseconds since 1970; a multiple of the step. */
   readonly startUs: number;
   readonly stepUs: number;
   readonly counts: readonly number[];
 }
 
-/** The most steps; when more are needed, each becomes twice as long. */
+/** Maximum number of steps. If more are needed, each becomes twice as long. */
 export const timelineStepsMax = 120;
 
-/** The shortest step. */
+/** Minimum length of a step. */
 const stepUsMin = 1_000_000;
 
-/** How much happened when, in constant room, however long it takes. */
+/** Counts events over time, in constant memory for any duration. */
 export class Timeline {
   #stepUs = stepUsMin;
   #startUs: number | undefined;
   #counts: number[] = [];
 
-  /** So much happened at a time; earlier than the beginning counts at the beginning. */
+  /** Adds an amount at a time. Times before the start count at the start. */
   add(timeUs: number, amount = 1): void {
     this.#startUs ??= Math.floor(timeUs / this.#stepUs) * this.#stepUs;
     let step = this.#stepOf(timeUs);
@@ -30,7 +30,7 @@ export class Timeline {
     this.#counts[step] = (this.#counts[step] ?? 0) + amount;
   }
 
-  /** Undefined before anything happened. */
+  /** Returns the counts; undefined before the first event. */
   read(): TimelineCounts | undefined {
     if (this.#startUs === undefined) return undefined;
     return { startUs: this.#startUs, stepUs: this.#stepUs, counts: [...this.#counts] };
@@ -40,7 +40,7 @@ export class Timeline {
     return Math.max(0, Math.floor((timeUs - (this.#startUs ?? 0)) / this.#stepUs));
   }
 
-  /** Steps stay at whole multiples of their length, so that timelines can be laid side by side. */
+  /** Keeps steps at multiples of their length, so that timelines can be compared. */
   #coarsen(): void {
     const startUs = this.#startUs ?? 0;
     this.#stepUs *= 2;
@@ -55,7 +55,7 @@ export class Timeline {
   }
 }
 
-/** Brings a timeline onto the steps of another one, which must hold it. */
+/** Brings a timeline onto the steps of another one, which must contain it. */
 export function alignTimeline(
   counts: TimelineCounts | undefined,
   onto: TimelineCounts,

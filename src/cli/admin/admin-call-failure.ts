@@ -4,7 +4,7 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import { type AdminAsker, unreachedWords } from "./admin-unreached.js";
 
-/** What came of an answer that is an error; other errors are thrown again. */
+/** Converts an error response to a failure of the command. Rethrows other errors. */
 export function adminCallFailure(thrown: unknown, asker: AdminAsker): CommandFailure {
   if (thrown instanceof CommandFailure) return thrown;
   if (!(thrown instanceof ConnectError)) throw thrown;
@@ -24,7 +24,7 @@ function refusedWords(error: ConnectError, { hasToken, hasCertificate }: AdminAs
       if (!hasToken) {
         return `${said} Set a token with HEADGATE_ADMIN_TOKEN or HEADGATE_ADMIN_TOKEN_FILE.`;
       }
-      // An expired one is told that, and nothing else.
+      // An expired token needs no other advice.
       return said === "Expired."
         ? "The token has expired; get a new one."
         : `${said} Check the token.`;

@@ -17,15 +17,13 @@ import type { CommandContext } from "../terminal/context.js";
 import { type AdminFlags, defaultAdminUrl } from "./admin-flags.js";
 import type { AdminAsker } from "./admin-unreached.js";
 
-/** How long one answer may take, in milliseconds. */
+/** Timeout of one answer, in milliseconds. */
 const answerMsMax = 10_000;
 
-/** The largest answer, in bytes: a policy's texts, or a page of rules. */
+/** Maximum size of an answer, in bytes: a policy's texts, or a page of rules. */
 const answerBytesMax = 16 * 1_048_576;
 
-/**
- * Services of the admin port, ready to be asked. Its idle connection keeps no program from ending.
- */
+/** Clients of the admin port's services. An idle connection does not keep the program running. */
 export interface AdminClient extends AdminAsker {
   readonly limits: Client<typeof LimitService>;
   readonly policies: Client<typeof PolicyService>;
@@ -36,9 +34,9 @@ export interface AdminClient extends AdminAsker {
 }
 
 /**
- * Makes a client; connects to nobody yet. Warns where a token would go over a network in the clear.
+ * Creates a client without connecting. Warns if a token would be sent over a network unencrypted.
  *
- * @throws CommandFailure for a URL that is none, and files that cannot be read
+ * @throws CommandFailure for an invalid URL, and for files that cannot be read
  */
 export function createAdminClient(
   flags: AdminFlags,
@@ -59,7 +57,7 @@ export function createAdminClient(
   const files = isPlain ? {} : readAdminTlsFiles(flags, env);
   const transport = createConnectTransport({
     baseUrl: url.href.replace(/\/$/, ""),
-    // A call may be refused before it is read, and only HTTP/2 hears of it for certain.
+    // A call may be refused before it is read. Only HTTP/2 reliably reports that.
     httpVersion: "2",
     nodeOptions: { ...files },
     interceptors: token === undefined ? [] : [withToken(token)],
@@ -83,7 +81,7 @@ export function createAdminClient(
 function readUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    // It may hold a password, and is not quoted.
+    // The URL may contain a password, so it is not quoted.
     throw new CommandFailure(
       exitCodes.usage,
       `The URL of the admin port must start with http:// or https://, such as ${defaultAdminUrl}.`,
@@ -100,9 +98,9 @@ function readUrl(text: string): URL {
 }
 
 /**
- * Reads a token from a variable, or from the file that the variable with `_FILE` names.
+ * Reads a token from a variable, or from the file named by the variable with `_FILE`.
  *
- * @throws CommandFailure for both at once, a file that cannot be read, and what no header can carry
+ * @throws CommandFailure for both at once, an unreadable file, and tokens invalid in a header
  */
 export function readToken(env: CommandContext["env"], variable: string): string | undefined {
   const text = nonEmpty(env[variable]);
@@ -115,7 +113,7 @@ export function readToken(env: CommandContext["env"], variable: string): string 
   }
   const token = file === undefined ? text : readSmallFile(file).trim();
   if (token === undefined || token === "") return undefined;
-  // What a header cannot carry would fail with words that hold the token.
+  // An invalid header value would cause an error message that contains the token.
   if (!/^[\u0021-\u007e]+$/.test(token)) {
     throw new CommandFailure(
       exitCodes.usage,
@@ -136,12 +134,12 @@ function nonEmpty(text: string | undefined): string | undefined {
   return text === "" ? undefined : text;
 }
 
-/** Whether a host is this machine, to which a token may go unencrypted. */
+/** Reports whether a host is this machine, to which a token may be sent unencrypted. */
 export function isLoopback(host: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** What TLS needs to know beyond the authorities that everybody trusts; all in PEM. */
+/** Files for TLS in addition to the default certificate authorities; all in PEM. */
 interface TlsFiles {
   readonly ca?: string;
   readonly cert?: string;
@@ -149,9 +147,9 @@ interface TlsFiles {
 }
 
 /**
- * Reads whom to trust and who we are: from flags, or else from the environment.
+ * Reads the trusted CA and the client certificate from flags, or else from the environment.
  *
- * @throws CommandFailure for files that cannot be read, hold something else, or do not fit
+ * @throws CommandFailure for files that cannot be read, have other content, or do not match
  */
 function readAdminTlsFiles(flags: AdminFlags, env: CommandContext["env"]): TlsFiles {
   const ca = readPem(flags.adminCa ?? env["HEADGATE_ADMIN_CA"], "CERTIFICATE");
@@ -172,7 +170,7 @@ function readAdminTlsFiles(flags: AdminFlags, env: CommandContext["env"]): TlsFi
   try {
     createSecureContext(files);
   } catch {
-    // What OpenSSL says of it helps nobody.
+    // OpenSSL's own message does not help users.
     throw new CommandFailure(
       exitCodes.failure,
       "The files of --admin-cert and --admin-key cannot be used: the key must " +
@@ -183,9 +181,9 @@ function readAdminTlsFiles(flags: AdminFlags, env: CommandContext["env"]): TlsFi
 }
 
 /**
- * Reads a file in PEM; undefined where none is named.
+ * Reads a PEM file; undefined if no file is named.
  *
- * @throws CommandFailure for a file that cannot be read, or holds something else
+ * @throws CommandFailure for a file that cannot be read, or has other content
  */
 export function readPem(path: string | undefined, label: string): string | undefined {
   if (path === undefined || path === "") return undefined;

@@ -9,45 +9,45 @@ import { adminCallFailure } from "./admin-call-failure.js";
 import { type AdminClient, createAdminClient } from "./admin-client.js";
 import type { AdminFlags } from "./admin-flags.js";
 
-/** What every command has that talks to a Headgate. */
+/** Flags of every command that calls a Headgate. */
 interface AdminCommandFlags extends AdminFlags, PrintFlags {}
 
-/** What such a command works with. */
+/** Parts that such a command works with. */
 export interface AdminCommandParts {
-  /** Made when it is asked for first: some commands may do without. */
+  /** Created on first use, because some commands may not need it. */
   readonly client: AdminClient;
   readonly printer: Printer;
   readonly context: CommandContext;
 }
 
-/** What stands on the command line of a command that shows the fleet. */
+/** Flags of a command that shows the fleet. */
 export interface FleetViewFlags {
   readonly thisReplica?: boolean;
 }
 
-/** Adds the flag of a command that shows what each replica sees. */
+/** Adds the flag of a command that shows each replica's view. */
 export function addFleetViewFlags(command: Command): Command {
   return command.option("--this-replica", "only what the answering replica sees");
 }
 
-/** Says on standard error how many replicas did not answer. */
+/** Prints on standard error how many replicas did not answer. */
 export function noteSilent({ context }: AdminCommandParts, silentReplicas: number): void {
   if (silentReplicas === 0) return;
   context.output.err(`Note: ${many(silentReplicas, "replica")} did not answer in time.`);
 }
 
-/** What stands on the command line of a command that changes something. */
+/** Flags of a command that changes something. */
 export interface ReasonFlags {
   readonly reason: string;
   readonly yes?: true;
 }
 
-/** The same, where what is replaced has versions. */
+/** The same for a command that replaces something with versions. */
 export interface ChangeFlags extends ReasonFlags {
   readonly expectedVersion?: string;
 }
 
-/** Adds the flags of a command that changes something without versions, after its own. */
+/** Adds the flags of a command that changes something without versions, after its own flags. */
 export function addReasonFlags(command: Command): Command {
   return command
     .requiredOption("--reason <TEXT>", "the reason, for the audit log")
@@ -55,9 +55,9 @@ export function addReasonFlags(command: Command): Command {
 }
 
 /**
- * Adds the flags of a command that changes something, after its own.
+ * Adds the flags of a command that changes something, after its own flags.
  *
- * @param replaced what `--expected-version` is of
+ * @param replaced description of `--expected-version`
  */
 export function addChangeFlags(command: Command, replaced: string): Command {
   return command
@@ -66,7 +66,7 @@ export function addChangeFlags(command: Command, replaced: string): Command {
     .option("--yes", "do not ask for confirmation");
 }
 
-/** @throws CommandFailure for what went wrong, also for an answer that is an error */
+/** @throws CommandFailure for all failures, including error answers */
 export async function runAdmin(
   command: Command,
   context: CommandContext,
@@ -89,7 +89,7 @@ export async function runAdmin(
   }
 }
 
-/** Who asked before anybody could be asked. */
+/** Asker for failures before the admin port is known. */
 export const nobody = {
   url: "",
   hasToken: false,
@@ -98,10 +98,10 @@ export const nobody = {
 } as const;
 
 /**
- * Asks on a terminal whether to go on; where nobody can be asked, and with `--yes`, the command
- * line itself is the answer.
+ * Asks for confirmation on a terminal. With `--yes`, or without a terminal, it does not ask and
+ * continues.
  *
- * @throws CommandFailure where the answer is anything but yes
+ * @throws CommandFailure if the answer is not yes
  */
 export async function confirm(
   { terminal }: Pick<CommandContext, "terminal">,

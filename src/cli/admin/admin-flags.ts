@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { addPrintFlags } from "../terminal/drawing.js";
 import { addHelpTexts, type HelpTexts } from "../terminal/help-texts.js";
 
-/** What stands on the command line about where a Headgate is. */
+/** Flags that locate a Headgate. */
 export interface AdminFlags {
   readonly adminUrl?: string;
   readonly adminCa?: string;
@@ -10,10 +10,10 @@ export interface AdminFlags {
   readonly adminKey?: string;
 }
 
-/** Where the admin port is when nobody says otherwise. */
+/** Default URL of the admin port. */
 export const defaultAdminUrl = "http://127.0.0.1:8082";
 
-/** Adds what says where a Headgate is, and how it is trusted. A token is never a flag. */
+/** Adds the flags for the address and TLS of a Headgate. A token is never a flag. */
 export function addAdminFlags(command: Command): Command {
   return command
     .addOption(
@@ -39,8 +39,8 @@ export const policyExitCodes =
   "cannot be reached.";
 
 /**
- * Adds the flags that all of them share, after their own, and what their help says; by default with
- * the exit codes of a command that reads no policy.
+ * Adds the common flags after the command's own, and its help texts. The default exit codes are
+ * those of a command that reads no policy.
  */
 export function addAdminCommandFlags(
   command: Command,

@@ -1,7 +1,7 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { visibleText } from "../../policy/problems/problem.js";
 
-/** Who asked whom, and what was brought along. */
+/** The URL that was called, and the credentials that were used. */
 export interface AdminAsker {
   readonly url: string;
   readonly hasToken: boolean;
@@ -9,7 +9,7 @@ export interface AdminAsker {
   readonly hasCertificate: boolean;
 }
 
-/** Why nobody was reached, and what to do; undefined where a Headgate answered. */
+/** Returns why Headgate was not reached and what to do; undefined if a Headgate answered. */
 export function unreachedWords(error: ConnectError, asker: AdminAsker): string | undefined {
   const at = visibleText(asker.url);
   const cause = findCause(error);
@@ -17,22 +17,22 @@ export function unreachedWords(error: ConnectError, asker: AdminAsker): string |
   if (error.code === Code.DeadlineExceeded) {
     return `${at} did not answer in time; check its /readyz.`;
   }
-  // All that HTTP/2 says of a connection that ended under a call.
+  // The only message of HTTP/2 if a connection ends during a call.
   if (/^http\/2 stream closed with error code/i.test(error.rawMessage)) return closedWords(asker);
-  // What other servers answer: a page, or a status without words.
+  // Answers of other servers: a page, or a status without a message.
   const isOther = /^HTTP \d+$|unsupported content type|invalid content type/i.test(
     error.rawMessage,
   );
   return isOther ? noAdminPort(at) : undefined;
 }
 
-/** What Node itself says of a connection. */
+/** Node's own error of a connection. */
 interface Cause {
   readonly code: string;
   readonly message: string;
 }
 
-/** The innermost error that has a code. */
+/** Returns the innermost error with a code. */
 function findCause(error: unknown): Cause | undefined {
   let found: Cause | undefined;
   let inner: unknown = error;
@@ -77,7 +77,7 @@ function causeWords({ code, message }: Cause, asker: AdminAsker): string {
   );
 }
 
-/** Names of a certificate that are shown, in characters. */
+/** Maximum length of a certificate's names in a message, in characters. */
 const namesCharsMax = 200;
 
 const outOfTimeWords: ReadonlyMap<string, string> = new Map([
@@ -85,7 +85,7 @@ const outOfTimeWords: ReadonlyMap<string, string> = new Map([
   ["CERT_NOT_YET_VALID", "is not valid yet; check the clocks on both sides."],
 ]);
 
-/** Codes of Node for a certificate of nobody whom we trust. */
+/** Node's error codes for a certificate that no trusted authority has issued. */
 const untrustedCodes: ReadonlySet<string> = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -98,7 +98,7 @@ function noAdminPort(at: string): string {
   return `${at} is not an admin port; its default port is 8082.`;
 }
 
-/** A server of TLS 1.3 refuses a certificate after the handshake, by closing. */
+/** A TLS 1.3 server rejects a certificate after the handshake, by closing the connection. */
 function closedWords({ url, hasCertificate }: AdminAsker): string {
   const at = visibleText(url);
   const words = `${at} closed the connection; it may be stopping,`;

@@ -6,13 +6,13 @@ import { truncateText } from "../terminal/text-width.js";
 import { adminCallFailure } from "./admin-call-failure.js";
 import type { AdminCommandParts } from "./admin-command.js";
 
-/** Pictures do not come faster, in milliseconds. */
+/** Minimum time between two pictures, in milliseconds. */
 const everyMsMin = 100;
 
 /**
- * How often a picture is drawn again, in milliseconds.
+ * Reads the time between two pictures, in milliseconds.
  *
- * @throws CommandFailure for what is no duration, or too short
+ * @throws CommandFailure for an invalid or too short duration
  */
 export function readEvery(text: string): number {
   const everyMs = parseDurationMs(text);
@@ -22,7 +22,7 @@ export function readEvery(text: string): number {
   return everyMs;
 }
 
-/** Whether somebody looks on: pictures are drawn again and again, instead of one table. */
+/** Reports whether pictures are redrawn on a screen, instead of printing one table. */
 export function isRedrawn(
   { printer, context }: AdminCommandParts,
   { once }: { readonly once?: true },
@@ -33,19 +33,19 @@ export function isRedrawn(
 interface WatchedParts {
   readonly everyMs: number;
   readonly draw: () => Promise<readonly string[]>;
-  /** Told each key but those that end it. Default: nothing. */
+  /** Called with each key except those that end the display. Default: nothing. */
   readonly onKey?: (key: string) => void;
 }
 
-/** The lines that a picture has room for, beside so many others; at least one. */
+/** Returns the number of lines left for a picture beside others; at least one. */
 export function roomBeside(otherLineCount: number, { context }: AdminCommandParts): number {
   return Math.max(1, (context.terminal.rows() ?? 24) - otherLineCount);
 }
 
 /**
- * Shows pictures until somebody ends it.
+ * Shows pictures until the user ends the display.
  *
- * @throws CommandFailure where the first one fails
+ * @throws CommandFailure if the first picture fails
  */
 export function watch(
   { everyMs, draw, onKey = () => {} }: WatchedParts,
@@ -56,8 +56,8 @@ export function watch(
 }
 
 /**
- * Pictures whose first failure ends it; later ones stand below the last picture until it works
- * again.
+ * Draws pictures. If the first one fails, the display ends. Later failures are shown below the last
+ * picture until drawing works again.
  */
 function keepDrawing(
   draw: () => Promise<readonly string[]>,

@@ -1,34 +1,34 @@
-/** What a shell needs to know of a command. */
+/** Description of a command for a shell. */
 export interface CompletedCommand {
   readonly name: string;
   readonly description: string;
   readonly options: readonly CompletedOption[];
-  /** What its arguments may be. */
+  /** Possible values of its arguments. */
   readonly words: CompletedWords;
   readonly commands: readonly CompletedCommand[];
 }
 
-/** An option. */
+/** An option of a command. */
 export interface CompletedOption {
-  /** As `-o` and `--output`. */
+  /** Such as `-o` and `--output`. */
   readonly flags: readonly string[];
   readonly description: string;
-  /** Undefined: nothing stands behind it. */
+  /** Undefined: it takes no value. */
   readonly value: CompletedWords | undefined;
 }
 
-/** Words that may stand somewhere; `file`: paths. */
+/** Possible words at a position; `file`: paths. */
 export type CompletedWords =
   | { readonly kind: "choices"; readonly choices: readonly string[] }
   | { readonly kind: "file" | "folder" | "any" };
 
-/** Shells that a script can be made for. */
+/** Shells with a completion script. */
 export const shells = ["bash", "zsh", "fish"] as const;
 
 /** One of `shells`. */
 export type Shell = (typeof shells)[number];
 
-/** A script that teaches a shell the commands, options and choices of a program. */
+/** Returns a script that completes commands, options and choices of a program in a shell. */
 export function completionScript(shell: Shell, program: CompletedCommand): string {
   switch (shell) {
     case "bash":
@@ -41,7 +41,7 @@ export function completionScript(shell: Shell, program: CompletedCommand): strin
 }
 
 interface PlacedCommand {
-  /** The words that lead to it, without the program's name. */
+  /** Words that lead to the command, without the program's name. */
   readonly path: readonly string[];
   readonly command: CompletedCommand;
 }
@@ -51,7 +51,7 @@ function placed(command: CompletedCommand, path: readonly string[] = []): readon
   return [{ path, command }, ...inner];
 }
 
-/** In single quotes, as all three shells take them. */
+/** Puts a text in single quotes that all three shells understand. */
 function quoted(text: string): string {
   return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "'\\''")}'`;
 }
@@ -107,7 +107,7 @@ ${words.join("\n")}
 complete -F ${functionName} ${program.name}`;
 }
 
-/** What stands behind an option of a command. */
+/** Returns the completion of an option's value. */
 function bashValue(path: readonly string[], { flags, value }: CompletedOption): readonly string[] {
   if (value === undefined) return [];
   const places = flags.map((flag) => plain(`${path.join(" ")} ${flag}`)).join("|");
@@ -177,7 +177,7 @@ ${cases.join("\n")}
 }`;
 }
 
-/** Brackets and colons part a row of \`_arguments\`. */
+/** Escapes brackets and colons, which separate the parts of a row of \`_arguments\`. */
 function zshText(text: string): string {
   return text.replaceAll(/[\\[\]:]/g, "\\$&");
 }

@@ -10,7 +10,7 @@ import {
   shells,
 } from "./completion-scripts.js";
 
-/** Reads what commander was told. */
+/** Reads the commands and options registered in commander. */
 function completionTree(command: Command): CompletedCommand {
   const [argument] = command.registeredArguments;
   const commands = command.commands.map(completionTree);
@@ -24,7 +24,7 @@ function completionTree(command: Command): CompletedCommand {
   };
 }
 
-/** What `help` explains. */
+/** Returns the commands that `help` explains. */
 function siblingsOf(command: Command): readonly string[] {
   return command.parent?.commands.map((one) => one.name()) ?? [];
 }
@@ -39,7 +39,7 @@ function completedOption(option: Option): CompletedOption {
   };
 }
 
-/** Names of what stands behind options and commands say what it is. */
+/** The names of options' values and arguments determine the kind of their words. */
 function wordsOf(name: string, choices: readonly string[] | undefined): CompletedWords {
   if (choices !== undefined) return { kind: "choices", choices };
   if (/^[a-z|]+$/.test(name) && name.includes("|")) {
@@ -53,7 +53,7 @@ function firstLine(text: string): string {
   return text.split("\n")[0] ?? "";
 }
 
-/** Adds `headgate completion`: a script that teaches a shell this command line. */
+/** Adds `headgate completion`, which prints a completion script for a shell. */
 export function addCompletion(program: Command, { output }: CommandContext): void {
   const command = program
     .command("completion")

@@ -18,7 +18,7 @@ import {
   shownServer,
 } from "./doctor-sources.js";
 
-/** What is compared. */
+/** The subject of a comparison. */
 interface DoctorSubject {
   readonly source:
     | { readonly kind: "envoy"; readonly url: URL; readonly watchMs: number }
@@ -31,13 +31,13 @@ interface DoctorSubject {
   readonly terminal: Pick<Terminal, "onEnd">;
 }
 
-/** From one look at what is in flight to the next. */
+/** Time between two samples of requests in flight, in milliseconds. */
 const sampleEveryMs = 250;
 
 /**
- * Reads everything that the doctor compares.
+ * Reads all inputs of the doctor's comparison.
  *
- * @throws SourceFailure where Envoy, or a file in its place, cannot be read
+ * @throws SourceFailure if Envoy, or a file in its place, cannot be read
  */
 export async function gatherDoctorInput(subject: DoctorSubject): Promise<DoctorInput> {
   const { source, policy, cluster, ownVersion } = subject;
@@ -120,7 +120,7 @@ async function readEnvoy(
   };
 }
 
-/** What is looked at in every sample; all of thousands of clusters would be too much. */
+/** Query for each sample. All statistics of thousands of clusters would be too many. */
 const sampleQuery = new URLSearchParams({
   format: "json",
   filter: String.raw`\.upstream_rq_active$|\.ratelimit\.|\.ext_proc\.`,
@@ -150,7 +150,7 @@ function statsOf(text: string, from: string): EnvoyStats {
   throw new SourceFailure(`the statistics of ${from} cannot be read: ${read.why}`);
 }
 
-/** `/server_info` says `<commit>/1.40.0/Clean/RELEASE/BoringSSL`. */
+/** `/server_info` reports `<commit>/1.40.0/Clean/RELEASE/BoringSSL`. */
 function versionOf(
   { bootstrap }: EnvoyDump,
   server: Parameters<typeof textAt>[0],
@@ -188,7 +188,7 @@ async function readHeadgateSide(url: URL): Promise<HeadgateSide> {
   }
 }
 
-/** Half a second of a whole one, and half of the way there and back. */
+/** The error is half a second, because dates are whole seconds, plus half the round trip. */
 function clockOf({ dateMs, askedMs, answeredMs }: DoctorAnswer): ClockReading | undefined {
   if (dateMs === undefined) return undefined;
   const aheadMs = dateMs - (askedMs + answeredMs) / 2;

@@ -4,14 +4,14 @@ import type { Diagnostic } from "../../doctor/diagnostic.js";
 import { doctorProblemRows } from "../../doctor/doctor-problems.js";
 import type { PlainMap } from "../../generate/base/plain-tree.js";
 
-/** What a report is of. */
+/** Contents of a report. */
 interface DoctorReport {
   readonly looks: readonly Diagnostic[];
-  /** Who was asked, as people named it. */
+  /** The Envoy asked, as the user named it. */
   readonly subject: string;
 }
 
-/** The report for people. */
+/** Returns the report as text. */
 export function renderDoctor({ looks, subject }: DoctorReport, style: Style): string {
   const { errors, warnings, passes } = countLooks(looks);
   const lines = looks.flatMap((look) => renderLook(look, style));
@@ -37,7 +37,7 @@ function renderLook(look: Diagnostic, style: Style): readonly string[] {
   ];
 }
 
-/** The report for programs. */
+/** Returns the report as data. */
 export function doctorAsPlain({ looks, subject }: DoctorReport): PlainMap {
   const { errors, warnings, passes } = countLooks(looks);
   return {
@@ -55,7 +55,7 @@ export function doctorAsPlain({ looks, subject }: DoctorReport): PlainMap {
   };
 }
 
-/** How many findings of each kind there are, and how much is right. */
+/** Counts the findings of each kind and the passed checks. */
 export function countLooks(looks: readonly Diagnostic[]): {
   readonly errors: number;
   readonly warnings: number;

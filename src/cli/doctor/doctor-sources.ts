@@ -4,29 +4,29 @@ import { readErrorWords } from "../../app/config/policy-files.js";
 import { systemClock } from "../../host/clock.js";
 import { visibleText } from "../../policy/problems/problem.js";
 
-/** Longest that one answer may take. */
+/** Timeout of one answer, in milliseconds. */
 const answerMsMax = 15_000;
 
-/** Most bytes of one answer, and of one file. */
+/** Maximum size of one answer or file, in bytes. */
 export const sourceBytesMax = 134_217_728;
 
-/** Where a text comes from was not to be had; the message says why and what for. */
+/** Failure to read a source. The message says why, and what it is needed for. */
 export class SourceFailure extends Error {
   override readonly name = "SourceFailure";
 }
 
-/** An answer of a server, and when it was given. */
+/** Response of a server, and the times of the request. */
 export interface DoctorAnswer {
   readonly status: number;
   readonly text: string;
-  /** The server's time of day in milliseconds since 1970, in the middle of its whole second. */
+  /** The server's time in milliseconds since 1970, at the middle of its whole second. */
   readonly dateMs: number | undefined;
-  /** When it was asked for and had arrived, by our time of day. */
+  /** Local times of the request and of the complete response. */
   readonly askedMs: number;
   readonly answeredMs: number;
 }
 
-/** Reads a URL of a person's; undefined where it is none that can be asked. */
+/** Reads a URL given by the user; undefined if it cannot be called. */
 export function parseServerUrl(text: string): URL | undefined {
   let url: URL;
   try {
@@ -39,9 +39,9 @@ export function parseServerUrl(text: string): URL | undefined {
 }
 
 /**
- * Asks a server, bounded in time and size.
+ * Sends a request to a server, with limits for time and size.
  *
- * @throws SourceFailure where no whole answer comes
+ * @throws SourceFailure if there is no complete response
  */
 export async function askServer(base: URL, path: string): Promise<DoctorAnswer> {
   const url = new URL(base.pathname.replace(/\/$/, "") + path, base);
@@ -68,7 +68,7 @@ export async function askServer(base: URL, path: string): Promise<DoctorAnswer> 
   }
 }
 
-/** A server as a message may name it. */
+/** Returns the name of a server for messages. */
 export function shownServer(url: URL): string {
   return visibleText(url.origin);
 }
@@ -97,9 +97,9 @@ function whyWords(thrown: unknown): string {
 }
 
 /**
- * Reads a file, bounded in size.
+ * Reads a file of limited size.
  *
- * @throws SourceFailure where it cannot be read
+ * @throws SourceFailure if it cannot be read
  */
 export async function readSourceFile(path: string): Promise<string> {
   const shown = visibleText(path);

@@ -17,7 +17,7 @@ import { gatherDoctorInput } from "./doctor-input.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 import { parseServerUrl, SourceFailure } from "./doctor-sources.js";
 
-/** Longest that is watched. */
+/** Maximum duration of `--watch`, in milliseconds. */
 const watchMsMax = 600_000;
 
 interface DoctorOptions extends PrintFlags {
@@ -32,7 +32,7 @@ interface DoctorOptions extends PrintFlags {
 
 const defaultEnvoy = "http://127.0.0.1:9901";
 
-/** Adds `headgate doctor`: an Envoy compared with the policy, and with what Headgate knows. */
+/** Adds `headgate doctor`, which compares an Envoy with the policy and with Headgate's state. */
 export function addDoctor(program: Command, context: CommandContext): void {
   const command = program
     .command("doctor")

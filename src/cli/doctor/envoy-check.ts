@@ -18,18 +18,18 @@ import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 import { countLooks, doctorAsPlain, renderDoctor } from "./doctor-report.js";
 
-/** What is checked, and how it is reported. */
+/** Files to check, and the form of the report. */
 interface EnvoyCheck {
   readonly files: readonly string[];
   readonly format: "text" | "json";
   readonly context: CommandContext;
-  /** What bootstraps are compared with; absent: nothing. */
+  /** Policy that bootstraps are compared with; absent: no comparison. */
   readonly policy?: Policy;
 }
 
 /**
- * Checks Envoy's configuration as people have it: strictly against its API and its rules, and for
- * what it takes and should not. Answers the exit code: warnings alone are none.
+ * Checks Envoy configuration files: strictly against its API and its rules, and for settings that
+ * Envoy accepts but should not get. Returns the exit code; warnings alone are no failure.
  */
 export function checkEnvoyFiles({ files, format, context, ...given }: EnvoyCheck): number {
   const policy = given.policy && doctorPolicyOf(given.policy);
@@ -73,7 +73,7 @@ export function checkEnvoyFiles({ files, format, context, ...given }: EnvoyCheck
     const reports = compared
       .filter(({ looks }) => looks.length > 0)
       .map(({ file, looks }) => renderDoctor({ looks, subject: visibleText(file) }, style));
-    // What a comparison found is told there, and is not to stand below an OK.
+    // The findings of a comparison are in its report, which must not follow an OK.
     const own =
       found.length > 0 || reports.length === 0 ? [asText(found, errors - wrongCount)] : [];
     output.out([...own, ...reports].join("\n\n"));

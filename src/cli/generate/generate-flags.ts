@@ -13,7 +13,7 @@ import type { GenerateOptions, MinorVersion } from "../../generate/base/generato
 import { type Target, targetNames, targets } from "../../generate/targets.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 
-/** What stands on the command line, as it was typed. */
+/** Flags as they were typed. */
 export interface GenerateFlags {
   readonly out?: string;
   readonly check?: boolean;
@@ -33,7 +33,7 @@ export interface GenerateFlags {
   readonly output: "text" | "json";
 }
 
-/** The flags that say what is generated, and where it goes. */
+/** Adds the flags for the generated output and its destination. */
 export function addGenerateFlags(command: Command): void {
   const defaults = defaultGenerateOptions;
   const version = (flag: string, name: keyof typeof versionRanges, of: string): Option => {
@@ -89,7 +89,7 @@ function addFiles(text: string, before: readonly string[] = []): readonly string
   return [...before, ...text.split(",").filter((file) => file !== "")];
 }
 
-/** The flags that mean something to some targets only, and the option that each sets. */
+/** Flags that apply only to some targets, and the option that each sets. */
 const optionOfFlag = {
   envoyVersion: "envoyVersion",
   istioVersion: "istioVersion",
@@ -105,9 +105,9 @@ const optionOfFlag = {
 } as const satisfies Partial<Record<keyof GenerateFlags, keyof GenerateOptions>>;
 
 /**
- * What is generated for whom, or what is wrong with the command line.
+ * Reads the target and its options, or returns what is wrong with the command line.
  *
- * @param isGiven whether a flag stands on the command line
+ * @param isGiven reports whether a flag is on the command line
  */
 export function readGenerateOptions(
   target: string,
@@ -164,7 +164,7 @@ export function readGenerateOptions(
   return { kind: "value", value: { target: known, options } };
 }
 
-/** Alerts add the section; braces would be read by Prometheus. */
+/** Alerts append a section to the URL. Prometheus would interpret braces. */
 const plainUrl = /^https?:\/\/[^\s#{}]+$/;
 
 function problem(message: string): { readonly kind: "problem"; readonly message: string } {

@@ -43,7 +43,7 @@ import { verifyWithEnvoy } from "./verify-envoy.js";
 import { verifyObjects } from "./verify-objects.js";
 import { writeFolder } from "./write-folder.js";
 
-/** Adds `headgate generate`: configuration of others, made from a policy and checked. */
+/** Adds `headgate generate`, which generates and checks configuration from a policy. */
 export function addGenerate(program: Command, context: CommandContext): void {
   const command = program
     .command("generate")
@@ -90,10 +90,10 @@ const helpText =
   "object is an error.\n\nExit codes: 0 ok, 1 failure, 2 usage, 3 invalid, 4 files of " +
   "--check are stale.";
 
-/** Objects that are applied in another way are kept once more, in an annotation of 256 KiB. */
+/** Other ways to apply objects also store them in an annotation, of at most 256 KiB. */
 const applyText = "Apply objects with `kubectl apply --server-side`.";
 
-/** What one run of the command is given. */
+/** Inputs for one run of the command. */
 interface Run {
   readonly target: Target;
   readonly options: GenerateOptions;
@@ -102,14 +102,14 @@ interface Run {
   readonly context: CommandContext;
 }
 
-/** A policy that was understood, and documents that were checked. */
+/** A valid policy, and checked documents. */
 interface Made {
   readonly run: Run;
   readonly policy: GeneratedPolicy;
   readonly documents: readonly Document[];
   readonly files: readonly WantedFile[];
   readonly problems: readonly LocatedProblem[];
-  /** Objects of --with into which nothing went. */
+  /** Objects of --with that get no settings. */
   readonly leftOut: readonly string[];
 }
 
@@ -166,7 +166,7 @@ function refuseMade(made: Made): number {
   return exitCodes.invalidPolicy;
 }
 
-/** The exit code of a verification: ok where nobody asked, a failure where it cannot be made. */
+/** Returns the exit code of a verification: ok without --verify, failure if it is impossible. */
 async function verify({ run, documents }: Made): Promise<number> {
   if (run.flags.verify !== true) return exitCodes.ok;
   const { output, env } = run.context;
@@ -203,7 +203,7 @@ async function verify({ run, documents }: Made): Promise<number> {
   return refused.length === 0 ? exitCodes.ok : exitCodes.invalidPolicy;
 }
 
-/** Who asked for a verification must not take what was not verified for verified. */
+/** Fails if --verify is impossible, so that users do not take the output for verified. */
 function failUnverified({ context }: Run, why: string): number {
   context.output.err(`Not verified: ${why}, or leave out --verify. Nothing was written.`);
   return exitCodes.failure;
@@ -213,7 +213,7 @@ function visibleLines(text: string): string {
   return text.split("\n").map(visibleText).join("\n");
 }
 
-/** To a folder, to standard output, or only compared. */
+/** Writes the output to a folder or standard output, or only compares it. */
 async function handOut(made: Made): Promise<number> {
   const { run, files, problems } = made;
   const { flags, context } = run;
@@ -228,7 +228,7 @@ async function handOut(made: Made): Promise<number> {
   if (files.length > 1 && made.documents.some(({ kind }) => kind.format !== "yaml")) {
     throw failed(`${files.length} files of several kinds need a folder: set --out`);
   }
-  // What is piped into `kubectl apply -f -` is objects; a kustomization names files.
+  // `kubectl apply -f -` reads objects from standard input, but a kustomization names files.
   const objects = files.filter(({ path }) => path !== kustomizationFile);
   const texts = objects.map(({ path, text }) =>
     objects.length > 1 ? `# File: ${path}\n${text}` : text,
@@ -273,7 +273,7 @@ async function handOutToFolder(made: Made, folder: string): Promise<number> {
   return exitCodes.ok;
 }
 
-/** Most objects that are named where nothing went into them. */
+/** Maximum number of named objects that get no settings. */
 const namedMax = 10;
 
 function formatLeftOut(titles: readonly string[]): string {
@@ -301,12 +301,12 @@ function countSteps(steps: readonly { readonly kind: string }[]): string {
   );
 }
 
-/** Objects of files that `--with` names, or what is wrong with them. */
+/** Objects from the files of `--with`, or the problems with them. */
 type ReadObjects =
   | { readonly kind: "read"; readonly objects: readonly ExistingObject[] }
   | { readonly kind: "problems"; readonly problems: readonly LocatedProblem[] };
 
-/** Reads files of objects, or all YAML files of folders; each once. */
+/** Reads files of objects, or all YAML files of folders. Reads each file once. */
 async function readObjects(paths: readonly string[]): Promise<ReadObjects> {
   const { sources } = await readPolicyTexts(paths);
   const { objects, problems } = readExisting(sources.filter(({ file }) => !isPageFile(file)));
@@ -319,7 +319,7 @@ function located({ expected, suggestion: _none, ...problem }: ExistingProblem): 
   return { ...problem, hint, severity: "error", service: undefined, path: [] };
 }
 
-/** Titles of the user's objects into which nothing went, and which are not printed. */
+/** Returns titles of the user's objects that get no settings and are not printed. */
 export function leftOut(
   objects: readonly ExistingObject[],
   documents: readonly Document[],
@@ -336,15 +336,15 @@ function keyOfPart(part: Document["parts"][number]): string {
 }
 
 /**
- * What looks at the documents of a target before anybody gets them. What it takes is read where
- * there is something to look at: a policy that is refused does not wait for it.
+ * Returns the checks of a target's documents before output. Schemas are loaded only if there is
+ * something to check, so that an invalid policy is refused without delay.
  *
- * @param api Envoy's API. Default: read from what is installed
+ * @param api Envoy's API. Default: read from the installation
  */
 async function documentChecks(target: Target, api?: EnvoyApi): Promise<readonly DocumentCheck[]> {
   const envoy: DocumentCheck = (documents, options) =>
     envoyCheck(api ?? new EnvoyApi(readEnvoyImage()))(documents, options);
-  // Whole proxies hold no objects, and the validator takes a while to load.
+  // Bootstraps contain no objects, and the validator takes time to load.
   if (target === "envoy") return [envoy];
   const { ObjectSchemas } = await import("../../generate/check/object-schemas.js");
   const objects: DocumentCheck = (documents, options) =>

@@ -6,14 +6,14 @@ import { isSafePath } from "../../generate/base/document-path.js";
 import { isMarkedGenerated } from "../../generate/base/render.js";
 import type { Target } from "../../generate/targets.js";
 
-/** A file that is to be there. */
+/** A file that the folder must contain. */
 export interface WantedFile {
-  /** Below the folder, with `/`. */
+  /** Path below the folder, with `/`. */
   readonly path: string;
   readonly text: string;
 }
 
-/** What has to happen to one file of a folder. */
+/** Required change to one file of a folder. */
 export type FileStep =
   | { readonly kind: "keep"; readonly path: string; readonly text: string }
   | { readonly kind: "add"; readonly path: string; readonly text: string }
@@ -23,28 +23,28 @@ export type FileStep =
       readonly text: string;
       readonly oldText: string;
     }
-  /** It was made before, and is no longer. */
+  /** It was generated before, and is no longer. */
   | { readonly kind: "remove"; readonly path: string; readonly oldText: string };
 
-/** What has to happen to a folder. */
+/** Required changes to a folder. */
 interface FolderPlan {
-  /** In the order of paths. */
+  /** In the order of their paths. */
   readonly steps: readonly FileStep[];
-  /** Files that we did not make, or that somebody changed since; each says so in a sentence. */
+  /** Sentences about files that were not generated, or were changed since. */
   readonly foreign: readonly string[];
-  /** What cannot be written to whatever is wanted; each says so in a sentence. */
+  /** Sentences about paths that cannot be written. */
   readonly blocked: readonly string[];
 }
 
-/** Most files that a folder's list may name. */
+/** Maximum number of files in a folder's list. */
 export const listedFilesMax = 10_000;
 
-/** The list of what was made in a folder for a target: as `sha256sum --check` reads it. */
+/** Returns the name of a target's list of generated files, in `sha256sum --check` format. */
 export function listName(target: Target): string {
   return `.headgate-${target}.sha256`;
 }
 
-/** Compares what is to be there with what is there; changes nothing. */
+/** Compares the wanted files with the existing ones, without changing anything. */
 export async function planFolder(
   folder: string,
   target: Target,
@@ -81,7 +81,7 @@ export async function planFolder(
   return { steps, foreign, blocked };
 }
 
-/** Undefined for a folder, and for one that can be made. */
+/** Returns why a folder cannot be used; undefined if it exists or can be created. */
 async function whyNoFolder(folder: string): Promise<string | undefined> {
   try {
     return (await stat(folder)).isDirectory() ? undefined : `${folder} is not a folder`;
@@ -91,7 +91,7 @@ async function whyNoFolder(folder: string): Promise<string | undefined> {
   }
 }
 
-/** The list as text, of files in the order of their paths. */
+/** Returns the list as text, sorted by path. */
 export function renderList(files: readonly WantedFile[]): string {
   const lines = files.map(({ path, text }) => `${hashOf(text)}  ${path}\n`);
   return lines.toSorted((a, b) => (a.slice(66) < b.slice(66) ? -1 : 1)).join("");
@@ -102,7 +102,7 @@ type Found =
   | { readonly kind: "file"; readonly text: string; readonly isLink: boolean }
   | { readonly kind: "blocked"; readonly why: string };
 
-/** What stands at a path; no link is followed on the way there. */
+/** Reads what exists at a path, without following links on the way. */
 async function lookAt(folder: string, path: string): Promise<Found> {
   const names = path.split("/");
   for (let depth = 1; depth <= names.length; depth += 1) {
@@ -129,7 +129,7 @@ async function lookAt(folder: string, path: string): Promise<Found> {
   return { kind: "missing" };
 }
 
-/** Undefined for a file that we made and nobody has changed since. */
+/** Returns why a file must be kept; undefined if it was generated and not changed since. */
 function whyForeign(
   path: string,
   { text, isLink }: Found & { readonly kind: "file" },
@@ -137,20 +137,20 @@ function whyForeign(
 ): string | undefined {
   if (isLink) return `${path} is a link, not a generated file`;
   if (hash === undefined) {
-    // Where the list was lost the first lines tell.
+    // Without an entry in the list, the first lines of the file show whether it was generated.
     return isMarkedGenerated(text) ? undefined : `${path} was not generated`;
   }
   return hash === hashOf(text) ? undefined : `${path} was changed since it was generated`;
 }
 
-/** Paths and hashes of what was made before; empty where nothing was. */
+/** Reads paths and hashes of the files generated before; empty if there are none. */
 async function readList(folder: string, target: Target): Promise<ReadonlyMap<string, string>> {
   const found = await lookAt(folder, listName(target));
   const listed = new Map<string, string>();
   if (found.kind !== "file") return listed;
   for (const line of found.text.split("\n").slice(0, listedFilesMax)) {
     const [, hash, path] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
-    // Whoever may write the list must not make us remove a file elsewhere.
+    // A manipulated list must not cause the removal of a file outside the folder.
     if (hash !== undefined && path !== undefined && isSafePath(path)) listed.set(path, hash);
   }
   return listed;

@@ -5,7 +5,7 @@ import { problemsMax } from "../../policy/problems/problem-log.js";
 import { diffTexts } from "../terminal/text-diff.js";
 import type { FileStep } from "./generated-folder.js";
 
-/** A problem, and where in the policy's files it is; undefined where files say nothing of it. */
+/** A problem and its position in the policy's files; undefined if it has none. */
 export interface LocatedProblem extends Omit<GenerateProblem, "spot"> {
   readonly service: string | undefined;
   readonly path: readonly string[];
@@ -16,7 +16,7 @@ export interface LocatedProblem extends Omit<GenerateProblem, "spot"> {
   readonly caret: { readonly start: number; readonly length: number } | undefined;
 }
 
-/** Finds each problem's place; errors come first, each kind in the order of places. */
+/** Finds the position of each problem. Errors come first; each kind is sorted by position. */
 export function locateProblems(
   problems: readonly GenerateProblem[],
   places: Pick<PolicyPlaces, "find">,
@@ -37,12 +37,12 @@ export function locateProblems(
   return located.toSorted((a, b) => rank(a) - rank(b) || (a.line ?? 0) - (b.line ?? 0));
 }
 
-/** Services that a warning names after the first one whose warning it is. */
+/** Maximum number of further services that a warning names. */
 const namedServicesMax = 3;
 
 /**
- * Problems as text; at most `problemsMax`, and how many more there are. A warning that several
- * services have alike is told once.
+ * Formats at most `problemsMax` problems, and the number of further ones. The same warning for
+ * several services is printed once.
  *
  * Example:
  *
@@ -68,14 +68,14 @@ export function formatLocated(problems: readonly LocatedProblem[]): string {
   return texts.join("\n");
 }
 
-/** Errors are told one by one: each has to be put right. */
+/** Only warnings are grouped: each error has to be fixed separately. */
 function isOfService(
   problem: LocatedProblem,
 ): problem is LocatedProblem & { readonly service: string } {
   return problem.severity === "warning" && problem.service !== undefined;
 }
 
-/** The same for warnings that say the same of their services. */
+/** Returns the same key for warnings that differ only in the service. */
 function warningKey({
   service,
   ...problem
@@ -106,7 +106,7 @@ function formatOne(problem: LocatedProblem): string {
   ].join("\n");
 }
 
-/** What differs between a folder and what is generated, for a person; empty where nothing does. */
+/** Describes differences between a folder and the generated files; empty if there are none. */
 export function formatStale(steps: readonly FileStep[]): string {
   return steps.flatMap(formatStep).join("\n");
 }

@@ -7,20 +7,20 @@ import { plainTree } from "../../generate/base/plain-tree.js";
 import { bootstrapMessage } from "../../generate/check/find-messages.js";
 import type { Program } from "../../programs/programs.js";
 
-/** How long a program may take, in milliseconds; Envoy takes a tenth of a second for a file. */
+/** Timeout of a program, in milliseconds. Envoy takes a tenth of a second for a file. */
 const verifyMsMax = 30_000;
 
-/** Most of what Envoy says that is kept, in characters. */
+/** Maximum length of Envoy's output that is kept, in characters. */
 const saidCharsMax = 4_000;
 
-/** What Envoy itself says of a document. */
+/** Envoy's own verdict on a document. */
 interface EnvoyVerdict {
   readonly path: string;
-  /** Undefined: it takes it. */
+  /** Undefined: Envoy accepts it. */
   readonly refusal: string | undefined;
 }
 
-/** Lets a real Envoy look at each whole configuration, without starting it. */
+/** Validates each whole configuration with a real Envoy, without starting it. */
 export async function verifyWithEnvoy(
   documents: readonly Document[],
   envoy: Program & { readonly kind: "found" },
@@ -43,9 +43,9 @@ export async function verifyWithEnvoy(
 }
 
 /**
- * Lets a program look at files, and answers what it refuses, in its words; undefined: nothing.
+ * Runs a program that checks files. Returns its message if it refuses them; undefined otherwise.
  *
- * @param place the file or folder of ours, which would be nothing to whoever reads the words
+ * @param place temporary file or folder, which is removed from the message
  */
 export function runVerifier(
   program: string,

@@ -8,13 +8,13 @@ import type { Target } from "../../generate/targets.js";
 import { onPath } from "../../programs/provision.js";
 import { runVerifier } from "./verify-envoy.js";
 
-/** A program of another project that reads objects of a target. */
+/** A program of another project that checks objects of a target. */
 interface Verifier {
   readonly command: string;
   readonly args: (files: readonly string[], all: string) => readonly string[];
-  /** What it says at the end where it has taken all objects, and something else is not there. */
+  /** Its final message if it accepts all objects, but something else is missing. */
   readonly taken?: string;
-  /** What it does not look at, as a sentence's end. */
+  /** What it does not check, as the end of a sentence. */
   readonly leavesOut?: string;
 }
 
@@ -26,13 +26,13 @@ const verifiers: Partial<Record<Target, Verifier>> = {
   gateway: {
     command: "egctl",
     args: (_, all) => ["x", "translate", "--from", "gateway-api", "--to", "ir", "-f", all],
-    // It has read them all by then; what it would make of them takes the user's Gateway.
+    // By then it has read all objects. To translate them, it needs the user's Gateway.
     taken: "the GatewayClass resource is required",
     leavesOut: "patches are applied to your Gateway and HTTPRoutes, which are not here",
   },
 };
 
-/** What came of asking the program of a target; undefined: there is none for it. */
+/** Result of the target's program; undefined: the target has none. */
 type ObjectsVerdict =
   | { readonly kind: "missing"; readonly command: string }
   | {
@@ -43,7 +43,7 @@ type ObjectsVerdict =
     };
 
 /**
- * Lets `istioctl` or `egctl` look at all objects, where PATH has it.
+ * Checks all objects with `istioctl` or `egctl`, if it is on PATH.
  *
  * @param path the variable PATH
  */

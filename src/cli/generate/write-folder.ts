@@ -2,19 +2,19 @@ import { lstat, mkdir, rename, rm, rmdir, unlink, writeFile } from "node:fs/prom
 import { dirname, join, resolve } from "node:path";
 import type { FileStep } from "./generated-folder.js";
 
-/** Steps, and the list of what is there after them. */
+/** Steps, and the list of files after them. */
 interface FolderChange {
   readonly steps: readonly FileStep[];
   readonly list: { readonly name: string; readonly text: string };
 }
 
 /**
- * Takes the steps in a folder, all or none: texts go into files beside their places first, which
- * then take those places, and what was there is put back where one of them cannot. Files that stay
- * as they are, are not touched. A process that is killed on the way may leave some of the steps
- * undone; each file is whole at any time, and the same command goes on from there.
+ * Performs all steps in a folder, or none. It first writes texts to temporary files next to their
+ * destinations, and then renames them. If one step fails, it restores the previous files. Unchanged
+ * files are not touched. If the process is killed, some steps may be missing; each file is complete
+ * at any time, and running the same command again completes them.
  *
- * Throws what the file system threw; then nothing has changed.
+ * Throws the error of the file system; nothing has changed then.
  */
 export async function writeFolder(folder: string, change: FolderChange): Promise<void> {
   const undo: (() => Promise<unknown>)[] = [];
@@ -35,7 +35,7 @@ export async function writeFolder(folder: string, change: FolderChange): Promise
   await removeEmptied(folder, change.steps);
 }
 
-/** Makes all ready for a step; answers what takes it. */
+/** Prepares a step. Returns a function that performs it. */
 async function prepareStep(
   folder: string,
   step: Exclude<FileStep, { kind: "keep" }>,
@@ -60,7 +60,7 @@ async function prepareStep(
   };
 }
 
-/** Writes a text beside its place, and makes the folders that it needs. */
+/** Writes a text next to its destination, and creates the required folders. */
 async function prepareFile(
   path: string,
   text: string,
@@ -69,15 +69,15 @@ async function prepareFile(
   await makeFolders(dirname(path), undo);
   const temporary = temporaryName(path);
   undo.push(() => rm(temporary, { force: true }));
-  // What an earlier process left behind is in nobody's way.
+  // Removes the leftover file of an earlier process.
   await rm(temporary, { force: true });
   await writeFile(temporary, text, { flag: "wx" });
   return temporary;
 }
 
 /**
- * Makes a folder and those that it is in. Node's own `recursive` never ends where a file system has
- * no such folder and takes none, as /proc.
+ * Creates a folder and its parents. Node's own `recursive` never ends on a file system that lacks
+ * the folder and does not allow creating it, such as /proc.
  */
 async function makeFolders(folder: string, undo: (() => Promise<unknown>)[]): Promise<void> {
   const missing: string[] = [];
@@ -95,12 +95,12 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** Hidden, and of no kind that a tool takes from a folder. */
+/** Returns a hidden name without a suffix that tools read from a folder. */
 function temporaryName(path: string): string {
   return join(dirname(path), `.headgate-${process.pid}-${path.split("/").at(-1)}.tmp`);
 }
 
-/** Folders that lost their last file. */
+/** Removes folders that lost their last file. */
 async function removeEmptied(folder: string, steps: readonly FileStep[]): Promise<void> {
   for (const step of steps) {
     if (step.kind !== "remove") continue;

@@ -1,4 +1,4 @@
-/** For an option that may be given several times: its values in their order. */
+/** Collects the values of a repeatable option, in order. */
 export function collect(value: string, before: readonly string[] = []): readonly string[] {
   return [...before, value];
 }

@@ -4,7 +4,7 @@ import { parseTimestampUs } from "../../core/base/timestamp.js";
 import { parseDurationMs } from "../../policy/text/duration.js";
 import { usageFailure } from "../terminal/command-failure.js";
 
-/** A moment that somebody wrote, and how far it lies from now. */
+/** A time given by the user, and the clock that it is relative to. */
 interface Asked {
   readonly flag: string;
   readonly text: string;
@@ -12,7 +12,7 @@ interface Asked {
 }
 
 /**
- * A duration from now on: `3d`.
+ * Reads a duration from now on: `3d`.
  *
  * @throws CommandFailure
  */
@@ -35,8 +35,8 @@ const daysOfWeek = [
 const dayMs = 86_400_000;
 
 /**
- * A time as RFC 3339 has it; or the beginning of a day in UTC: `2026-11-27`, or `friday` and `fri`
- * for the next one that begins.
+ * Reads a time in RFC 3339, or the start of a day in UTC: `2026-11-27`, or `friday` and `fri` for
+ * the next one.
  *
  * @throws CommandFailure
  */
@@ -59,7 +59,7 @@ export function momentAt({ flag, text, clock }: Asked): Timestamp {
 }
 
 /**
- * A duration before now, or a time: `2h`, `2026-11-27T12:00:00Z`.
+ * Reads a duration before now, or a time: `2h`, `2026-11-27T12:00:00Z`.
  *
  * @throws CommandFailure
  */

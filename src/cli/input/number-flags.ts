@@ -1,7 +1,7 @@
 import { usageFailure } from "../terminal/command-failure.js";
 
 /**
- * A whole number from 1 on.
+ * Reads a whole number of at least 1.
  *
  * @throws CommandFailure
  */
@@ -14,7 +14,7 @@ export function readCount(flag: string, text: string, most: number): number {
 }
 
 /**
- * A whole number from 0 on.
+ * Reads a whole number of at least 0.
  *
  * @throws CommandFailure
  */
@@ -23,7 +23,7 @@ export function readWhole(flag: string, text: string, most: number): number {
 }
 
 /**
- * A part, above 0 to 1.
+ * Reads a ratio above 0 and at most 1.
  *
  * @throws CommandFailure
  */
@@ -34,7 +34,7 @@ export function readPart(flag: string, text: string): number {
 }
 
 /**
- * The version of what is replaced, as it was printed.
+ * Reads the version of what is replaced, as it was printed.
  *
  * @throws CommandFailure
  */

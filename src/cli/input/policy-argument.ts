@@ -9,8 +9,8 @@ import { readPolicyTexts } from "./policy-texts.js";
 /**
  * Reads files and directories of either dialect as one policy.
  *
- * @throws CommandFailure where one cannot be read; without words where they are no policy, which is
- *   told on `output`
+ * @throws CommandFailure if one cannot be read; without a message if they are not a valid policy,
+ * which is reported on `output`
  */
 export async function readPolicyArgument(
   paths: readonly string[],

@@ -10,9 +10,9 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 
 /**
- * The texts of files and directories, and the version of a policy that they are.
+ * Returns the texts of files and directories, and the version of the policy that they form.
  *
- * @throws CommandFailure where one cannot be read
+ * @throws CommandFailure if one cannot be read
  */
 export async function readPolicyTexts(
   paths: readonly string[],
@@ -30,12 +30,12 @@ export async function readPolicyTexts(
   return { sources, version: versions.join("+") };
 }
 
-/** Texts of policy files, or why there are none. */
+/** Texts of policy files, or why they cannot be read. */
 type ReadTexts =
   | { readonly kind: "sources"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "unreadable"; readonly message: string };
 
-/** Reads a policy file, the files of a directory, or standard input, which `-` stands for. */
+/** Reads a policy file, the files of a directory, or standard input for `-`. */
 export async function readFilesOrInput(path: string, style: PolicyFileStyle): Promise<ReadTexts> {
   if (path !== "-") return readPolicyFiles(path, style);
   try {

@@ -4,11 +4,11 @@ import { readErrorWords } from "../../app/config/policy-files.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 
-/** The largest file of a token, a certificate or a key, in bytes. */
+/** Maximum size of a file with a token, a certificate or a key, in bytes. */
 export const smallFileBytesMax = 65_536;
 
 /**
- * A small file's text.
+ * Reads a small file's text.
  *
  * @throws CommandFailure
  */
@@ -29,7 +29,7 @@ export function readSmallFile(path: string): string {
 }
 
 /**
- * The text on standard input.
+ * Reads the text on standard input.
  *
  * @throws CommandFailure if it has more than `smallFileBytesMax` bytes
  */
@@ -49,8 +49,8 @@ export async function readSmallInput(): Promise<string> {
 }
 
 /**
- * A file's text; undefined if it has more than `bytesMax` bytes. Devices and pipes have no size, so
- * that only reading tells.
+ * Reads a file's text; undefined if it has more than `bytesMax` bytes. Devices and pipes have no
+ * size, so that the limit is checked while reading.
  *
  * @throws the error of the file system
  */

@@ -6,10 +6,10 @@ import { visibleText } from "../../policy/problems/problem.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 
 /**
- * Replaces a file's text, or makes the file: whoever reads it sees the old text or the new one. A
- * link stays one, and a file keeps its rights.
+ * Replaces a file's text, or creates the file. Readers see either the old text or the new one. A
+ * link remains a link, and a file keeps its permissions.
  *
- * @throws CommandFailure where it cannot be written
+ * @throws CommandFailure if it cannot be written
  */
 export async function writeWholeFile(path: string, text: string): Promise<void> {
   await withTemporary(path, async ({ temporary, target, mode }) => {
@@ -19,15 +19,15 @@ export async function writeWholeFile(path: string, text: string): Promise<void> 
 }
 
 /**
- * Tells before long work whether a file can be written after it.
+ * Checks before long work whether a file can be written afterwards.
  *
- * @throws CommandFailure where it cannot
+ * @throws CommandFailure if it cannot
  */
 export async function checkWritable(path: string): Promise<void> {
   await withTemporary(path, async ({ temporary, mode = 0 }) => {
     await writeFile(temporary, "", { flag: "wx" });
     await rm(temporary);
-    // What exists can be replaced, but for a folder.
+    // An existing path can be replaced unless it is a folder.
     const isFolder = (mode & constants.S_IFMT) === constants.S_IFDIR;
     if (isFolder) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
   });
@@ -36,7 +36,7 @@ export async function checkWritable(path: string): Promise<void> {
 interface Place {
   readonly temporary: string;
   readonly target: string;
-  /** Of the file that is there. */
+  /** Mode of the existing file. */
   readonly mode: number | undefined;
 }
 

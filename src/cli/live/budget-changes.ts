@@ -21,7 +21,7 @@ interface AmountFlags extends ReasonFlags {
   readonly id?: string;
 }
 
-/** Adds the commands that change what accounts may spend, or have spent. */
+/** Adds the commands that change what accounts may spend or have spent. */
 export function addBudgetChanges(budgets: Command, context: CommandContext): void {
   addTopUp(budgets, context);
   addDeleteTopUp(budgets, context);
@@ -140,7 +140,7 @@ function readAmount(text: string, budget: Budget): bigint {
   throw usageFailure(`--amount must be above 0 and at most ${most}, such as "10 ${unit}"`);
 }
 
-/** Adds a command about one budget. */
+/** Adds a command for one budget. */
 export function budgetCommand(budgets: Command, name: string, description: string): Command {
   return budgets
     .command(name)
@@ -148,7 +148,7 @@ export function budgetCommand(budgets: Command, name: string, description: strin
     .argument("<NAME>", "the name of the budget");
 }
 
-/** Adds a command about one account. */
+/** Adds a command for one account. */
 export function accountCommand(budgets: Command, name: string, description: string): Command {
   return budgetCommand(budgets, name, description).argument(
     "[VALUE...]",
@@ -156,7 +156,7 @@ export function accountCommand(budgets: Command, name: string, description: stri
   );
 }
 
-/** The budget of a name, whose unit amounts are written in. */
+/** Returns the budget with a name. Its unit is needed to read amounts. */
 async function findBudget(client: AdminClient, budget: string): Promise<Budget> {
   const { budgets } = await client.budgets.listBudgets({ budget, withoutSums: true });
   const [found] = budgets;

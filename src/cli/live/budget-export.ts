@@ -16,13 +16,13 @@ import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { eachPage } from "../terminal/pages.js";
 
-/** What stands on the command line about days. */
+/** Flags for a range of days. */
 export interface RangeFlags {
   readonly from?: string;
   readonly to?: string;
 }
 
-/** Adds the range of days that a command is about. */
+/** Adds the flags for a command's range of days. */
 export function addRangeFlags(command: Command): Command {
   return command
     .option("--from <DAY>", "the first day, in UTC, such as 2026-11-01; default: today")
@@ -30,7 +30,7 @@ export function addRangeFlags(command: Command): Command {
 }
 
 /**
- * The range as the admin API takes it.
+ * Reads the range for the admin API.
  *
  * @throws CommandFailure
  */
@@ -47,7 +47,7 @@ function readDay(flag: string, text: string): string {
   throw usageFailure(`${flag} must be a day, such as 2026-11-01`);
 }
 
-/** The most days of one export. */
+/** Maximum number of days in one export. */
 const daysMax = 3_660;
 
 interface ExportFlags extends RangeFlags {
@@ -107,7 +107,7 @@ async function exportUsage(
   if (output === "json") printer.print(ListUsageResponseSchema, all, () => []);
 }
 
-/** Each day of a range; one call has one day, so that no page token outlives many. */
+/** Returns each day of a range. Each call asks for one day, so that page tokens stay valid. */
 function daysOf({ fromDay, toDay }: ReturnType<typeof readDayRange>): readonly string[] {
   const days = usageDays(fromDay, toDay, daysMax);
   if (days !== undefined) return days;
@@ -128,7 +128,7 @@ const counts = [
 
 const head = ["day", "service", "budget", "account", "model", ...counts.map(([name]) => name)];
 
-/** Rows as CSV. The values of an account are one cell, joined by `/`; in them it is `%2F`. */
+/** Returns rows as CSV. An account's values form one cell, joined by `/`; in them it is `%2F`. */
 function csvOf({ rows, currency, decimals }: ListUsageResponse, isFirst: boolean): string {
   const money = { unit: "money", currency, decimals };
   const body = rows.map((row) => [

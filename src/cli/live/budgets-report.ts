@@ -17,13 +17,13 @@ import type { Drawing } from "../terminal/drawing.js";
 import { countText, percentText, periodText, safeText, timeText } from "../terminal/quantity.js";
 import { type Column, drawTable } from "../terminal/text-table.js";
 
-/** Columns of bars. */
+/** Number of columns of a bar. */
 const barColumns = 10;
 
-/** Columns that are left of an amount where a line is too long. */
+/** Flexible column of an amount, with its minimum width if a line is too long. */
 const amountColumn = { align: "right", isFlexible: true, columnsMin: 10 } as const;
 
-/** Budgets for people, a row each. */
+/** Draws budgets as a table, one row each. */
 export function drawBudgets(
   { budgets }: ListBudgetsResponse,
   { style, columnsMax }: Drawing,
@@ -55,7 +55,7 @@ export function drawBudgets(
   );
 }
 
-/** One budget and its accounts for people. */
+/** Draws one budget and its accounts as text. */
 export function drawBudget(
   budget: Budget,
   { accounts }: Pick<ListBudgetAccountsResponse, "accounts">,
@@ -150,7 +150,7 @@ function drawAccounts(
   );
 }
 
-/** One account and its top-ups for people. */
+/** Draws one account and its top-ups as text. */
 export function drawAccount(
   { budget, account, topUps }: Pick<GetBudgetAccountResponse, "budget" | "account" | "topUps">,
   drawing: Drawing,
@@ -182,7 +182,7 @@ export function drawAccount(
   return [...facts, "", ...drawTopUpTable(topUps, () => budget, drawing)];
 }
 
-/** Top-ups for people. @param budgets what their amounts are of */
+/** Draws top-ups as text. @param budgets the budgets of their amounts */
 export function drawTopUps(
   { topUps }: Pick<ListTopUpsResponse, "topUps">,
   budgets: readonly Budget[],
@@ -223,7 +223,7 @@ function drawTopUpTable(
   );
 }
 
-/** What calls have used, for people. */
+/** Draws the usage of calls as text. */
 export function drawUsage(
   { rows, currency, decimals }: ListUsageResponse,
   { columnsMax }: Drawing,
@@ -254,7 +254,7 @@ export function drawUsage(
   );
 }
 
-/** An account's values; a dash for the only one of its budget. */
+/** Returns an account's values; a dash for the only account of a budget. */
 function accountText(account: AccountSelector | undefined): string {
   const values = account?.values ?? [];
   return values.length === 0
@@ -262,7 +262,7 @@ function accountText(account: AccountSelector | undefined): string {
     : values.map((one) => safeText(one === "" ? "(none)" : one)).join(", ");
 }
 
-/** How much is used of an account, and how much of that is only reserved. */
+/** Draws the used part of an account, and which part of it is only reserved. */
 function accountBar({ spent, reserved, capacity, usedRatio }: BudgetAccount): string {
   return barOf({ spent, reserved, capacity }, usedRatio);
 }

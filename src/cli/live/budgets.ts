@@ -18,7 +18,7 @@ import { accountCommand, addBudgetChanges, budgetCommand } from "./budget-change
 import { addExport, addRangeFlags, type RangeFlags, readDayRange } from "./budget-export.js";
 import { drawAccount, drawBudget, drawBudgets, drawTopUps, drawUsage } from "./budgets-report.js";
 
-/** Adds `headgate budgets`: what calls have spent, and what operators change about it. */
+/** Adds `headgate budgets`: what calls have spent, and operators' changes to it. */
 export function addBudgets(program: Command, context: CommandContext): void {
   const budgets = program
     .command("budgets")
@@ -88,7 +88,7 @@ interface ShowFlags {
   readonly match?: readonly string[];
 }
 
-/** Accounts that are shown, at most. */
+/** Maximum number of accounts shown. */
 const accountCountMax = 1_000;
 
 function addShow(budgets: Command, context: CommandContext): void {

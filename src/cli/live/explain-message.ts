@@ -18,13 +18,13 @@ interface ExplainedMessage {
   readonly command: Command;
   readonly context: CommandContext;
   readonly request: Plain<ExplainRequest>["request"];
-  /** Files of another policy, which a Headgate compares with its own. */
+  /** Files of another policy, which Headgate compares with its own. */
   readonly candidate: readonly string[];
-  /** Undefined: a Headgate is asked. */
+  /** Undefined: a running Headgate is asked. */
   readonly byFiles: (() => Promise<Plain<ExplainResponse>>) | undefined;
 }
 
-/** Explains as a message: as a Headgate answers it, or for programs. */
+/** Prints an explanation from a message: the answer of a Headgate, or output for programs. */
 export function explainAsMessage({
   command,
   context,
@@ -43,7 +43,7 @@ export function explainAsMessage({
   });
 }
 
-/** What the admin API would say of a failure. */
+/** Converts a failure to the one that the admin API would report. */
 export function explainFailure(thrown: unknown): CommandFailure {
   const { error, isBug } = toConnectError(thrown);
   return adminCallFailure(isBug ? thrown : error, nobody);

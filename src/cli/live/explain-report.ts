@@ -19,17 +19,17 @@ import { limitText, overrideText, usedText, whenText } from "./keys-report.js";
 
 const barColumns = 10;
 
-/** Rules that did not match and are shown for each descriptor; JSON has all. */
+/** Maximum number of rules without a match shown for each descriptor; JSON has all. */
 const triedShownMax = 8;
 
-/** A line of a tree, and what hangs below it. */
+/** A line of a tree, and the lines below it. */
 interface Branch {
   readonly text: string;
   readonly paint?: (text: string) => string;
   readonly below?: readonly Branch[];
 }
 
-/** The explanation for people: a tree, and the candidate's below where there is one. */
+/** Draws the explanation as a tree, and the candidate's tree below it if there is one. */
 export function drawExplanation(
   { current, candidate }: Plain<ExplainResponse>,
   drawing: Drawing,
@@ -63,7 +63,7 @@ function drawOne(explanation: Plain<Explanation>, drawing: Drawing): readonly st
   const by = service === "" ? "" : `, service ${safeText(service)}`;
   const about = style.dim(truncateText(`  policy ${safeText(policyVersion)}${by}`, columnsMax - 7));
   const branches: Branch[] = [
-    // Of a domain that nobody knows no rule says anything.
+    // No rule applies to an unknown domain.
     ...(isDomainKnown ? descriptors : []).map((one) => descriptorBranch(one, drawing)),
     ...leftOut.map(({ key, why }) => ({
       text: `not sent: descriptor with ${safeText(key)}: ${safeText(why)}`,
@@ -112,7 +112,7 @@ function descriptorBranch(descriptor: Plain<DescriptorExplanation>, drawing: Dra
   return { text: `${entriesText(entries)}${cost}`, paint: style.bold, below };
 }
 
-/** What Envoys decide by themselves: the limits behind it, and what they have of them. */
+/** Draws what Envoys decide themselves: the underlying limits, and the assigned parts of them. */
 function quotaBranch(explained: Plain<QuotaExplanation>, drawing: Drawing): Branch {
   const { quota, condition, descriptor, bucketCount, demandRate, heldRate } = explained;
   const held = heldRate === undefined ? "no bound" : `${rateText(heldRate)} assigned`;
@@ -128,7 +128,7 @@ function quotaBranch(explained: Plain<QuotaExplanation>, drawing: Drawing): Bran
   };
 }
 
-/** How the call is measured, and each account that it is charged to. */
+/** Draws how the call is measured, and each account that it is charged to. */
 function usageBranch(usage: Plain<UsageExplanation>, { style }: Drawing): Branch {
   const { model, priceModel, isPriceKnown, budgets, isDeniedByHidden } = usage;
   const price =
@@ -152,7 +152,7 @@ function budgetBranch(explained: Plain<BudgetExplanation>, style: Drawing["style
   const parts = { first: partOf(spent), second: partOf(reserved) };
   const amount = (of: bigint): string => formatAmount(of, explained);
   const capped = explained.isCapped ? ", capped at the capacity" : "";
-  // A call is one call, whatever is declared or learned.
+  // A call always counts as one call, so declared or learned estimates do not apply.
   const source =
     explained.unit === "calls" ? "" : `, ${sourceTexts[explained.estimateSource] ?? ""}`;
   return {
@@ -199,7 +199,7 @@ const sourceTexts: Readonly<Record<string, string>> = {
   initial: "initial estimate",
 };
 
-/** What the upstream gets, and where the request goes. */
+/** Draws the headers that the upstream gets, and the destination of the request. */
 function marksBranch(
   { headers, fallbackCluster }: Plain<RequestMarks>,
   { style }: Drawing,
@@ -259,7 +259,7 @@ function drawBranches(
     const isLast = i === branches.length - 1;
     const head = `${indent}${isLast ? "└─ " : "├─ "}`;
     const under = `${indent}${isLast ? "   " : "│  "}`;
-    // What goes on in the next line leaves the line down to what hangs below it.
+    // Continuation lines keep the vertical line to the branches below.
     const more = `${under}${below.length > 0 ? "│  " : ""}`;
     const [first = "", ...others] = wrapText(text, columnsMax - more.length);
     const lines = [head + paint(first), ...others.map((line) => more + paint(line))];

@@ -41,7 +41,7 @@ interface ExplainFlags extends PrintFlags {
   readonly candidate?: readonly string[];
 }
 
-/** Adds `headgate explain`: why a request passes or is refused. */
+/** Adds `headgate explain`: why a request is allowed or denied. */
 export function addExplain(program: Command, context: CommandContext): void {
   const command = program
     .command("explain")
@@ -78,7 +78,7 @@ ${entriesHelp}`,
       context.output.out(drawExplanation(answer, drawingOf(context)).join("\n"));
       return;
     }
-    // Messages and calls take 60 ms of CPU to load.
+    // Loaded here, because messages and calls take 60 ms of CPU to load.
     const { explainAsMessage } = await import("./explain-message.js");
     const byFiles = files && (() => explainByFiles(request, files, context));
     await explainAsMessage({ command, context, request, candidate, byFiles });
@@ -93,11 +93,11 @@ interface Asked {
 
 interface PolicyFiles {
   readonly policy: readonly string[];
-  /** Empty: there is none to compare with. */
+  /** Empty: there is no policy to compare with. */
   readonly candidate: readonly string[];
 }
 
-/** What is explained, as the admin API has it. */
+/** The request to explain, as in the admin API. */
 type Question = Plain<ExplainRequest>["request"];
 
 async function explainByFiles(
@@ -168,10 +168,10 @@ function readHttp(flags: ExplainFlags, host: string): Plain<HttpRequest> {
   };
 }
 
-/** Whoever has a policy's files may see all of it. */
+/** Users with access to a policy's files may see all of it. */
 const owner = { name: "", grants: [{ role: "reader", domains: undefined }] } as const;
 
-/** Nothing runs: all buckets and accounts are empty, and there are no overrides. */
+/** No service runs, so all buckets and accounts are empty, and there are no overrides. */
 const offlineParts: ExplainByParts = {
   explainer: new Explainer({
     switches: defaultSwitches,

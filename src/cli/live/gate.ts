@@ -22,7 +22,7 @@ interface SetFlags extends ChangeFlags {
   readonly closeAbove: string;
 }
 
-/** Adds `headgate gate`: where a service's gate opens and closes. */
+/** Adds `headgate gate`: the thresholds at which a service's gate opens and closes. */
 export function addGate(program: Command, context: CommandContext): void {
   const gate = program
     .command("gate")
@@ -114,7 +114,7 @@ interface Wanted {
   readonly clear: boolean;
 }
 
-/** Replaces what there is now, or what was looked at before. */
+/** Replaces the current thresholds, or the version that the user saw before. */
 async function change(
   wanted: Wanted,
   { flags, question }: { readonly flags: ChangeFlags; readonly question: string },

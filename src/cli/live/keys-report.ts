@@ -21,12 +21,12 @@ import { truncateText, wrapText } from "../terminal/text-width.js";
 
 const barColumns = 20;
 
-/** What a key holds, for people: its limits one below the other. */
+/** Draws the state of a key as text: its limits one below the other. */
 export function drawKey({ states }: GetKeyResponse, drawing: Drawing): readonly string[] {
   return states.flatMap((state) => drawKeyState(state, drawing));
 }
 
-/** One limit: what it is, how full, and until when. */
+/** Draws one limit: its definition, how much of it is used, and until when. */
 function drawKeyState(state: KeyState, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const { ruleLabel, limit, override, usedHits, key } = state;
@@ -53,12 +53,12 @@ function indented(text: string, columnsMax: number): readonly string[] {
   return wrapText(text, columnsMax - 2).map((line) => `  ${line}`);
 }
 
-/** With fractions where there are some: a leaky bucket drains all the time. */
+/** Returns used hits, with decimals if there are any: a leaky bucket drains continuously. */
 export function usedText(hits: number): string {
   return countText(Math.round(hits * 10) / 10);
 }
 
-/** When something fits, and when nothing is in use any more. */
+/** Returns when another hit fits, and when the limit is completely unused again. */
 export function whenText(
   { retryAfter, fullAfter, usedHits }: Plain<KeyState>,
   what = "one more",
@@ -81,7 +81,7 @@ export function overrideText(override: Plain<Override>): string {
   return `${safeText(id)}: ${effectText(override)} ${untilText(override)}${by}${why}`;
 }
 
-/** What it does: `times 2`, `200 hits, burst 20`, `frozen`. */
+/** Returns the effect of an override: `times 2`, `200 hits, burst 20`, `frozen`. */
 export function effectText({ effect }: Pick<Plain<Override>, "effect">): string {
   switch (effect.case) {
     case "amount": {
@@ -98,12 +98,12 @@ export function effectText({ effect }: Pick<Plain<Override>, "effect">): string 
   }
 }
 
-/** Until when it holds. */
+/** Returns until when an override applies. */
 export function untilText({ expiresAt }: Pick<Plain<Override>, "expiresAt">): string {
   return expiresAt === undefined ? "until it is removed" : `until ${timeText(expiresAt)}`;
 }
 
-/** Whom an override is for: `shop plan=free, user=ann and what is below`. */
+/** Returns the keys of an override: `shop plan=free, user=ann and what is below`. */
 export function overrideSubject(override: Override): string {
   const { domain, entries, isPrefix, limitName } = override;
   const below = isPrefix ? ", and all below" : "";
@@ -111,7 +111,7 @@ export function overrideSubject(override: Override): string {
   return `${safeText(domain)} ${entriesText(entries)}${below}${limit}`;
 }
 
-/** Overrides for people. */
+/** Draws overrides as text. */
 export function drawOverrides(
   { overrides }: ListOverridesResponse,
   { style, columnsMax }: Drawing,
@@ -131,7 +131,7 @@ export function drawOverrides(
   return [...list, style.dim(many(overrides.length, "override"))];
 }
 
-/** A limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
+/** Returns a limit in one line: `5 per 10s, burst 20, delay 200ms, global: 1/2 here, shadow`. */
 export function limitText({
   hits,
   period,

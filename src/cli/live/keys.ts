@@ -30,7 +30,7 @@ import {
 } from "./override-command.js";
 import { findOverride } from "./overrides.js";
 
-/** Adds `headgate keys`: what a key holds, and what is done to it. */
+/** Adds `headgate keys`: the state of a key, and changes to its limits. */
 export function addKeys(program: Command, context: CommandContext): void {
   const keys = program
     .command("keys")
@@ -224,7 +224,7 @@ ${entriesHelp}`,
             "--remove` removes it.",
         );
       }
-      // What is taken away is what was looked at.
+      // Removes exactly the version that was just read.
       const expectedVersion = flags.expectedVersion ?? before?.version.toString();
       const expected = expectedVersion === undefined ? {} : { expectedVersion };
       return removeOverride(target, { ...flags, ...expected }, call);

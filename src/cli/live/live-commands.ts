@@ -9,7 +9,7 @@ import { addFleet, addServices } from "./services.js";
 import { addTail } from "./tail.js";
 import { addTop } from "./top.js";
 
-/** Commands that ask a Headgate that runs: they load much the same, so they are loaded together. */
+/** Commands that call a running Headgate. Loaded together, since they share most modules. */
 export const liveCommands = {
   rules: addRules,
   top: addTop,

@@ -31,7 +31,7 @@ import {
   readOverrideEffect,
 } from "./overrides.js";
 
-/** What all commands have that give or take overrides. */
+/** Flags shared by all commands that set or remove overrides. */
 export interface OverrideFlags extends EndFlags, ChangeFlags {
   readonly limit?: string;
   readonly prefix?: true;
@@ -73,7 +73,7 @@ ${entriesHelp}`,
   );
 }
 
-/** Adds what all of them share. */
+/** Adds the flags that these commands share. */
 export function addOverrideFlags(command: Command): Command {
   command
     .option("--limit <NAME>", "only this limit of its rule")
@@ -86,7 +86,7 @@ export function addOverrideFlags(command: Command): Command {
   return addChangeFlags(command, "the version of the override to replace or remove");
 }
 
-/** For whom it is. */
+/** Reads the keys of an override. */
 export function readTarget(
   { domain, text }: { readonly domain: string; readonly text: string },
   { prefix, limit }: Pick<OverrideFlags, "prefix" | "limit">,
@@ -95,14 +95,14 @@ export function readTarget(
   return { domain, entries, isPrefix: prefix === true, limitName: limit ?? "" };
 }
 
-/** An override as it is wished for. */
+/** An override to set. */
 interface WantedOverride {
   readonly target: OverrideTarget;
   readonly effect: NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
 }
 
 /**
- * Gives an override; replaces only the one whose version was named.
+ * Sets an override. Replaces an existing one only if its version is given.
  *
  * @throws CommandFailure
  */
@@ -117,7 +117,7 @@ export async function giveOverride(
   const before = await findOverride(client, target);
   if (before !== undefined && expected === 0n) throw alreadyThere(before);
   const override = create(OverrideSchema, {
-    // The same for the same keys: of two who give one at once, one learns of the other.
+    // The id is the same for the same keys, so that concurrent changes conflict.
     id: before?.id ?? overrideId(target),
     ...target,
     entries: [...target.entries],
@@ -139,7 +139,7 @@ export async function giveOverride(
 }
 
 /**
- * Takes an override away.
+ * Removes an override.
  *
  * @throws CommandFailure
  */

@@ -10,23 +10,23 @@ import { readCount } from "../input/number-flags.js";
 import { usageFailure } from "../terminal/command-failure.js";
 import { eachPage } from "../terminal/pages.js";
 
-/** For whom an override is. */
+/** Keys and limit of an override. */
 export interface OverrideTarget {
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];
   readonly isPrefix: boolean;
-  /** Empty: each limit. */
+  /** Empty: all limits. */
   readonly limitName: string;
 }
 
-/** What stands on the command line about the effect. */
+/** Flags for the effect of an override. */
 export interface EffectFlags {
   readonly hits?: string;
   readonly burst?: string;
   readonly times?: string;
 }
 
-/** The same, about its end. */
+/** Flags for the end of an override. */
 export interface EndFlags {
   readonly for?: string;
   readonly until?: string;
@@ -35,7 +35,7 @@ export interface EndFlags {
 type EffectInit = NonNullable<MessageInitShape<typeof OverrideSchema>["effect"]>;
 
 /**
- * What an override gives: `--hits` with or without `--burst`, or `--times`.
+ * Reads the effect of an override: `--hits` with or without `--burst`, or `--times`.
  *
  * @throws CommandFailure
  */
@@ -62,7 +62,7 @@ function readTimes(text: string): number {
 }
 
 /**
- * When it ends: `--for`, `--until`, or nothing where that may be.
+ * Reads the end of an override: `--for`, `--until`, or none if both are absent.
  *
  * @throws CommandFailure
  */
@@ -76,7 +76,7 @@ export function readEnd({ for: span, until }: EndFlags): Pick<Partial<Override>,
     : { expiresAt: momentAt({ flag: "--until", text: until, clock: systemClock }) };
 }
 
-/** The override that is for exactly this, if there is one. */
+/** Returns the override with exactly this target, if there is one. */
 export async function findOverride(
   { limits }: AdminClient,
   target: OverrideTarget,

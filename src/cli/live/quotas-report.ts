@@ -20,7 +20,7 @@ import { truncateText, wrapText } from "../terminal/text-width.js";
 
 const barColumns = 16;
 
-/** The quotas of the policy, for people. */
+/** Draws the quotas of the policy as text. */
 export function drawQuotas(
   { quotas }: ListQuotasResponse,
   { style, columnsMax }: Drawing,
@@ -49,7 +49,7 @@ export function drawQuotas(
   );
 }
 
-/** Limits that are divided, each with the Envoys that have a share of it. */
+/** Draws divided limits, each with the Envoys that have a share of it. */
 export function drawQuotaPools(
   { pools, poolCount }: ListQuotaPoolsResponse,
   drawing: Drawing,
@@ -158,7 +158,7 @@ function assignmentText(assignment: QuotaShare["assignment"]): string {
   }
 }
 
-/** What may pass, or that there is no bound. */
+/** Returns the allowed rate, or that it is unbounded. */
 function boundText(rate: number | undefined): string {
   return rate === undefined ? "no bound" : rateText(rate);
 }

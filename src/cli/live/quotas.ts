@@ -20,12 +20,12 @@ interface QuotasFlags {
   readonly once?: true;
 }
 
-/** Limits that are shown, at most. */
+/** Maximum number of limits shown. */
 const poolCountMax = 100;
 
 const defaultPoolCount = 10;
 
-/** Adds `headgate quotas`: who wants how much of what Envoys decide by themselves, and has it. */
+/** Adds `headgate quotas`: the requests of each Envoy for quotas, and its assignments. */
 export function addQuotas(program: Command, context: CommandContext): void {
   const command = program
     .command("quotas")

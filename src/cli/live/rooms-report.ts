@@ -21,7 +21,7 @@ import {
 import { drawTable } from "../terminal/text-table.js";
 import { truncateText } from "../terminal/text-width.js";
 
-/** Rooms for people: a row each, since all replicas have the same line. */
+/** Draws rooms as text: one row each, since all replicas have the same line. */
 export function drawRooms(
   { rooms }: ListRoomsResponse,
   { style, columnsMax }: Drawing,
@@ -63,7 +63,7 @@ export function drawRooms(
   return [...table, ...troubles.map((text) => style.bad(truncateText(text, columnsMax)))];
 }
 
-/** One room for people. */
+/** Draws one room as text. */
 export function drawRoom({ rooms }: ListRoomsResponse, drawing: Drawing): readonly string[] {
   const [first] = rooms;
   if (first === undefined) return ["There is no such room."];
@@ -111,7 +111,7 @@ function lineRows(line: NonNullable<Room["line"]>): readonly (readonly [string, 
   ];
 }
 
-/** What each replica has counted since it started. */
+/** Draws the counts of each replica since its start. */
 function drawReplicas(rooms: readonly Room[], { columnsMax, style }: Drawing): readonly string[] {
   const rows = rooms.map(({ replica, requests, isStoreReachable }) => [
     replicaText(replica),
@@ -141,7 +141,7 @@ const titles = {
 
 const outcomes = Object.keys(titles).filter((name): name is keyof typeof titles => name in titles);
 
-/** What operators changed, in one line. */
+/** Returns operators' changes, in one line. */
 export function drawOverride(override: RoomOverride | undefined): string {
   if (override === undefined) return unchanged;
   const { mode, activeUsers, entriesPerMinute, openedEvent } = override;
@@ -158,7 +158,7 @@ export function drawOverride(override: RoomOverride | undefined): string {
 
 const unchanged = "none, as the policy says";
 
-/** A ticket for people. */
+/** Draws a ticket as text. */
 export function drawTicket(ticket: ExplainTicketResponse): readonly string[] {
   const { kind, number, state, ahead, estimate, time } = ticket;
   const states: Readonly<Record<string, string>> = {
@@ -176,13 +176,13 @@ export function drawTicket(ticket: ExplainTicketResponse): readonly string[] {
   return lines;
 }
 
-/** The views of each room, in the order of the policy. */
+/** Returns the views of each room, in the order of the policy. */
 function byName(rooms: readonly Room[]): readonly (readonly Room[])[] {
   const names = [...new Set(rooms.map(({ name }) => name))];
   return names.map((name) => rooms.filter((one) => one.name === name));
 }
 
-/** The view of the replica that heard from the leader last. */
+/** Returns the view of the replica with the most recent report from the leader. */
 function newestOf(views: readonly Room[]): Room {
   const ageMs = ({ line }: Room): number =>
     line?.age === undefined ? Number.POSITIVE_INFINITY : durationMs(line.age);
@@ -194,14 +194,14 @@ function stateText({ mode, phase }: Room): string {
   return [mode, ...(phases[phase] === undefined ? [] : [phases[phase]])].join(", ");
 }
 
-/** The measured ratio of ranges that held, over all replicas. */
+/** Returns the part of estimated wait ranges that were correct, over all replicas. */
 function heldText(views: readonly Room[]): string {
   const waits = views.reduce((sum, one) => sum + Number(one.waits), 0);
   const inRange = views.reduce((sum, one) => sum + Number(one.waitsInRange), 0);
   return waits === 0 ? "-" : percentText(inRange / waits);
 }
 
-/** What is wrong with a room, a sentence each. */
+/** Returns the problems of a room, a sentence each. */
 function troublesOf(views: readonly Room[]): readonly string[] {
   const name = safeText(views[0]?.name ?? "");
   const unreachable = views.filter(({ isStoreReachable }) => !isStoreReachable).length;
@@ -219,7 +219,7 @@ function rangeText(range: WaitRange | undefined): string {
   return `${spanText(low)} to ${spanText(high)}`;
 }
 
-/** A span as people read it: to the second, or to the minute where it is long. */
+/** Returns a duration for display: to the second, or to the minute if it is long. */
 function spanText(duration: Duration): string {
   const ms = durationMs(duration);
   const unitMs = ms >= 600_000 ? 60_000 : 1_000;

@@ -32,7 +32,7 @@ interface ListFlags extends FleetViewFlags {
   readonly every: string;
 }
 
-/** Adds `headgate rooms`: waiting rooms, and what operators do with them. */
+/** Adds `headgate rooms`: waiting rooms, and operators' changes to them. */
 export function addRooms(program: Command, context: CommandContext): void {
   const rooms = program
     .command("rooms")

@@ -20,7 +20,7 @@ import { countText, isOfFleet, replicaText, safeText } from "../terminal/quantit
 import { drawTable } from "../terminal/text-table.js";
 import { limitText } from "./keys-report.js";
 
-/** Adds `headgate rules`: what the active policy limits, and how often. */
+/** Adds `headgate rules`: the limits of the active policy, and how often they were reached. */
 export function addRules(program: Command, context: CommandContext): void {
   const command = program
     .command("rules")
@@ -50,7 +50,7 @@ export function addRules(program: Command, context: CommandContext): void {
   );
 }
 
-/** The list for people. */
+/** Draws the list as text. */
 function drawRules(
   { rules, policyVersion }: ListRulesResponse,
   { style, columnsMax }: Drawing,
@@ -69,7 +69,7 @@ function drawRules(
       { ...number, title: "near" },
     ],
     rules.flatMap((rule, at) => {
-      // Replicas of one rule follow each other, and its limits are said once.
+      // Rows of one rule from several replicas are adjacent; its limits are printed once.
       const before = rules[at - 1];
       const isSame = before?.domain === rule.domain && before.label === rule.label;
       const [first = "none", ...others] = limitsOf(rule);
@@ -82,7 +82,7 @@ function drawRules(
     }),
     columnsMax,
   );
-  // Of each replica there is a row; what it says of the policy is the same.
+  // There is a row for each replica, with the same rule and limits of the policy.
   const once = new Map(rules.map((rule) => [JSON.stringify([rule.domain, rule.label]), rule]));
   const limitCount = [...once.values()].reduce((sum, { limits }) => sum + limits.length, 0);
   const size = `${many(once.size, "rule")}, ${many(limitCount, "limit")}`;

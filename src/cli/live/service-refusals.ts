@@ -8,36 +8,36 @@ import type { Drawing } from "../terminal/drawing.js";
 import { clockText, countText, replicaText, safeText } from "../terminal/quantity.js";
 import { truncateText } from "../terminal/text-width.js";
 
-/** What is refused of one service, before its limits are asked or instead of them. */
+/** Refused requests of one service, before or instead of its rate limits. */
 interface ServiceRefusals {
   readonly service: string;
-  /** Circuit breakers of Envoys, by the newest that was reported; or admission of replicas. */
+  /** By circuit breakers of Envoys, from the latest report, or by admission of replicas. */
   readonly by: "breakers" | "admission";
-  /** Undefined at a first look at admission, which has counts alone. */
+  /** Undefined at the first look at admission, which only has counts. */
   readonly perSecond: number | undefined;
-  /** By admission since its replicas have begun. */
+  /** Refused by admission since its replicas started. */
   readonly totalCount: number;
-  /** One that said so. */
+  /** One of the reporting replicas. */
   readonly replica: string;
 }
 
-/** Services that are told of; a fleet in which more are full has one trouble, not many. */
+/** Maximum number of reported services. If more are full, the fleet has one common problem. */
 const reportedServicesMax = 5;
 
-/** How often a stream of decisions asks for them, in milliseconds: Envoys report as often. */
+/** Polling interval while following decisions, in milliseconds: that of Envoys' reports. */
 const everyMs = 1_000;
 
 type Refusing = Pick<Service, "name" | "replica" | "refused" | "overflowPerSecond">;
 
 /**
- * What is refused of services, most first, from one look at them to the next. Envoys report sums
- * of their breakers, which every replica knows; each replica counts what its own admission refuses.
+ * Computes the refusals of services between two looks, most first. Envoys report sums of their
+ * breakers, which every replica knows. Each replica counts what its own admission refuses.
  */
 export class RefusalLooks {
-  /** By replica and service, as of the last look. */
+  /** By replica and service, from the previous look. */
   #counted: ReadonlyMap<string, CountedRefusals> = new Map();
 
-  /** What one look says, next to the one before. */
+  /** Returns the refusals of this look, compared with the previous one. */
   take(services: readonly Refusing[], atMs: number): readonly ServiceRefusals[] {
     const found = new Map<string, ServiceRefusals>();
     const counted = new Map<string, CountedRefusals>();
@@ -77,16 +77,16 @@ interface CountedRefusals {
   readonly atMs: number;
 }
 
-/** A replica that began anew counts from 0 again. */
+/** A restarted replica counts from 0 again. */
 function growthPerSecond(before: CountedRefusals, { refused, atMs }: CountedRefusals): number {
   const grown = refused >= before.refused ? refused - before.refused : refused;
   return (Number(grown) * 1_000) / Math.max(1, atMs - before.atMs);
 }
 
-/** A look each time that it is called. */
+/** Takes a look at refusals on each call. */
 type LookAtRefusals = () => Promise<readonly ServiceRefusals[]>;
 
-/** Looks at the services of the fleet, or of one replica. */
+/** Creates looks at the services of the fleet, or of one replica. */
 export function refusalLooks(
   { client }: Pick<AdminCommandParts, "client">,
   request: { readonly thisReplica: boolean },
@@ -99,8 +99,8 @@ export function refusalLooks(
 }
 
 /**
- * Rows below a table of keys; none where nothing is refused. Where they cannot be asked for, a row
- * says so: the keys are worth a look without them.
+ * Returns rows below a table of keys; none if nothing is refused. If the refusals cannot be read, a
+ * row says so, since the keys are useful without them.
  */
 export async function keyRefusalRows(
   call: AdminCommandParts,
@@ -121,7 +121,7 @@ const titles = {
   admission: "Refused by admission",
 } as const;
 
-/** Rows for both, each with a title, most refused first. */
+/** Draws the rows for both kinds, each with a title, most refused first. */
 export function drawRefusals(
   refusals: readonly ServiceRefusals[],
   { style, columnsMax }: Drawing,
@@ -138,17 +138,17 @@ export function drawRefusals(
   });
 }
 
-/** Where lines about refusals go. */
+/** Receives refusals and failures. */
 interface RefusalFollower {
   readonly clock: Pick<Clock, "schedule">;
   readonly onRefusal: (one: ServiceRefusals) => void;
-  /** Once for each time in which they cannot be asked for. */
+  /** Called once for each period in which the refusals cannot be read. */
   readonly onFailure: (thrown: unknown) => void;
 }
 
 /**
- * Tells of each service each second in which requests of it are refused so, until the answer is
- * called. Where they cannot be asked for, the next second asks again.
+ * Reports each service once a second while requests of it are refused, until the returned function
+ * is called. If the refusals cannot be read, it tries again in the next second.
  */
 export function followRefusals(
   lookAt: LookAtRefusals,
@@ -176,7 +176,7 @@ export function followRefusals(
   };
 }
 
-/** The same for people who follow decisions. */
+/** Returns a follower that prints refusals for users who follow decisions. */
 export function followerOf({ context, printer, client }: AdminCommandParts): RefusalFollower {
   return {
     clock: systemClock,
@@ -193,7 +193,7 @@ const lineWords = {
   admission: "by admission",
 } as const;
 
-/** A report, in one line like those of decisions. */
+/** Draws a report in one line, similar to those of decisions. */
 function drawRefusalLine(one: ServiceRefusals, { style, columnsMax }: Drawing): string {
   const time = timestampFromMs(Math.floor(systemClock.epochUs() / 1_000));
   const head = `${clockText(time)}  ${replicaText(one.replica)}  `;

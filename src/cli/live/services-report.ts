@@ -18,12 +18,12 @@ import { type Column, drawTable } from "../terminal/text-table.js";
 
 const shareBarColumns = 20;
 
-/** In the place of a replica's name: what all of them share, or count together. */
+/** Shown instead of a replica's name for values of the whole fleet. */
 const wholeFleet = "all";
 
 /**
- * Services for people. Where Envoys share a limit, what is the fleet's has a row of its own above
- * those of replicas, which then have what is theirs alone.
+ * Draws services as a table. If Envoys share a limit, a row above those of the replicas shows the
+ * fleet's values, and the replicas' rows show only their own.
  */
 export function drawServices(
   { services }: ListServicesResponse,
@@ -33,7 +33,7 @@ export function drawServices(
   const isFleet = isOfFleet(services);
   const overflows = services.some(({ overflowPerSecond }) => overflowPerSecond > 0);
   const reserves = services.some(({ reservedHigh }) => reservedHigh > 0n);
-  // 80 columns have no room for everything.
+  // 80 columns are not wide enough for everything.
   const hasLeast = !isFleet && !overflows && !reserves;
   const hasRtt = !overflows || !reserves;
   const rowOf = (service: Service): readonly string[] => [
@@ -76,7 +76,7 @@ export function drawServices(
   return [...table, ...drawSignals(services, { style, columnsMax })];
 }
 
-/** What each replica reads of load signals; nothing where no service has one. */
+/** Draws the load signals of each replica; nothing if no service has one. */
 function drawSignals(
   services: readonly Service[],
   { style, columnsMax }: Drawing,
@@ -116,7 +116,7 @@ function byName(services: readonly Service[]): readonly (readonly Service[])[] {
   return names.map((name) => services.filter((one) => one.name === name));
 }
 
-/** A service whose limit Envoys share, as the fleet has it; undefined where none share it. */
+/** Returns a service with the fleet's values, if Envoys share its limit; undefined otherwise. */
 function wholeOf(ofOne: readonly Service[]): Service | undefined {
   const shared = ofOne.find(({ shares }) => shares.length > 0);
   if (shared === undefined) return undefined;
@@ -139,7 +139,7 @@ function inUseText({ inFlight, concurrencyLimit }: Service): string {
   return `${countText(inFlight)} of ${countText(concurrencyLimit)}`;
 }
 
-/** What Envoys' breakers refuse: admission never sees it. */
+/** Returns the requests refused by Envoys' breakers, which admission never sees. */
 function overflowText({ overflowPerSecond }: Service): string {
   return overflowPerSecond === 0 ? "-" : `${overflowPerSecond.toFixed(1)}/s`;
 }
@@ -149,7 +149,7 @@ function millisText(ms: number): string {
   return ms < 10 ? `${ms.toFixed(1)}ms` : `${Math.round(ms)}ms`;
 }
 
-/** The fleet for people: who leads, and what each Envoy may hold. */
+/** Draws the fleet as text: its leader, and the share of each Envoy. */
 export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly string[] {
   const { style } = drawing;
   const { replica, leader, replicaCount, store, isDegraded, services } = fleet;
@@ -165,7 +165,7 @@ export function drawFleet(fleet: GetFleetResponse, drawing: Drawing): readonly s
   return lines;
 }
 
-/** The other regions, and what this replica has borrowed from each. */
+/** Draws the other regions, and what this replica has borrowed from each. */
 function drawRegions(
   { region, regions }: GetFleetResponse,
   { style, columnsMax }: Drawing,

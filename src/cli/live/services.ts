@@ -13,7 +13,7 @@ import { addAdminCommandFlags } from "../admin/admin-flags.js";
 import type { CommandContext } from "../terminal/context.js";
 import { drawFleet, drawServices } from "./services-report.js";
 
-/** Adds `headgate services`: what stands before each service, and how full it is. */
+/** Adds `headgate services`: the admission of each service, and how full it is. */
 export function addServices(program: Command, context: CommandContext): void {
   const command = program
     .command("services")
@@ -40,7 +40,7 @@ the thresholds of a gate.`,
   );
 }
 
-/** Adds `headgate fleet`: replicas, who leads them, and the shares of Envoys. */
+/** Adds `headgate fleet`: replicas, their leader, and the shares of Envoys. */
 export function addFleet(program: Command, context: CommandContext): void {
   const command = program
     .command("fleet")

@@ -29,10 +29,10 @@ interface TailFlags extends FleetViewFlags {
   readonly lines?: string;
 }
 
-/** The most decisions a second. */
+/** Maximum number of decisions per second. */
 const perSecondMax = 1_000;
 
-/** The most after which one may want it to end. */
+/** Maximum number of decisions after which the command can be set to end. */
 const tailLinesMax = 1_000_000_000;
 
 /** Adds `headgate tail`: decisions as they are made. */
@@ -87,7 +87,7 @@ async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): 
       ? followRefusals(refusalLooks(call, request), followerOf(call))
       : () => {};
   try {
-    // It lasts as long as somebody looks.
+    // The stream lasts until the user ends it.
     const options = { signal: ending.signal, timeoutMs: 0 };
     const shown = new ShownDecisions(call, most);
     for await (const message of client.limits.tailDecisions(request, options)) {
@@ -103,7 +103,7 @@ async function tail(domain: string, flags: TailFlags, call: AdminCommandParts): 
   }
 }
 
-/** Decisions on their way to somebody who reads. */
+/** Prints received decisions. */
 class ShownDecisions {
   readonly #call: AdminCommandParts;
   #left: number;
@@ -132,7 +132,7 @@ class ShownDecisions {
   }
 }
 
-/** One decision, in one line. */
+/** Draws one decision in one line. */
 function drawDecision(decision: DecisionSample, { style, columnsMax }: Drawing): readonly string[] {
   const { time, isDenied, domain, ruleLabel, entries, hits, remainingHits, decidedBy } = decision;
   const replica = replicaText(decision.replica);

@@ -43,15 +43,15 @@ interface TopFlags extends FleetViewFlags {
   readonly once?: true;
 }
 
-/** The most keys that are asked for. */
+/** Maximum number of keys in one request. */
 const topCountMax = 100;
 
 const defaultCount = 10;
 
-/** Lines of a picture that are no keys: title, empty line, titles of columns, empty line, foot. */
+/** Lines of a picture other than keys: title, empty line, column titles, empty line, footer. */
 const otherLines = 5;
 
-/** Adds `headgate top`: who asks, and who is refused, most. */
+/** Adds `headgate top`: keys with the most requests or denials, or closest to their limits. */
 export function addTop(program: Command, context: CommandContext): void {
   const command = program
     .command("top")
@@ -159,10 +159,10 @@ function printOnce(view: TopView, below: readonly string[], { printer }: AdminCo
   }
 }
 
-/** What keys are put in order by. */
+/** The order of keys. */
 type TopBy = "hits" | "denials" | "near";
 
-/** What `headgate top` shows. */
+/** Contents of `headgate top`. */
 type TopView =
   | { readonly by: "hits" | "denials"; readonly answer: TopKeysResponse }
   | { readonly by: "near"; readonly answer: NearLimitKeysResponse };
@@ -173,7 +173,7 @@ const titles: Readonly<Record<TopBy, string>> = {
   near: "Keys nearest to their limit",
 };
 
-/** The picture for people: a line that says what it is, and a table. */
+/** Draws the picture: a title line and a table. */
 function drawTop(view: TopView, drawing: Drawing): readonly string[] {
   const { style, columnsMax } = drawing;
   const since = view.by === "near" ? "" : sinceText(view.answer.since);
@@ -190,7 +190,7 @@ function drawTop(view: TopView, drawing: Drawing): readonly string[] {
     ...(isFleet ? [{ title: "replica" }] : []),
     { title: "domain", isFlexible: true },
     { title: "rule", isFlexible: true },
-    // Domains and rules are known by their beginnings; keys are not.
+    // Domains and rules are recognizable by their first characters; keys are not.
     { title: "key", isFlexible: true, columnsMin: Math.floor(columnsMax * 0.4) },
   ] as const;
   return [title, "", ...drawTable(columns, rows, columnsMax)];

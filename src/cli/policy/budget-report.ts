@@ -4,7 +4,7 @@ import type { BudgetPolicy } from "../../policy/budgets/budget-policy.js";
 import { overWords, periodWords } from "../../policy/diff/limit-words.js";
 import { renderSection } from "./policy-section.js";
 
-/** What a policy says of a budget, in words: for people, and by the same names for machines. */
+/** Summary of a budget in a policy, in words. The same names are used in JSON. */
 interface BudgetSummary {
   readonly name: string;
   /** Services and models whose calls count. */
@@ -20,7 +20,7 @@ interface Budgets {
   readonly prices: PriceTable | undefined;
 }
 
-/** Sums up each budget. */
+/** Summarizes each budget. */
 export function summarizeBudgets({ budgets, prices }: Budgets): readonly BudgetSummary[] {
   return budgets.map(({ name, services, models, per, amount, unit, overrides, ...rest }) => {
     const { period, over, isDryRun } = rest;
@@ -37,7 +37,7 @@ export function summarizeBudgets({ budgets, prices }: Budgets): readonly BudgetS
   });
 }
 
-/** The budgets as a table; empty where there are none. */
+/** Returns the budgets as a table; empty if there are none. */
 export function renderBudgets(budgets: Budgets): string {
   return renderSection("Budgets", summarizeBudgets(budgets), {
     budget: "name",

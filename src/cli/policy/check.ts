@@ -38,7 +38,7 @@ interface CheckOptions {
   readonly policy?: readonly string[];
 }
 
-/** Adds `headgate check`: reads policy files of either dialect together, reports all mistakes. */
+/** Adds `headgate check`, which reads policy files of either dialect together. */
 export function addCheck(program: Command, context: CommandContext): void {
   const command = program
     .command("check")
@@ -87,7 +87,7 @@ export function addCheck(program: Command, context: CommandContext): void {
     });
 }
 
-/** Envoy's API and the doctor's checks are loaded here: a policy needs neither. */
+/** Loads Envoy's API and the doctor's checks here, because checks of a policy need neither. */
 async function checkEnvoy(
   files: readonly string[],
   { output: format, policy: paths, context }: CheckOptions & Pick<CheckParts, "context">,
@@ -121,7 +121,7 @@ running Envoy: a wrong domain, a missing filter, a timeout that is too short.
 
 Exit codes: 0 valid, 1 a file cannot be read, 2 usage, 3 invalid.`;
 
-/** A flag that may stand alone takes the file behind it for its value: that one is given back. */
+/** Restores a path that a flag with an optional value has taken as its value. */
 function withoutFileAsFlag(
   paths: readonly string[],
   options: CheckOptions,
@@ -136,15 +136,15 @@ function withoutFileAsFlag(
 /** The service's own setting. */
 const mergeOption = policyStartOptionRows.mergesDomains;
 
-/** What the service would read from its environment. */
+/** Settings that the service would read from its environment. */
 interface CheckSettings {
   readonly mergesDomains: boolean;
   readonly defaults: LimitDefaults;
-  /** Undefined: not known here. */
+  /** Undefined: unknown here. */
   readonly regionCount: number | undefined;
 }
 
-/** The flag wins over the environment; it may stand alone. */
+/** The flag takes precedence over the environment. Its value is optional. */
 function readSettings(
   { mergeDomainConfig }: CheckOptions,
   { env }: CommandContext,
@@ -162,7 +162,7 @@ function readSettings(
   return { kind: "value", value: { mergesDomains: merge.value, defaults, regionCount } };
 }
 
-/** An empty text is none. */
+/** An empty text counts as absent. */
 function readSetting<T>(row: OptionRow<T>, given: string | true | undefined): ParsedOption<T> {
   if (given === undefined || given === "") return { kind: "value", value: row.defaultValue };
   const parsed = row.parse(String(given));
@@ -223,7 +223,7 @@ async function readAll(paths: readonly string[], style: PolicyFileStyle): Promis
   return { sources, unreadable };
 }
 
-/** What is right, and hardly meant, or may reach further than it was meant to. */
+/** Returns warnings: valid, but probably unintended, or with a wider effect than intended. */
 function warningsOf(parsed: Extract<ParsedPolicy, { kind: "policy" }>): readonly LocatedProblem[] {
   const odd = parsed.warnings.problems.map((problem) => {
     const { remedy: hint } = problemRows[problem.id];

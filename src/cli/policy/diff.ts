@@ -15,7 +15,7 @@ interface DiffOptions {
   readonly output: "table" | "json";
 }
 
-/** Adds `headgate diff`: what an edit of a policy changes, in words. */
+/** Adds `headgate diff`, which describes the changes between two policies in words. */
 export function addDiff(program: Command, context: CommandContext): void {
   const command = program
     .command("diff")

@@ -15,7 +15,7 @@ interface FmtOptions {
   readonly write?: true;
 }
 
-/** Adds `headgate fmt`: brings policy files of either dialect into their one form. */
+/** Adds `headgate fmt`, which formats policy files of either dialect. */
 export function addFmt(program: Command, context: CommandContext): void {
   const command = program
     .command("fmt")
@@ -59,7 +59,7 @@ async function readAll(paths: readonly string[]): Promise<readonly PolicyText[]>
   return sources;
 }
 
-/** Nothing is written where a file has no form; answers the exit code. */
+/** Writes nothing if a file cannot be formatted. Returns the exit code. */
 async function format(
   sources: readonly PolicyText[],
   { check, write }: FmtOptions,

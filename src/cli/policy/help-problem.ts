@@ -8,22 +8,22 @@ import type { ProblemRow } from "../../policy/problems/problem-row.js";
 import { findNearestName } from "../../policy/text/nearest-name.js";
 import { problemExamples } from "./problem-examples.js";
 
-/** What a person is told of an id. */
+/** Explanation of an id for users. */
 interface IdHelp {
   readonly id: string;
   readonly title: string;
   readonly remedy: string;
-  /** Who says it, and when. */
+  /** Command or event that reports it. */
   readonly from: string;
   readonly example?: { readonly wrong: string; readonly right: string };
 }
 
-/** An id, or what it may be. */
+/** Explanation of an id, or the nearest known one. */
 type FoundHelp =
   | { readonly kind: "found"; readonly help: IdHelp }
   | { readonly kind: "unknown"; readonly nearest: string | undefined };
 
-/** Whether a word is written as ids of mistakes and codes of errors are. */
+/** Reports whether a word has the form of problem ids or error codes. */
 export function isIdLike(word: string): boolean {
   return /^HG\d+$/i.test(word) || /^[A-Z]+_[A-Z_]+$/.test(word) || Object.hasOwn(errorRows, word);
 }
@@ -40,7 +40,7 @@ export const helpIds: readonly string[] = [
   ...Object.keys(errorRows),
 ].sort();
 
-/** Explains the id of a mistake or of a finding, or the code of an error. */
+/** Explains the id of a problem or a finding, or an error code. */
 export function findHelp(word: string): FoundHelp {
   const id = word.toUpperCase();
   for (const [from, rows] of problemSources) {
@@ -63,7 +63,7 @@ function errorHelp(code: ErrorCode): IdHelp {
   return { id: code, title: meaning, remedy: remedyOf(code) ?? passing, from };
 }
 
-/** The explanation as text. */
+/** Returns the explanation as text. */
 export function renderIdHelp({ id, title, remedy, from, example }: IdHelp): string {
   const lines = [`${id}  ${title}`, "", `What to do: ${remedy}`, `Reported by: ${from}`];
   if (example !== undefined) {

@@ -5,7 +5,7 @@ import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 import { findHelp, isIdLike, renderIdHelp } from "./help-problem.js";
 
-/** Adds `headgate help`: of a command, of a command's command, or of the id of a mistake. */
+/** Adds `headgate help`, which explains a command, a subcommand, or a problem id. */
 export function addHelp(program: Command, { output }: CommandContext): void {
   const command = program
     .helpCommand(false)

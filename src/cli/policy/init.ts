@@ -24,7 +24,7 @@ interface InitOptions {
   readonly force?: true;
 }
 
-/** Adds `headgate init`: writes a first policy, with comments. */
+/** Adds `headgate init`, which writes a first policy with comments. */
 export function addInit(program: Command, context: CommandContext): void {
   const command = program
     .command("init")
@@ -60,8 +60,8 @@ node_modules, otherwise in ${schemaFileName}, which is written next to the polic
 }
 
 /**
- * Where editors find the schema from a folder of policies: in the package, if the project has it in
- * its node_modules, and otherwise beside the policy.
+ * Returns the path of the schema for editors from a policy's folder: in the package, if it is in
+ * the project's node_modules, and otherwise next to the policy.
  */
 async function schemaPath(folder: string): Promise<string> {
   const packaged = ownFile("policy.schema.json");
@@ -108,7 +108,7 @@ async function write(
   );
 }
 
-/** A link that leads nowhere is there too. */
+/** A broken link also counts as existing. */
 async function isThere(file: string): Promise<boolean> {
   try {
     await lstat(file);
@@ -118,16 +118,16 @@ async function isThere(file: string): Promise<boolean> {
   }
 }
 
-/** A first policy and where it goes. */
+/** A first policy and its destination. */
 interface StarterFile {
   readonly file: string;
   readonly text: string;
-  /** Where its first line says that the schema is. */
+  /** Path of the schema in its first line. */
   readonly schema: string;
   readonly isForced: boolean;
 }
 
-/** What a first policy is about. */
+/** Values for a first policy. */
 interface Starter {
   readonly name: string;
   readonly service: string;
@@ -135,7 +135,7 @@ interface Starter {
   readonly schema: string;
 }
 
-/** The text of a first policy: small, right, and with a word on each part. */
+/** Returns the text of a first policy: small, valid, and with a comment on each part. */
 function starterPolicy({ name, service: protectedName, upstream, schema }: Starter): string {
   const quoted = (text: string): string => (isPlain(text) ? text : JSON.stringify(text));
   return `# yaml-language-server: $schema=${schema}
@@ -196,10 +196,10 @@ ${note(proxies.rows.expected, 4)}
 `;
 }
 
-/** The longest line of a comment, in characters. */
+/** Maximum length of a comment's line, in characters. */
 const noteCharsMax = 100;
 
-/** What a field is for, as a comment. */
+/** Returns the documentation of a field as a comment. */
 function note({ docs }: NameRow, indent: number): string {
   const lines: string[] = [];
   for (const word of docs.split(" ")) {
@@ -210,7 +210,7 @@ function note({ docs }: NameRow, indent: number): string {
   return lines.map((line) => `${" ".repeat(indent)}# ${line}`).join("\n");
 }
 
-/** What the service does not say, as comments: each map that has defaults, with them. */
+/** Returns unset options of the service as comments: each map with defaults, and its defaults. */
 function optionsOf(rows: DeclaredFields): string {
   const indent = 6;
   return Object.entries(rows)
@@ -226,7 +226,7 @@ function optionsOf(rows: DeclaredFields): string {
     .join("\n");
 }
 
-/** What a map says that says nothing: each name that has a default, with it; none if it must. */
+/** Returns the defaults of a map by name; none if it has required names. */
 function defaultsOf(form: Form): readonly string[] {
   if (form.kind === "any") return form.of.flatMap(defaultsOf);
   if (form.kind !== "map" || form.map().required.length > 0) return [];
@@ -236,7 +236,7 @@ function defaultsOf(form: Form): readonly string[] {
   );
 }
 
-/** Whether YAML reads it as the text that it is. */
+/** Reports whether YAML reads a text without quotes as the same text. */
 function isPlain(text: string): boolean {
   return /^[a-z][a-z0-9.-]*$/.test(text) && !/^(?:true|false|null|y|n|yes|no|on|off)$/.test(text);
 }

@@ -14,7 +14,7 @@ import { wrapText } from "../terminal/text-width.js";
 
 const barColumns = 12;
 
-/** What is wrong with a policy's text, a line each, as `headgate check` begins them. */
+/** Draws the problems of a policy's text in the format of `headgate check`. */
 export function drawProblems(problems: readonly Problem[]): readonly string[] {
   return problems.flatMap(({ file, line, column, id, message, hint }) => [
     `${safeText(file)}:${line}:${column}: ${safeText(id)} ${safeText(message)}`,
@@ -22,12 +22,12 @@ export function drawProblems(problems: readonly Problem[]): readonly string[] {
   ]);
 }
 
-/** What a policy changes, a line each. */
+/** Draws the changes of a policy, one line each. */
 export function drawChanges(changes: readonly string[]): readonly string[] {
   return changes.length === 0 ? ["  nothing"] : changes.map((change) => `  ${safeText(change)}`);
 }
 
-/** What came of putting a policy somewhere. */
+/** Draws the result of applying a policy. */
 export function drawApplied({ policy }: ApplyPolicyResponse, how: string): readonly string[] {
   return [`${how}: ${policy === undefined ? "nothing" : policyText(policy)}`];
 }
@@ -40,7 +40,7 @@ export function policyText({ version, author, reason, appliedAt }: PolicyVersion
   return `policy ${safeText(version)}${by}${at}${why}`;
 }
 
-/** Policies for people, the newest first. */
+/** Draws policies as text, newest first. */
 export function drawHistory(
   { policies }: ListPoliciesResponse,
   { style, columnsMax }: Drawing,
@@ -65,7 +65,7 @@ export function drawHistory(
   );
 }
 
-/** What the policy beside would have decided otherwise. */
+/** Draws what the shadow policy would have decided differently. */
 export function drawShadowReport(
   report: GetShadowReportResponse,
   { style, columnsMax }: Drawing,
@@ -116,10 +116,10 @@ export function drawShadowReport(
   ];
 }
 
-/** The most lines of the sentence on beginnings. */
+/** Maximum number of lines for the sentence about initial buckets. */
 const beginningLinesMax = 10;
 
-/** The most rules that a sentence names. */
+/** Maximum number of rules that a sentence names. */
 const namedRulesMax = 5;
 
 function beginningText(rules: GetShadowReportResponse["rules"]): string {

@@ -1,10 +1,10 @@
 import { drawTable } from "../terminal/text-table.js";
 
-/** Rows of a section that the text shows; JSON shows all. */
+/** Maximum number of rows of a section in the text; JSON has all. */
 export const sectionRowsMax = 50;
 
 /**
- * A section of a policy as a table; empty where there is nothing in it.
+ * Returns a section of a policy as a table; empty if it has no rows.
  *
  * @param columns the field of each title
  */

@@ -1,8 +1,8 @@
 const perSecond = "{unit: second, requests_per_unit: 10}";
 
 /**
- * Policies that are wrong in one way, and what is right in their place. Each is checked by a test:
- * the wrong one has the id, and the right one has nothing.
+ * Policies with one mistake, and their corrections. A test checks each: the wrong one has the id,
+ * and the right one has no problem.
  */
 export const problemExamples: Readonly<
   Partial<Record<string, { readonly wrong: string; readonly right: string }>>
@@ -88,14 +88,14 @@ export const problemExamples: Readonly<
   ),
 };
 
-/** One descriptor, wrong and right. */
+/** Returns one descriptor, wrong and right. */
 function limits(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
   const whole = (text: string): string =>
     `domain: shop\ndescriptors:\n  - ${text.replaceAll("PERSECOND", perSecond)}`;
   return { wrong: whole(wrong), right: whole(right) };
 }
 
-/** One line of a service, wrong and right. */
+/** Returns one line of a service, wrong and right. */
 function service(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
   const whole = (text: string): string =>
     [
@@ -110,7 +110,7 @@ function service(wrong: string, right: string): { readonly wrong: string; readon
   return { wrong: whole(wrong), right: whole(right) };
 }
 
-/** The names of one quota, wrong and right. */
+/** Returns the names of one quota, wrong and right. */
 function quota(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
   const whole = (text: string): string =>
     [
@@ -130,7 +130,7 @@ function quota(wrong: string, right: string): { readonly wrong: string; readonly
   return { wrong: whole(wrong), right: whole(right) };
 }
 
-/** The names of one waiting room, wrong and right. */
+/** Returns the names of one waiting room, wrong and right. */
 function room(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
   const whole = (text: string): string =>
     [
@@ -146,7 +146,7 @@ function room(wrong: string, right: string): { readonly wrong: string; readonly 
   return { wrong: whole(wrong), right: whole(right) };
 }
 
-/** The names of one budget, wrong and right. */
+/** Returns the names of one budget, wrong and right. */
 function budget(wrong: string, right: string): { readonly wrong: string; readonly right: string } {
   const whole = (text: string): string =>
     [

@@ -2,20 +2,20 @@ import { visibleText } from "../../policy/problems/problem.js";
 import type { QuotaPolicy } from "../../policy/quotas/quota-policy.js";
 import { renderSection } from "./policy-section.js";
 
-/** What a policy says of a quota, in words: for people, and by the same names for machines. */
+/** Summary of a quota in a policy, in words. The same names are used in JSON. */
 interface QuotaSummary {
   readonly name: string;
   readonly domain: string;
-  /** The keys of a bucket, and the header that tells a class. */
+  /** Keys of a bucket, and the header that contains a class. */
   readonly bucket: string;
-  /** Whose requests. */
+  /** Services whose requests count. */
   readonly services: string;
-  /** What Envoys do before they are told, and after. */
+  /** Behavior of Envoys before their first assignment, and after an assignment expires. */
   readonly beforeAssignment: string;
   readonly afterExpiry: string;
 }
 
-/** Sums up each quota. */
+/** Summarizes each quota. */
 export function summarizeQuotas(quotas: readonly QuotaPolicy[]): readonly QuotaSummary[] {
   return quotas.map((quota) => {
     const { name, domain, bucket, classes, services, beforeAssignment, afterExpiry } = quota;
@@ -32,7 +32,7 @@ export function summarizeQuotas(quotas: readonly QuotaPolicy[]): readonly QuotaS
   });
 }
 
-/** The quotas as a table; empty where there are none. */
+/** Returns the quotas as a table; empty if there are none. */
 export function renderQuotas(quotas: readonly QuotaPolicy[]): string {
   return renderSection("Quotas", summarizeQuotas(quotas), {
     quota: "name",

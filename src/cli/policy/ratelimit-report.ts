@@ -6,13 +6,13 @@ import type { DifferenceRow } from "../../policy/migration/difference-row.js";
 import { visibleText } from "../../policy/problems/problem.js";
 import { drawTable } from "../terminal/text-table.js";
 
-/** Limits that the text shows; JSON shows all. */
+/** Maximum number of limits in the text; JSON has all. */
 export const reportLimitsMax = 50;
 
 /**
- * What changes for a configuration, as text for people.
+ * Returns the changes for a configuration as text.
  *
- * @param columnsMax the length of a line, for which names are cut; Infinity off a terminal
+ * @param columnsMax line length to which names are shortened; Infinity without a terminal
  */
 export function renderComparison(comparison: Comparison, columnsMax: number): string {
   const { same, differences } = comparison;
@@ -54,7 +54,7 @@ function renderDifference({ id, ruleCount, ...row }: MetDifference): readonly st
 
 const lineCharsMax = 96;
 
-/** A text in lines, under one another behind their head. */
+/** Wraps a text into lines, indented below their head. */
 function wrapAt(head: string, text: string): readonly string[] {
   const lines: string[] = [];
   let line = head;
@@ -107,12 +107,12 @@ function pair({ reference, headgate }: LimitComparison, count: keyof LimitCompar
   return `${groupThousands(reference[count])}, here ${groupThousands(headgate[count])}`;
 }
 
-/** With quotation marks where Markdown marks code. */
+/** Replaces Markdown's code marks with quotation marks. */
 function quoted(text: string): string {
   return text.replaceAll("`", '"');
 }
 
-/** Without the marks that Markdown has for code. */
+/** Removes Markdown's code marks. */
 function plain(text: string): string {
   return text.replaceAll("`", "");
 }

@@ -4,21 +4,21 @@ import { formatDuration } from "../../policy/text/duration.js";
 import type { RoomPolicy } from "../../policy/waiting-rooms/room-policy.js";
 import { renderSection } from "./policy-section.js";
 
-/** What a policy says of a room, in words: for people, and by the same names for machines. */
+/** Summary of a waiting room in a policy, in words. The same names are used in JSON. */
 interface RoomSummary {
   readonly name: string;
   readonly service: string;
-  /** What it guards: hosts, paths and methods. */
+  /** Hosts, paths and methods that it protects. */
   readonly guards: string;
-  /** Users at a time, and new ones a minute. */
+  /** Maximum active users, and new ones per minute. */
   readonly capacity: string;
   readonly session: string;
   readonly order: string;
-  /** How many events it has. */
+  /** Number of its events. */
   readonly events: string;
 }
 
-/** Sums up each waiting room. */
+/** Summarizes each waiting room. */
 export function summarizeRooms(rooms: readonly RoomPolicy[]): readonly RoomSummary[] {
   return rooms.map(({ name, service, match, ...room }) => {
     const { activeUsersMax, entriesPerMinuteMax, sessionMs, renews, order, events } = room;
@@ -36,7 +36,7 @@ export function summarizeRooms(rooms: readonly RoomPolicy[]): readonly RoomSumma
   });
 }
 
-/** The waiting rooms as a table; empty where there are none. */
+/** Returns the waiting rooms as a table; empty if there are none. */
 export function renderRooms(rooms: readonly RoomPolicy[]): string {
   return renderSection("Waiting rooms", summarizeRooms(rooms), {
     room: "name",

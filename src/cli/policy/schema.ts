@@ -8,10 +8,10 @@ import { writeWholeFile } from "../input/whole-file.js";
 import type { CommandContext } from "../terminal/context.js";
 import { addHelpTexts } from "../terminal/help-texts.js";
 
-/** The file that `headgate schema --write` writes, where none is named. */
+/** Default file of `headgate schema --write`. */
 export const schemaFileName = "headgate.schema.json";
 
-/** The JSON Schema of a policy file, as its file holds it. */
+/** Returns the JSON Schema of a policy file as text. */
 export function policySchemaText(): string {
   return textOf(makeJsonSchema(policyForm, { title: "Headgate policy" }));
 }

@@ -5,23 +5,23 @@ import type { ServicePolicy } from "../../policy/services/service-policy.js";
 import type { TrustPolicy } from "../../policy/services/service-priority.js";
 import { renderSection, sectionRowsMax } from "./policy-section.js";
 
-/** What a policy says of a service, in words: for people, and by the same names for machines. */
+/** Summary of a service in a policy, in words. The same names are used in JSON. */
 interface ServiceReportRow {
   readonly name: string;
   /**
-   * `off`, or the checks before it; behind `dry run:` those that only count. It says where a
-   * service has classes, and nothing but permits and circuit breakers, which know none.
+   * `off`, or the checks of admission; after `dry run:` those that only count. It also says if a
+   * service has classes but only permits and circuit breakers, which ignore classes.
    */
   readonly admission: string;
-  /** What bounds the requests in flight. */
+  /** What limits the requests in flight. */
   readonly limit: string;
-  /** Whose word on a request's class is taken. */
+  /** Callers trusted to state a request's class. */
   readonly classStatedBy: string;
-  /** What Envoy holds beside its defaults, by the policy's names; `default`: nothing. */
+  /** Settings that differ from Envoy's defaults, by the policy's names; `default`: none. */
   readonly atEnvoy: string;
 }
 
-/** Sums up what stands before each service. */
+/** Summarizes the protection of each service. */
 export function summarizeServices(services: readonly ServicePolicy[]): readonly ServiceReportRow[] {
   return services.map((service) => ({
     name: service.name,
@@ -32,7 +32,7 @@ export function summarizeServices(services: readonly ServicePolicy[]): readonly 
   }));
 }
 
-/** The services as a table; empty where there are none. */
+/** Returns the services as a table; empty if there are none. */
 export function renderServices(services: readonly ServicePolicy[]): string {
   const summaries = summarizeServices(services);
   const shown = summaries.slice(0, sectionRowsMax);
@@ -41,12 +41,12 @@ export function renderServices(services: readonly ServicePolicy[]): string {
     admission: "admission",
     limit: "limit",
     "trusted callers": "classStatedBy",
-    // A column of nothing but `default` would say nothing.
+    // A column with only `default` is left out.
     ...(shown.some(({ atEnvoy }) => atEnvoy !== defaultWord) ? { "at Envoy": "atEnvoy" } : {}),
   });
 }
 
-/** In the order of the checks. */
+/** Checks in the order in which they run. */
 const checks = [
   ["deadline", "deadline"],
   ["gate", "gate"],
@@ -93,7 +93,7 @@ function trustOf({ anyone, sources, principals }: TrustPolicy): string {
 
 const defaultWord = "default";
 
-/** What can be there or not, in the order of the language. */
+/** Optional settings, in the order of the policy language. */
 const protections = [
   "retries",
   "localRateLimit",

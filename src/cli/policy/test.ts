@@ -19,7 +19,7 @@ interface TestOptions {
   readonly output: "text" | "json" | "junit";
 }
 
-/** Adds `headgate test`: requests over virtual time, and what must come of them. */
+/** Adds `headgate test`: requests over virtual time, and their expected results. */
 export function addTest(program: Command, context: CommandContext): void {
   const command = program
     .command("test")
@@ -74,7 +74,7 @@ async function test(
   return isFailed ? exitCodes.failure : exitCodes.ok;
 }
 
-/** The outcome, or the exit code after what is wrong has been told. */
+/** Returns the outcome, or the exit code after the problems have been printed. */
 async function testFile(
   path: string,
   options: TestOptions,
@@ -103,11 +103,11 @@ async function testFile(
   };
 }
 
-/** A file of tests that was run. */
+/** Results of one test file. */
 interface TestedFile {
   readonly file: string;
   readonly outcomes: readonly (Omit<TestOutcome, "rules"> & {
-    /** Rules that some call met. */
+    /** Indexes of rules that calls met. */
     readonly ruleIndexes: readonly number[];
   })[];
   readonly durationMs: number;
@@ -116,10 +116,10 @@ interface TestedFile {
   readonly unmetRules: readonly string[];
 }
 
-/** Rules that nobody met which are named. */
+/** Maximum number of named rules that no test has met. */
 const unmetShownMax = 5;
 
-/** The report for people. */
+/** Returns the report as text. */
 function renderTests(files: readonly TestedFile[]): string {
   const lines: string[] = [];
   for (const { file, outcomes, ruleCount, unmetRules } of files) {
@@ -145,7 +145,7 @@ function renderTests(files: readonly TestedFile[]): string {
   return lines.join("\n");
 }
 
-/** The report for servers that build and test. Source: the XML of JUnit's Ant task. */
+/** Returns the report for CI servers. Source: the XML of JUnit's Ant task. */
 function renderJunit(files: readonly TestedFile[]): string {
   const suites = files.flatMap(({ file, outcomes, durationMs }) => {
     const failedCount = outcomes.filter(({ failures }) => failures.length > 0).length;
@@ -177,7 +177,7 @@ function renderJunit(files: readonly TestedFile[]): string {
   ].join("\n");
 }
 
-/** Of a text that may hold anything; what XML cannot hold becomes visible first. */
+/** Escapes any text. Makes characters visible first that XML cannot contain. */
 function escapeXml(text: string): string {
   return visibleText(text)
     .replaceAll("&", "&amp;")

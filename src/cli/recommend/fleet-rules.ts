@@ -11,20 +11,20 @@ import { rounded } from "../../recommend/services/knee-words.js";
 import { StepReader } from "../../recommend/step-reader.js";
 import type { AdminClient } from "../admin/admin-client.js";
 
-/** Rules whose hits are asked for at once; others are left out. */
+/** Maximum number of rules in one request; others are left out. */
 const rulesMax = 200;
 
-/** Replicas count the hits of rules in steps of this length, which all begin at the same times. */
+/** Length of the steps in which replicas count hits. All replicas start them at the same times. */
 const stepMs = 10_000;
 
-/** Collects the hits of rules in each step, of all replicas together, each once. */
+/** Collects the hits of rules in each step, summed over all replicas, each step once. */
 export class RuleHistories {
   readonly #client: AdminClient;
   readonly #rules: readonly Rule[];
   readonly #leftOutCount: number;
   /** By rule, then by the end of the step. */
   readonly #hits = new Map<Rule, Map<number, number>>();
-  /** The end of the last step that was taken, by rule and replica. */
+  /** End of the last step taken, by rule and replica. */
   readonly #taken = new Map<string, number>();
   #silentReplicas = 0;
 
@@ -96,7 +96,7 @@ export class RuleHistories {
   }
 }
 
-/** Undefined: nobody asked. */
+/** Returns why callers are unknown. Undefined: there were no requests. */
 function unknownCallers(rule: Rule, most: number): string | undefined {
   if (namesCallers(rule)) {
     return "The fleet keeps no history of its callers; --prometheus has it";

@@ -15,15 +15,15 @@ import type { CommandContext } from "../terminal/context.js";
 import { countText } from "../terminal/quantity.js";
 import { RuleHistories } from "./fleet-rules.js";
 
-/** Seconds are asked for again so often: replicas keep 15 minutes of them. */
+/** Polling interval. Replicas keep 15 minutes of seconds. */
 const pollMs = 30_000;
 
 const secondMs = 1_000;
 
-/** The longest time that is watched: what `FleetSteps` holds. */
+/** Maximum watch time: the capacity of `FleetSteps`. */
 const watchMsMax = 10_000 * fleetWindowsMax;
 
-/** What stands on the command line about a fleet. */
+/** Flags for a running fleet. */
 export interface FleetFlags extends AdminFlags {
   readonly watch?: string;
 }
@@ -38,10 +38,10 @@ export function readWatchMs({ watch = "0s" }: FleetFlags): number {
 }
 
 /**
- * Asks a running fleet for the last 15 minutes of some services, and goes on for `watchMs`, or
- * until somebody ends it.
+ * Reads the last 15 minutes of some services from a running fleet, and continues for `watchMs`, or
+ * until the user ends it.
  *
- * @throws CommandFailure where no Headgate answers
+ * @throws CommandFailure if no Headgate answers
  */
 export async function observeFleet(
   { services, rules }: StepSubjects,
@@ -79,7 +79,7 @@ export async function observeFleet(
   }
 }
 
-/** Runs something that waits; Ctrl-C ends the wait, and what was collected counts. */
+/** Runs a function that waits. Ctrl-C ends the wait, and the data collected so far is used. */
 async function waitWhile(
   { terminal }: CommandContext,
   run: (wait: (delayMs: number) => Promise<boolean>) => Promise<void>,
@@ -111,7 +111,7 @@ async function waitWhile(
 class FleetReader {
   readonly #client: AdminClient;
   readonly #steps: ReadonlyMap<string, FleetSteps>;
-  /** The end of the last second that was taken, by service and replica. */
+  /** End of the last second taken, by service and replica. */
   readonly #taken = new Map<string, number>();
   #silentReplicas = 0;
   secondCount = 0;

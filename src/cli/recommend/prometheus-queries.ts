@@ -7,10 +7,10 @@ import {
   serviceMeasures,
 } from "../../recommend/services/prometheus-windows.js";
 
-/** The largest values of a service over the whole time, each as one number. */
+/** Maximum values of a service over the whole range, each as one number. */
 const peakMeasures = ["connections", "pendingRequests"] as const;
 
-/** The largest values of any proxy, for the overload manager. */
+/** Queries for maximum values of any proxy, for the overload manager. */
 export const proxyPeaks = {
   heapBytes: (range: string) => `max(max_over_time(envoy_server_memory_heap_size[${range}]))`,
   downstreamConnections: (range: string) =>
@@ -21,27 +21,27 @@ export const proxyPeaks = {
 /** Hits of a rule in each step: of all callers together, or by `path`. */
 const ruleMeasures = ["hits", "callerHits"] as const;
 
-/** The name of a query about a service. */
+/** Name of a query about a service. */
 export type ServiceQueryName = ServiceMeasure | (typeof peakMeasures)[number];
 
-/** The name of a query that can be replaced. */
+/** Name of a query that can be replaced. */
 export type QueryName = ServiceQueryName | (typeof ruleMeasures)[number];
 
-/** Those about services. */
+/** Names of the queries about services. */
 export const serviceQueryNames: readonly ServiceQueryName[] = [...serviceMeasures, ...peakMeasures];
 
-/** All of them. */
+/** Names of all queries. */
 export const queryNames: readonly QueryName[] = [...serviceQueryNames, ...ruleMeasures];
 
-/** Times of a query, as PromQL has them. */
+/** Times of a query in PromQL notation. */
 export interface QueryTimes {
-  /** Of one step: `1m`. */
+  /** Length of one step: `1m`. */
   readonly window: string;
-  /** The whole time: `1d`. */
+  /** Length of the whole range: `1d`. */
   readonly range: string;
 }
 
-/** What is asked, and for which time. */
+/** Queries and their time range. */
 export interface PrometheusPlan {
   readonly times: QueryTimes;
   readonly rangeMs: number;
@@ -50,7 +50,7 @@ export interface PrometheusPlan {
   readonly queries: ReadonlyMap<QueryName, string>;
 }
 
-/** The queries of a service. Those of Envoy come first, those of Headgate where Envoy has none. */
+/** Returns the queries of a service. They prefer Envoy's metrics and fall back to Headgate's. */
 export function serviceQueries(
   service: ServicePolicy,
   { window, range }: QueryTimes,
@@ -81,13 +81,13 @@ export function serviceQueries(
   };
 }
 
-/** The highest rate of each rule, in hits per second. */
+/** Returns a query for the highest rate of each rule, in hits per second. */
 export function ruleRatesQuery({ window, range }: QueryTimes): string {
   const rates = `sum by (domain, rule) (rate(headgate_decisions_total[${window}]))`;
   return `max_over_time(${rates}[${range}:${window}])`;
 }
 
-/** Hits that were asked for in each step, admitted or not: of all callers, or of each one. */
+/** Returns a query for requested hits in each step, admitted or not: of all callers, or of each. */
 export function ruleHitsQuery(
   rule: Rule,
   name: "hits" | "callerHits",
@@ -104,7 +104,7 @@ export function ruleHitsQuery(
   return `round(${name === "hits" ? "sum" : "sum by (path)"}(${hits})) > 0`;
 }
 
-/** How many callers a rule had that it names in metrics. */
+/** Returns a query for the number of callers of a rule that names them in metrics. */
 export function callerCountQuery(rule: Rule, plan: PrometheusPlan): string {
   const { range, window } = plan.times;
   const own = plan.queries.has("callerHits");
@@ -114,7 +114,7 @@ export function callerCountQuery(rule: Rule, plan: PrometheusPlan): string {
   return `count(count by (path) (${seen}))`;
 }
 
-/** Hits of a rule that names its callers which have no name: there are too many callers. */
+/** Returns a query for hits without a caller's name in metrics: there are too many callers. */
 export function unnamedHitsQuery(rule: Rule, { range }: QueryTimes): string {
   return `sum(increase(${askedHits(rule, "hits")}[${range}]))`;
 }
@@ -124,7 +124,7 @@ function askedHits({ domain, label }: Rule, name: "hits" | "callerHits"): string
   return series(metric, { domain, rule: label, outcome: ["within", "over", "shadow_over"] });
 }
 
-/** A query that somebody wrote: `$service` stands for the name in quotes, `$window` for a step. */
+/** Fills in a user's query: `$service` is the quoted name, `$window` the length of a step. */
 export function fillQuery(
   text: string,
   { name }: Pick<ServicePolicy, "name">,

@@ -18,24 +18,24 @@ import {
   unnamedHitsQuery,
 } from "./prometheus-queries.js";
 
-/** Values of all callers together that are asked for at once: they are 0.6 MB. */
+/** Maximum number of values of all callers in one request: 0.6 MB. */
 const answerValuesMax = 20_000;
 
-/** What the queries about rules are asked of. */
+/** Server for the queries about rules. */
 export interface RuleServer {
   matrix(name: string, query: string, range: QueryRange): Promise<readonly RangeSeries[]>;
   vector(name: string, query: string): Promise<readonly VectorSample[]>;
-  /** The largest value; undefined where there is none. */
+  /** Returns the maximum value; undefined if there is none. */
   peak(name: string, query: string): Promise<number | undefined>;
 }
 
-/** Which hits of a rule a Prometheus can tell; undefined: those of all callers together alone. */
+/** Returns which hits of a rule Prometheus has; undefined: only those of all callers together. */
 export function hitsOf(rule: Rule): "hits" | "callerHits" | undefined {
   if (isShared(rule)) return "hits";
   return namesCallers(rule) ? "callerHits" : undefined;
 }
 
-/** Asks for the hits of rules in each step, where these are hits of one bucket. */
+/** Reads the hits of rules in each step, for rules whose hits can be assigned to buckets. */
 export async function observeRules(
   rules: readonly Rule[],
   call: {
@@ -99,7 +99,7 @@ async function readHits(
   const callerCount = counted ?? 1;
   if (callerCount > vectorSeriesMax) return;
   const partMs = stepMs * Math.floor(answerValuesMax / callerCount);
-  // A value is of the step that ends at its time.
+  // A value belongs to the step that ends at its time.
   for (let fromMs = startMs + stepMs; fromMs <= endMs; fromMs += partMs) {
     const part = { startMs: fromMs, endMs: Math.min(endMs, fromMs + partMs - stepMs), stepMs };
     for (const [caller, values] of byCaller(await server.matrix(name, query, part))) {
@@ -119,7 +119,7 @@ async function readHits(
   );
 }
 
-/** Whole hits by caller and step; a query that somebody wrote may split those of one caller. */
+/** Sums hits by caller and step. A user's query may return several series for one caller. */
 function byCaller(series: readonly RangeSeries[]): ReadonlyMap<string, readonly number[]> {
   const callers = new Map<string, readonly number[]>();
   for (const { labels, values } of series) {

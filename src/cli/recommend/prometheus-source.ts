@@ -39,7 +39,7 @@ import {
 } from "./prometheus-queries.js";
 import { hitsOf, observeRules, type RuleServer } from "./prometheus-rules.js";
 
-/** What stands on the command line about Prometheus. */
+/** Flags for Prometheus. */
 export interface PrometheusFlags {
   readonly prometheus?: string;
   readonly prometheusCa?: string;
@@ -48,11 +48,11 @@ export interface PrometheusFlags {
   readonly query?: readonly string[];
 }
 
-/** Longest that one answer may take, and all of them together, in milliseconds. */
+/** Timeouts of one answer and of all together, in milliseconds. */
 const answerMsMax = 30_000;
 const allMsMax = 300_000;
 
-/** Most bytes of one answer: ten thousand steps of one series are a quarter of it. */
+/** Maximum size of an answer, in bytes: four times 10,000 steps of one series. */
 const answerBytesMax = 2_097_152;
 
 /** @throws CommandFailure for wrong usage */
@@ -78,7 +78,7 @@ export function readPrometheusPlan({ range, step, query = [] }: PrometheusFlags)
   return { times, rangeMs, stepMs, queries };
 }
 
-/** All queries for some services and rules, to read and to adapt. */
+/** Returns all queries for some services and rules, to read and to adapt. */
 export function showQueries({ services, rules }: StepSubjects, plan: PrometheusPlan): string {
   const ofRules = rules.flatMap((rule) => {
     const name = hitsOf(rule);
@@ -106,9 +106,9 @@ function queriesOf(service: ServicePolicy, { times, queries }: PrometheusPlan) {
 }
 
 /**
- * Asks Prometheus for all services and rules.
+ * Queries Prometheus for all services and rules.
  *
- * @throws CommandFailure where it does not answer, or not as Prometheus does
+ * @throws CommandFailure if it does not answer, or not like Prometheus
  */
 export async function observePrometheus(
   { services, rules }: StepSubjects,
@@ -135,7 +135,7 @@ export async function observePrometheus(
   return { services: observed, proxies, ...(await observeRules(rules, { server, plan, range })) };
 }
 
-/** What such a command works with. */
+/** Inputs of a command that queries Prometheus. */
 export interface PrometheusCall {
   readonly flags: PrometheusFlags;
   readonly plan: PrometheusPlan;
@@ -176,7 +176,7 @@ async function observeService(
 }
 
 interface PrometheusServer extends RuleServer {
-  /** One series; `name` is for messages. */
+  /** Returns one series; `name` is for messages. */
   range(name: string, query: string, range: QueryRange): Promise<readonly number[]>;
 }
 
@@ -245,8 +245,8 @@ function shown(url: URL): string {
 }
 
 /**
- * Reads where a Prometheus is, and what it is told of who asks: the token of
- * HEADGATE_PROMETHEUS_TOKEN, or the user and password of a HEADGATE_PROMETHEUS_URL on this host.
+ * Reads the URL of Prometheus, and the credentials: the token of HEADGATE_PROMETHEUS_TOKEN, or the
+ * user and password of a HEADGATE_PROMETHEUS_URL on the same host.
  */
 function readUrl(
   text: string,

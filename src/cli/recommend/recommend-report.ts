@@ -19,19 +19,19 @@ import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
 import { serviceLines } from "./service-report.js";
 
-/** What came of it, and what is told beside the recommendation. */
+/** Results that are reported, including the recommendation. */
 export interface RecommendOutcome {
   readonly recommendation: Recommendation;
   /** Undefined: no log was read. */
   readonly counts: LogCounts | undefined;
-  /** Lines of the policy that change, by file. */
+  /** Changed lines of the policy, by file. */
   readonly edits: readonly { readonly file: string; readonly lines: readonly string[] }[];
 }
 
-/** Refused callers that are shown of each limit. */
+/** Maximum number of refused callers shown for each limit. */
 const callersShownMax = 5;
 
-/** The report for people. */
+/** Returns the report as text. */
 export function renderRecommendation(outcome: RecommendOutcome, style: Style): string {
   const { recommendation, counts, edits } = outcome;
   const { demands, proposals, services, notEnough, warnings } = recommendation;

@@ -59,10 +59,10 @@ interface RecommendOptions extends LogOptions, ServiceFlags {
   readonly output: "table" | "json";
 }
 
-/** The largest headroom: more is no answer to what callers did. */
+/** Maximum headroom. More would not be based on what callers did. */
 const headroomMax = 100;
 
-/** Adds `headgate recommend`: limits from what callers did. */
+/** Adds `headgate recommend`: limits based on what callers did. */
 export function addRecommend(program: Command, context: CommandContext): void {
   const command = addLogOptions(
     program
@@ -209,7 +209,7 @@ async function fromLogs(
   return { joined: orFail(recommended), counts: reading.counts };
 }
 
-/** @throws CommandFailure where the texts cannot be edited */
+/** @throws CommandFailure if the texts cannot be edited */
 function orFail(recommended: RecommendedPolicy): Recommended {
   if (recommended.kind === "recommended") return recommended;
   throw new CommandFailure(exitCodes.failure, visibleText(recommended.message));
@@ -258,7 +258,7 @@ function readFitting({ refuseCallers, refuseRequests, headroom }: RecommendOptio
   };
 }
 
-/** The policy with a rule that it does not have yet. */
+/** Adds a new rule to the policy. */
 function withNewRule(
   given: { readonly policy: Policy; readonly sources: readonly PolicyText[] },
   { per = "", service, period }: RecommendOptions,
@@ -278,7 +278,7 @@ function withNewRule(
   throw usageFailure("--per: the policy cannot take this limit");
 }
 
-/** Reads logs several times; the first time tells what is wrong with them. */
+/** Reads logs several times. The first time reports their problems. */
 class LogPasses {
   #paths: readonly string[];
   readonly #options: LogOptions;
@@ -320,7 +320,7 @@ class LogPasses {
   }
 }
 
-/** Keys, or names that nobody who does not see these can tell: a secret of this run is in them. */
+/** Returns keys, or pseudonyms that contain a secret of this run, so that they reveal no key. */
 function namesOf({ showKeys }: RecommendOptions): (text: string) => string {
   if (showKeys === true) return (text) => text;
   const secret = systemRandom.id() + systemRandom.id();

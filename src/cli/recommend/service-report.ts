@@ -9,10 +9,10 @@ import { countText, safeText } from "../terminal/quantity.js";
 import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
 
-/** Columns of the latency over requests in flight. */
+/** Maximum number of columns for the curve of latency over requests in flight. */
 const curveColumnsMax = 40;
 
-/** What is recommended for services and for the overload manager, for people. */
+/** Draws the recommendations for services and for the overload manager as text. */
 export function serviceLines(
   {
     services,

@@ -15,7 +15,7 @@ import {
   showQueries,
 } from "./prometheus-source.js";
 
-/** What stands on the command line about sources other than logs, and about services. */
+/** Flags for sources other than logs, and for services. */
 export interface ServiceFlags extends PrometheusFlags, FleetFlags {
   readonly fromFleet?: true;
   readonly showQueries?: true;
@@ -24,7 +24,7 @@ export interface ServiceFlags extends PrometheusFlags, FleetFlags {
   readonly only?: "limits" | "services";
 }
 
-/** Adds what these commands take. */
+/** Adds the flags of these commands. */
 export function addServiceFlags(command: Command): Command {
   command
     .option("--fixed", "also write the numbers that are optional: fixed limits, queues, heaps")
@@ -39,13 +39,13 @@ export function addServiceFlags(command: Command): Command {
   return addAdminFlags(command);
 }
 
-/** Where observations come from, other than logs. */
+/** Reads observations from a source other than logs. */
 export type StepSource = (policy: Policy) => Promise<StepObservations>;
 
 /**
  * Chooses the source. Undefined: logs.
  *
- * @throws CommandFailure for none, and for several
+ * @throws CommandFailure for no source, and for several
  */
 export function chooseSource(
   logs: readonly string[],
@@ -67,12 +67,12 @@ export function chooseSource(
   return (policy) => observeFleet(subjectsOf(policy, flags), { flags, watchMs, context });
 }
 
-/** The queries of all services and rules, to read. */
+/** Returns the queries of all services and rules as text. */
 export function queriesText(policy: Policy, flags: ServiceFlags): string {
   return showQueries(subjectsOf(policy, flags), readPrometheusPlan(flags));
 }
 
-/** @throws CommandFailure where there is nothing to ask about */
+/** @throws CommandFailure if there is no subject to query */
 function subjectsOf(policy: Policy, flags: ServiceFlags): StepSubjects {
   const { only, service } = flags;
   const limited = policy.rules.filter(({ effect }) => effect.kind === "limited");
@@ -83,9 +83,9 @@ function subjectsOf(policy: Policy, flags: ServiceFlags): StepSubjects {
 }
 
 /**
- * The services that are meant.
+ * Returns the chosen services.
  *
- * @throws CommandFailure where there is none
+ * @throws CommandFailure if there are none
  */
 export function chosenServices(
   { services }: Pick<Policy, "services">,

@@ -4,22 +4,22 @@ import { pipeline, Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { isGzip, lineBatches } from "../../simulate/line-batches.js";
 
-/** Read at once. */
+/** Number of bytes read at once. */
 const chunkBytes = 262_144;
 
-/** Lines of a log, and how many bytes of it were read for them. */
+/** Lines of a log, and the number of bytes read so far. */
 export interface LogLines {
   /** Undefined for standard input. */
   readonly bytesTotal: number | undefined;
   readonly bytesRead: () => number;
-  /** Some lines at a time, without what ends them. Throws what reading throws. */
+  /** Lines in batches, without line endings. Throws the errors of reading. */
   readonly batches: AsyncIterable<readonly string[]>;
 }
 
-/** Opens a log: `-` is standard input, and what gzip has compressed is unpacked. */
+/** Opens a log: `-` is standard input, and gzip is decompressed. */
 export async function openLog(path: string): Promise<LogLines> {
   let bytesRead = 0;
-  // First, so that a file which is not there fails here and not on its way.
+  // First, so that a missing file fails here and not while it is read.
   const bytesTotal = path === "-" ? undefined : (await stat(path)).size;
   const source: Readable =
     path === "-" ? process.stdin : createReadStream(path, { highWaterMark: chunkBytes });
@@ -30,14 +30,14 @@ export async function openLog(path: string): Promise<LogLines> {
   return { bytesTotal, bytesRead: () => bytesRead, batches: lineBatches(unpacked(source)) };
 }
 
-/** By what it begins with: logs that were rotated have names of all kinds. */
+/** Detects gzip by the first bytes, because rotated logs have various names. */
 async function* unpacked(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const chunks = source[Symbol.asyncIterator]();
   const first = await chunks.next();
   if (first.done === true) return;
   const all = joined(first.value, chunks);
   if (!isGzip(first.value)) yield* all;
-  // What fails on either side fails here, where it is read.
+  // `pipeline` reports failures of both streams here, to the reader.
   else yield* pipeline(Readable.from(all), createGunzip({ chunkSize: chunkBytes }), noop);
 }
 

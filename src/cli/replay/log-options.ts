@@ -17,7 +17,7 @@ import { collect } from "../input/collect.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import { firstTimeUs, type LogRun } from "./log-run.js";
 
-/** How logs are read, and whose limits their requests meet. */
+/** How logs are read, and which limits apply to their requests. */
 export interface LogOptions {
   readonly format: LogFormat;
   readonly domain?: string;
@@ -25,9 +25,9 @@ export interface LogOptions {
   readonly field?: readonly string[];
 }
 
-/** What is read of a command line about logs. */
+/** Arguments of a command line about logs. */
 export interface LogArguments {
-  /** Asks the same limits of every request; undefined: as the policy's services say. */
+  /** Service whose limits apply to every request; undefined: as the policy's services say. */
   readonly forAll: Pick<ServicePolicy, "name" | "rateLimit"> | undefined;
   readonly names: NamedLogOptions;
 }
@@ -55,7 +55,7 @@ interface LogCall {
 }
 
 /**
- * Reads the options of `addLogOptions`; wrong ones end the command as wrong usage.
+ * Reads the options of `addLogOptions`. Invalid ones end the command as wrong usage.
  *
  * @param timing whether the durations of requests are read
  */
@@ -79,7 +79,7 @@ export function readLogArguments(
 /**
  * Reads all logs.
  *
- * @throws CommandFailure where one cannot be read
+ * @throws CommandFailure if one cannot be read
  */
 export async function readLogs(run: LogRun, paths: readonly string[]): Promise<void> {
   for (const path of paths) {
@@ -90,9 +90,9 @@ export async function readLogs(run: LogRun, paths: readonly string[]): Promise<v
 }
 
 /**
- * Logs in the order of their first requests: those that were rotated have names of all kinds.
+ * Sorts logs by their first requests, because the names of rotated logs have no common order.
  *
- * @throws CommandFailure where one cannot be read
+ * @throws CommandFailure if one cannot be read
  */
 export async function inOrderOfTime(
   paths: readonly string[],
@@ -108,13 +108,13 @@ export async function inOrderOfTime(
   return starts.sort((one, other) => one.startUs - other.startUs).map(({ path }) => path);
 }
 
-/** Names that a message tells. */
+/** Maximum number of names in a message. */
 const namesShownMax = 20;
 
 function wordsOf(thrown: unknown): string {
   if (isServiceError(thrown)) return thrown.message;
   const code: unknown = Reflect.get(Object(thrown), "code");
-  // What no system says is a mistake of ours.
+  // An error without a system's code is a bug.
   if (code === undefined) throw thrown;
   // Source: zlib, return codes.
   if (typeof code === "string" && code.startsWith("Z_")) {
@@ -129,7 +129,7 @@ function checkDomain(domain: string, { domains }: Policy, { command }: LogCall):
   command.error(`${named}${meantText(domain, [...domains.keys()])}`);
 }
 
-/** Refuses names that nothing is read by: they would be passed over without a word. */
+/** Refuses unknown names, which would otherwise be ignored silently. */
 function checkNames(names: NamedLogOptions, { command }: LogCall): void {
   const known = readNames(names.wanted);
   for (const name of names.renamed.keys()) {
@@ -139,7 +139,7 @@ function checkNames(names: NamedLogOptions, { command }: LogCall): void {
   }
 }
 
-/** What could have been meant by a name, or all that could be. */
+/** Suggests the name that was probably meant, or lists all known names. */
 function meantText(name: string, known: readonly string[]): string {
   const nearest = findNearestName(name, known);
   if (nearest !== undefined) return `; did you mean ${visibleText(nearest)}?`;
@@ -174,7 +174,7 @@ function readForAll({
   return { name: "", rateLimit: { domain, descriptors, inExtProc: false } };
 }
 
-/** Reads the parts of a descriptor; others end the command as wrong usage. */
+/** Reads the parts of a descriptor. Invalid ones end the command as wrong usage. */
 export function readParts(flag: string, text: string, command: Command): readonly AskablePart[] {
   const parts = parseParts(text);
   if (typeof parts !== "string") return parts;

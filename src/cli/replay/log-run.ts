@@ -6,22 +6,22 @@ import type { LoggedRequest } from "../../simulate/logged-request.js";
 import type { NamedLogOptions } from "../../simulate/named-log.js";
 import { type LogLines, openLog } from "./log-lines.js";
 
-/** How many lines there were, and how many could not be read. */
+/** Numbers of all lines and of unreadable lines. */
 export interface LogCounts {
   readonly lineCount: number;
   readonly unreadableCount: number;
-  /** Where the first one stands. */
+  /** Position of the first unreadable line. */
   readonly firstUnreadable?: string;
 }
 
 interface LogRunParts {
   readonly names: NamedLogOptions;
   readonly format: LogFormat;
-  /** Takes each request in turn. */
+  /** Called with each request in turn. */
   readonly take: (request: LoggedRequest) => void;
 }
 
-/** Reads logs, one after the other. */
+/** Reads logs one after the other. */
 export class LogRun {
   readonly #parts: LogRunParts;
   #lineCount = 0;
@@ -33,9 +33,9 @@ export class LogRun {
   }
 
   /**
-   * Takes a log. Throws what reading it throws.
+   * Reads a log. Throws the errors of reading.
    *
-   * @returns what is wrong where none of its lines could be read; undefined otherwise
+   * @returns the problem if no line could be read; undefined otherwise
    */
   async take(path: string): Promise<string | undefined> {
     const log = await openLog(path);
@@ -50,7 +50,7 @@ export class LogRun {
     }
   }
 
-  /** Of all logs so far. */
+  /** Counts of all logs so far. */
   get counts(): LogCounts {
     return {
       lineCount: this.#lineCount,
@@ -76,8 +76,8 @@ export class LogRun {
 }
 
 /**
- * When the first request of a log came, in microseconds since 1970; undefined: none can be read.
- * Throws what reading throws.
+ * Returns the time of a log's first request, in microseconds since 1970; undefined: no line is
+ * readable. Throws the errors of reading.
  */
 export async function firstTimeUs(
   path: string,
@@ -93,19 +93,19 @@ export async function firstTimeUs(
   return undefined;
 }
 
-/** Where a bar is drawn, and how far apart in time. */
+/** Output and timing of a progress bar. */
 interface ProgressParts {
   readonly clock: Clock;
-  /** Takes parts of lines; undefined: nobody looks at a terminal, and nothing is drawn. */
+  /** Writes parts of lines; undefined: there is no terminal, and nothing is drawn. */
   readonly draw: ((text: string) => void) | undefined;
-  /** What is done at the end; undefined: nobody knows how much it is. */
+  /** Amount at the end; undefined: unknown. */
   readonly total: number | undefined;
 }
 
 const drawEveryMs = 100;
 const barColumns = 30;
 
-/** A bar that shows how far long work has come. */
+/** A progress bar for long work. */
 class Progress {
   readonly #parts: ProgressParts;
   readonly #startMs: number;
@@ -117,7 +117,7 @@ class Progress {
     this.#startMs = parts.clock.monotonicMs();
   }
 
-  /** So much is done now; what `words` says stands behind the bar. */
+  /** Shows the amount done, with `words` after the bar. */
   show(done: number, words: () => string): void {
     const { clock, draw, total } = this.#parts;
     const nowMs = clock.monotonicMs();
@@ -129,7 +129,7 @@ class Progress {
     draw(`\r${bar}${words()}${this.#left(ratio, nowMs)}\u001b[K`);
   }
 
-  /** Takes the bar away. */
+  /** Removes the bar. */
   end(): void {
     if (this.#isDrawn) this.#parts.draw?.("\r\u001b[K");
   }

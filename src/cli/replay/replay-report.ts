@@ -6,20 +6,20 @@ import { sparkline } from "../terminal/sparkline.js";
 import { drawTable } from "../terminal/text-table.js";
 import type { LogCounts } from "./log-run.js";
 
-/** What came of a replay, and of the reading before it. */
+/** Results of a replay and of reading its logs. */
 type ReplayOutcome = ReplayReport & LogCounts;
 
-/** Columns of a timeline, and of one beside a rule. */
+/** Maximum columns of a timeline, and of one next to a rule. */
 const timelineColumnsMax = 60;
 const ruleTimelineColumnsMax = 24;
 
-/** Rules that are shown; JSON has all. */
+/** Maximum number of rules shown; JSON has all. */
 const rulesShownMax = 20;
 
-/** The longest key that is shown. */
+/** Maximum length of a key that is shown. */
 const keyCharsMax = 48;
 
-/** The report for people. */
+/** Returns the report as text. */
 export function renderReplay(outcome: ReplayOutcome, columns: number): string {
   const { calls } = outcome;
   if (outcome.lineCount === 0) return "The log is empty.";
@@ -111,7 +111,7 @@ function ruleLines({ rules }: ReplayOutcome, calls: TimelineCounts): readonly st
   return [...table, ...(more > 0 ? [`and ${count(more, "rule")} more`] : [])];
 }
 
-/** What callers wrote, as one line that no terminal takes for orders. */
+/** Shortens callers' texts to one line without terminal control characters. */
 function shorten(text: string): string {
   const visible = visibleText(text);
   return visible.length > keyCharsMax ? `${visible.slice(0, keyCharsMax - 1)}…` : visible;

@@ -19,7 +19,7 @@ interface ReplayOptions extends LogOptions {
   readonly output: "table" | "json";
 }
 
-/** Adds `headgate replay`: what a policy would have made of an access log. */
+/** Adds `headgate replay`: what a policy would have decided for an access log. */
 export function addReplay(program: Command, context: CommandContext): void {
   const command = addLogOptions(
     program
@@ -72,7 +72,7 @@ async function replay(logs: readonly string[], call: Call): Promise<number> {
   return exitCodes.ok;
 }
 
-/** What a policy says counts, and no setting of a process. */
+/** Only the policy's settings apply, not those of a process. */
 const policyAlone = {
   isShadow: false,
   isQuota: false,

@@ -94,7 +94,7 @@ async function apply(
   endOf(answer);
 }
 
-/** What is wrong has been told: only the exit code is left to say. */
+/** Sets only the exit code, because the problems have been printed. */
 function endOf({ problems }: ApplyPolicyResponse): void {
   if (problems.length > 0) throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
@@ -102,7 +102,7 @@ function endOf({ problems }: ApplyPolicyResponse): void {
 const shadowNext =
   "`headgate shadow` shows its report, `enforce` activates it, `rollback` ends it.";
 
-/** What is replaced is what is there now; whoever has looked before names it. */
+/** Returns the current version, which is replaced unless the user names another one. */
 async function currentVersion({ client }: AdminCommandParts): Promise<string> {
   const { policy } = await client.policies.getPolicy({});
   return policy?.version ?? "";

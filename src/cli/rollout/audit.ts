@@ -27,10 +27,10 @@ interface AuditFlags {
   readonly count: string;
 }
 
-/** The most entries that are asked for. */
+/** Maximum number of requested entries. */
 const auditCountMax = 100_000;
 
-/** Adds `headgate audit`: what was changed, by whom and why. */
+/** Adds `headgate audit`: changes by operators, with author and reason. */
 export function addAudit(program: Command, context: CommandContext): void {
   const command = program
     .command("audit")
@@ -68,7 +68,7 @@ async function audit(flags: AuditFlags, { client, printer }: AdminCommandParts):
   printer.print(ListAuditResponseSchema, all, drawAudit);
 }
 
-/** The log for people: who did what to what, and why; two lines for each in a narrow window. */
+/** Draws the log: who changed what and why; two lines for each entry in a narrow window. */
 export function drawAudit({ entries }: ListAuditResponse, drawing: Drawing): readonly string[] {
   if (entries.length === 0) return ["Nothing was changed."];
   const { style, columnsMax } = drawing;
@@ -111,10 +111,10 @@ function drawNarrow(
   ];
 }
 
-/** Of who did something, in a narrow window. */
+/** Maximum columns of the author in a narrow window. */
 const whoColumnsMax = 24;
 
-/** What was before, and what is now, as records have it; undefined: nothing, or nothing we read. */
+/** State before and after, as recorded; undefined: none, or unreadable. */
 interface Sides {
   readonly before: JsonObject | undefined;
   readonly after: JsonObject | undefined;
@@ -124,7 +124,7 @@ function sidesOf({ before, after }: AuditEntry): Sides {
   return { before: readSide(before), after: readSide(after) };
 }
 
-/** Empty where there is nothing; a long one was cut, and is no JSON any more. */
+/** Returns undefined for an empty record, and for a truncated one, which is not valid JSON. */
 function readSide(text: string): JsonObject | undefined {
   try {
     const value: JsonValue = JSON.parse(text);
@@ -134,7 +134,7 @@ function readSide(text: string): JsonObject | undefined {
   }
 }
 
-/** Whom it was about: of an override whom it is for, in place of its id. */
+/** Returns the subject of an entry; for an override, its keys instead of its id. */
 function subjectText(entry: AuditEntry): string {
   const { before, after } = sidesOf(entry);
   const { domain, entries, isPrefix, limitName } = after ?? before ?? {};
@@ -153,7 +153,7 @@ function readEntries(value: JsonValue | undefined): readonly DescriptorEntry[] |
   });
 }
 
-/** `times 2 → frozen`; empty where a later version has other records. */
+/** Returns a change as `times 2 → frozen`; empty for records of a later version. */
 function changeText(entry: AuditEntry): string {
   const { before, after } = sidesOf(entry);
   if (before === undefined && after === undefined) return "";

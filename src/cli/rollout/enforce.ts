@@ -12,7 +12,7 @@ import { policyText } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { nothingBeside } from "./shadow.js";
 
-/** Adds `headgate enforce`: the shadow policy becomes the active one. */
+/** Adds `headgate enforce`, which makes the shadow policy the active one. */
 export function addEnforce(program: Command, context: CommandContext): void {
   const command = program.command("enforce").description("activate the shadow policy");
   addAdminCommandFlags(

@@ -7,7 +7,7 @@ import { drawHistory } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { eachPage } from "../terminal/pages.js";
 
-/** Adds `headgate history`: which policies were active. */
+/** Adds `headgate history`, which lists the policies that were active. */
 export function addHistory(program: Command, context: CommandContext): void {
   const command = program
     .command("history")

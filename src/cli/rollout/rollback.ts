@@ -15,7 +15,7 @@ import { policyText } from "../policy/policy-report.js";
 import type { CommandContext } from "../terminal/context.js";
 import { safeText } from "../terminal/quantity.js";
 
-/** Adds `headgate rollback`: back to an earlier policy, or the end of a trial. */
+/** Adds `headgate rollback`: returns to an earlier policy, or ends the shadow policy. */
 export function addRollback(program: Command, context: CommandContext): void {
   const command = program
     .command("rollback")
@@ -53,7 +53,7 @@ async function rollBack(
   ]);
 }
 
-/** Without a version it ends the shadow policy, and does nothing else, where something does. */
+/** Without a version, it only ends the shadow policy if there is one. */
 function questionOf(version: string | undefined, ended: PolicyVersion | undefined): string {
   if (ended !== undefined) return `End ${policyText(ended)}, the shadow policy?`;
   return version === undefined

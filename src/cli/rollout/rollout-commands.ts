@@ -5,7 +5,7 @@ import { addHistory } from "./history.js";
 import { addRollback } from "./rollback.js";
 import { addShadow } from "./shadow.js";
 
-/** The commands of rollouts: they load much the same, so they are loaded together. */
+/** Commands of rollouts. They are loaded together because they share most modules. */
 export const rolloutCommands = {
   shadow: addShadow,
   history: addHistory,

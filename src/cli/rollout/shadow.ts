@@ -8,7 +8,7 @@ import { drawShadowReport } from "../policy/policy-report.js";
 import { CommandFailure } from "../terminal/command-failure.js";
 import type { CommandContext } from "../terminal/context.js";
 
-/** Adds `headgate shadow`: what the shadow policy would decide otherwise. */
+/** Adds `headgate shadow`: what the shadow policy would decide differently. */
 export function addShadow(program: Command, context: CommandContext): void {
   const command = program
     .command("shadow")
@@ -31,7 +31,7 @@ starts a shadow policy.`,
   );
 }
 
-/** What there is to say where there is no shadow policy. */
+/** Returns the failure if there is no shadow policy. */
 export function nothingBeside(): CommandFailure {
   return new CommandFailure(
     exitCodes.failure,

@@ -16,22 +16,22 @@ import { readFileUpTo } from "../input/small-file.js";
 import { CommandFailure, usageFailure } from "../terminal/command-failure.js";
 import type { Output } from "../terminal/context.js";
 
-/** The most lines of a trace. */
+/** Maximum number of lines in a trace. */
 const traceLinesMax = 1_000_000;
 
-/** The largest trace, in bytes: so many lines of the longest numbers. */
+/** Maximum size of a trace, in bytes: the maximum of lines with the longest numbers. */
 const traceBytesMax = 21 * traceLinesMax;
 
-/** The largest number in a trace: a day in milliseconds. */
+/** Maximum number in a trace: a day in milliseconds. */
 const traceNumberMax = 86_400_000;
 
-/** A scenario that the package has. */
+/** A scenario in the package. */
 export interface PackagedScenario {
   readonly name: string;
   readonly path: string;
 }
 
-/** The scenarios of the package, by name. */
+/** Returns the scenarios of the package, by name. */
 export function packagedScenarios(): readonly PackagedScenario[] {
   const folder = ownFile("scenarios/");
   if (folder === undefined) return [];
@@ -45,7 +45,7 @@ export function packagedScenarios(): readonly PackagedScenario[] {
 }
 
 /**
- * The path of a scenario that was named on the command line.
+ * Returns the path of a scenario named on the command line.
  *
  * @throws CommandFailure
  */
@@ -64,9 +64,9 @@ export function scenarioPath(named: string): string {
 }
 
 /**
- * The texts of a scenario and its policy.
+ * Reads the texts of a scenario and its policy.
  *
- * @throws CommandFailure without words where the scenario is wrong, which is told on `output`
+ * @throws CommandFailure, without a message if `output` already has the scenario's problems
  */
 export async function readScenarioTexts(path: string, output: Output): Promise<ScenarioTexts> {
   const scenario = await readOne(path);
@@ -82,9 +82,9 @@ async function readOne(path: string): Promise<PolicyText> {
 }
 
 /**
- * Reads texts as a scenario: with its policy, and what its traces hold.
+ * Reads texts as a scenario with its policy and traces.
  *
- * @throws CommandFailure without words where they are wrong, which is told on `output`
+ * @throws CommandFailure without a message if they are invalid, which is reported on `output`
  */
 export function readScenario(
   { scenario: source, policies }: ScenarioTexts,
@@ -113,7 +113,7 @@ function readPolicy(sources: readonly PolicyText[], output: Output): Policy {
   throw new CommandFailure(exitCodes.invalidPolicy, "");
 }
 
-/** One number a line; empty lines and those that begin with `#` are left out. */
+/** Reads one number per line. Empty lines and lines that start with `#` are ignored. */
 function readTrace(path: string): readonly number[] {
   const shown = visibleText(path);
   let text: string | undefined;

@@ -48,7 +48,7 @@ interface SimulateOptions {
   readonly output: "table" | "json";
 }
 
-/** Adds `headgate simulate`: what a policy makes of services and callers, in simulated time. */
+/** Adds `headgate simulate`: effects of a policy on services and callers, in simulated time. */
 export function addSimulate(program: Command, context: CommandContext): void {
   const command = program
     .command("simulate")
@@ -104,7 +104,7 @@ async function simulate(
   const result = await run.finally(() => control.close());
   await writeFiles(result, options);
   print(result, options, context);
-  // Objectives are about whole runs.
+  // Objectives apply only to complete runs.
   if (control.isEnded) return exitCodes.failure;
   return meetsAll(result.runs) ? exitCodes.ok : exitCodes.stale;
 }
@@ -157,7 +157,7 @@ function print(
   }
 }
 
-/** Shows how far it is, and stops where somebody wants that. */
+/** Shows the progress, and stops the runs if the user ends them. */
 class ScreenControl implements RunControl {
   readonly #isShown: boolean;
   readonly #close: () => void;
@@ -187,7 +187,7 @@ class ScreenControl implements RunControl {
   #show(text: string): void {
     if (!this.#isShown || text === this.#shown) return;
     this.#shown = text;
-    // Back to the line's beginning, and the rest of it emptied.
+    // Returns to the start of the line, and clears the rest of it.
     process.stderr.write(`\r${text}\u001b[K`);
   }
 }

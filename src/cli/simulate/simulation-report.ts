@@ -13,7 +13,7 @@ import { drawTable } from "../terminal/text-table.js";
 
 const sparklineColumnsMax = 60;
 
-/** The report for people. */
+/** Returns the report as text. */
 export function renderSimulation(
   { scenario, description, runs }: SimulationResult,
   { style, columnsMax }: { readonly style: Style; readonly columnsMax: number },
@@ -51,7 +51,7 @@ function lengthText({ seed, simulatedMs, durationMs }: RunSummary): string {
 
 type Table = Parameters<typeof drawTable> extends [infer C, infer R, ...unknown[]] ? [C, R] : never;
 
-/** A row for each figure, a column for each run. */
+/** Returns a table with a row for each figure and a column for each run. */
 function comparison(runs: readonly FinishedRun[]): Table {
   const totals = runs.map(({ summary }) => summary.total);
   const causes = [...new Set(totals.flatMap((one) => Object.keys(one.refusedByCause)))];
@@ -93,7 +93,7 @@ function comparison(runs: readonly FinishedRun[]): Table {
   ];
 }
 
-/** The last limit of each service that has one. */
+/** Returns the last limit of each service that has one. */
 function limitText(series: FinishedRun["series"]): string {
   const limits = [...series].flatMap(([name, values]) => {
     const last = values.at(-1);
@@ -103,7 +103,7 @@ function limitText(series: FinishedRun["series"]): string {
   return limits.join(", ");
 }
 
-/** A row for each class, caller and service. */
+/** Returns a table with a row for each class, caller and service. */
 function ofNames({ byClass, byService, byCaller }: RunSummary): Table {
   const groups = [
     ["class", byClass],

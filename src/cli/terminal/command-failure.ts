@@ -1,8 +1,8 @@
 import { exitCodes } from "../../app/base/failure.js";
 
 /**
- * Why a command could not do what it was told, in words that say what to do next; without words
- * where all was told already.
+ * Failure of a command, with a message about what to do next. The message is empty if everything
+ * has already been printed.
  */
 export class CommandFailure extends Error {
   override readonly name = "CommandFailure";
@@ -14,7 +14,7 @@ export class CommandFailure extends Error {
   }
 }
 
-/** What is wrong with the command line, as a failure of usage. */
+/** Returns a usage failure for a wrong command line. */
 export function usageFailure(message: string): CommandFailure {
   return new CommandFailure(exitCodes.usage, message);
 }

@@ -1,39 +1,37 @@
 import type { EnvoyApi } from "../../generate/check/envoy-api.js";
 import type { Terminal } from "./terminal.js";
 
-/** Where a command writes: data to stdout, talk to stderr. */
+/** Outputs of a command: data to stdout, messages to stderr. */
 export interface Output {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
 }
 
-/** The process's own streams. Writing waits until the text is taken, so that no exit cuts it. */
+/** The process's own streams. A write blocks until its text is taken, so no exit cuts it. */
 export const processOutput: Output = {
   out: (text) => writeWhole(process.stdout, text),
   err: (text) => writeWhole(process.stderr, text),
 };
 
 function writeWhole(stream: NodeJS.WriteStream, text: string): void {
-  // Others listen too, once or for a while (loaders do): only our own listener is sure to stay.
+  // Others (loaders) add listeners temporarily; only our own listener is sure to remain.
   if (!stream.listeners("error").includes(endQuietly)) stream.on("error", endQuietly);
   stream.write(text.endsWith("\n") ? text : `${text}\n`);
 }
 
-/**
- * A reader that has seen enough closes the pipe (`headgate check ... | head`): no failure of ours.
- */
+/** If a reader closes the pipe early (`headgate check ... | head`), that is not a failure. */
 function endQuietly(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE") throw error;
 }
 
-/** What every command gets. */
+/** Context of every command. */
 export interface CommandContext {
   readonly output: Output;
-  /** The environment. */
+  /** Environment variables. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly terminal: Terminal;
-  /** Envoy's API where it was read before; otherwise a command reads it that needs it. */
+  /** Envoy's API if it was read before; otherwise a command that needs it reads it. */
   readonly envoyApi?: EnvoyApi | undefined;
-  /** Told the exit code of the command that ran. */
+  /** Takes the exit code of the command that ran. */
   readonly exitWith: (code: number) => void;
 }

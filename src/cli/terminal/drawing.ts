@@ -2,10 +2,10 @@ import { type Command, Option } from "commander";
 import { createStyle, isColorWanted, type Style } from "../../app/base/style.js";
 import type { CommandContext } from "./context.js";
 
-/** For people, or for programs. */
+/** Output format: for people, or for programs. */
 export type PrintFormat = "table" | "json" | "yaml";
 
-/** What stands on the command line. */
+/** Flags of a command that prints. */
 export interface PrintFlags {
   readonly output: PrintFormat;
 }
@@ -19,14 +19,14 @@ export function addPrintFlags(command: Command): Command {
   );
 }
 
-/** How what is for people is drawn. */
+/** How output for people is drawn. */
 export interface Drawing {
   readonly style: Style;
-  /** The length of a line; Infinity off a terminal, where nothing is cut. */
+  /** Maximum length of a line; Infinity without a terminal, where nothing is cut. */
   readonly columnsMax: number;
 }
 
-/** As the terminal is now: windows change their size. */
+/** Returns the current drawing, because windows change their size. */
 export function drawingOf({ env, terminal }: Pick<CommandContext, "env" | "terminal">): Drawing {
   return {
     style: createStyle(isColorWanted(env, terminal.isScreen)),

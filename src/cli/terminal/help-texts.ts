@@ -1,15 +1,15 @@
 import type { Command } from "commander";
 
-/** What the help of a command says beside its flags; lines as they are shown. */
+/** Help texts of a command in addition to its flags; lines as they are shown. */
 export interface HelpTexts {
-  /** Begins with an end of line, as `notes` does. */
+  /** Starts with a newline, like `notes`. */
   readonly examples: string;
   readonly notes?: string;
   /** The last paragraph. */
   readonly exitCodes: string;
 }
 
-/** Puts examples before what commander says of a command, and the rest behind it. */
+/** Adds examples before commander's help of a command, and the other texts after it. */
 export function addHelpTexts(command: Command, texts: HelpTexts): Command {
   const { examples, notes = "", exitCodes } = texts;
   return command

@@ -3,15 +3,15 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import { quoteText } from "../../policy/problems/problem.js";
 import { usageFailure } from "./command-failure.js";
 
-/** The most entries of a descriptor. */
+/** Maximum number of entries in a descriptor. */
 export const selectedEntriesMax = 32;
 
-/** How a descriptor is written, for the help of commands. */
+/** Format of a descriptor, for the help of commands. */
 export const entriesHelp = `A descriptor is written as key=value,key=value, the outermost first;
 \\, stands for a comma in it, \\= for an equals sign in a key, \\\\ for a backslash.`;
 
 /**
- * Reads a descriptor as it stands on a command line.
+ * Reads a descriptor from a command line.
  *
  * @throws CommandFailure
  */

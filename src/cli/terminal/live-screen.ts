@@ -1,15 +1,15 @@
 import type { Clock } from "../../core/base/clock.js";
 import type { Terminal } from "./terminal.js";
 
-/** A screen that is drawn again and again. */
+/** A screen that is redrawn periodically. */
 interface LiveParts {
   readonly terminal: Terminal;
   readonly clock: Clock;
-  /** From one picture to the next, in milliseconds. */
+  /** Time between two pictures, in milliseconds. */
   readonly everyMs: number;
-  /** The lines of the next picture; none is longer than the terminal is wide. */
+  /** Returns the lines of the next picture, none wider than the terminal. */
   readonly draw: () => Promise<readonly string[]>;
-  /** Told each key but those that end it; what it changes is drawn at once. */
+  /** Called with each key except those that end the display. Changes are drawn at once. */
   readonly onKey: (key: string) => void;
 }
 
@@ -20,13 +20,13 @@ const home = "\u001b[H";
 const eraseLine = "\u001b[K";
 const eraseBelow = "\u001b[J";
 
-/** q, Ctrl-C, Ctrl-D and Escape; in raw mode the terminal makes no signals of them. */
+/** q, Ctrl-C, Ctrl-D and Escape. In raw mode, the terminal does not convert them to signals. */
 const endKeys: ReadonlySet<string> = new Set(["q", "Q", "\u0003", "\u0004", "\u001b"]);
 
 /**
- * Shows pictures until somebody ends it, and gives the terminal back as it was.
+ * Shows pictures until the user ends the display, and restores the terminal.
  *
- * @throws what `draw` throws
+ * @throws the errors of `draw`
  */
 export async function runLive(parts: LiveParts): Promise<void> {
   const { terminal, draw } = parts;
@@ -53,15 +53,15 @@ export async function runLive(parts: LiveParts): Promise<void> {
   }
 }
 
-/** Over the last one, so nothing flickers; the last line has no newline, as it would scroll. */
+/** Overwrites the last picture, to avoid flicker. A newline at the end would scroll. */
 function picture(lines: readonly string[], rows: number): string {
   const shown = lines.slice(0, rows).map((line) => line + eraseLine);
   return home + shown.join("\r\n") + eraseBelow;
 }
 
-/** Waiting that a key cuts short. */
+/** A wait that a key interrupts. */
 class Interruptible {
-  /** Resolves when all is over. */
+  /** Resolves when the display ends. */
   readonly ended: Promise<"ended">;
   readonly #clock: Clock;
   #isEnded = false;

@@ -1,15 +1,15 @@
-/** The largest page that the admin API gives. */
+/** Maximum page size of the admin API. */
 const pageSizeMax = 1_000;
 
-/** The most pages that are asked for; what is beyond is left out. */
+/** Maximum number of requested pages; further ones are left out. */
 const pagesMax = 1_000;
 
-/** Something that comes in pages. */
+/** A page of results. */
 interface Page {
   readonly nextPageToken: string;
 }
 
-/** Asks for page after page until there is none, or until `take` has enough. */
+/** Requests page after page until the last one, or until `take` has enough. */
 export async function eachPage<P extends Page>(
   ask: (page: { readonly pageSize: number; readonly pageToken: string }) => Promise<P>,
   take: (page: P) => "enough" | undefined,

@@ -11,7 +11,7 @@ import { renderYaml } from "../../generate/base/render.js";
 import type { CommandContext } from "./context.js";
 import { type Drawing, drawingOf, type PrintFormat } from "./drawing.js";
 
-/** Prints answers in the form that was asked for. */
+/** Prints answers in the requested format. */
 export class Printer {
   readonly format: PrintFormat;
   readonly #context: CommandContext;
@@ -21,7 +21,7 @@ export class Printer {
     this.#context = context;
   }
 
-  /** A message, or what `draw` makes of it for people. */
+  /** Prints a message, or its drawing for people. */
   print<M extends Message>(
     schema: DescMessage,
     message: M,
@@ -32,7 +32,7 @@ export class Printer {
     else output.out(renderPlain(plainMessage(schema, message), this.format));
   }
 
-  /** One of many that come one after the other: JSON in one line, YAML in a document each. */
+  /** Prints one of several consecutive messages: JSON in one line, YAML in one document each. */
   printNext<M extends Message>(
     schema: DescMessage,
     message: M,
@@ -45,19 +45,19 @@ export class Printer {
     } else output.out(draw(message, this.drawing()).join("\n"));
   }
 
-  /** As it is now: windows change their size. */
+  /** Returns the current drawing, because windows change their size. */
   drawing(): Drawing {
     return drawingOf(this.#context);
   }
 }
 
-/** A value that is no message, in a form for programs; nothing in it acts on a terminal. */
+/** Returns a value as JSON or YAML, without terminal control characters. */
 export function renderPlain(value: PlainValue, format: "json" | "yaml"): string {
   if (format === "json") return escaped(JSON.stringify(value, undefined, 2));
   return renderYaml(value).trimEnd();
 }
 
-/** What JSON leaves as it is and a terminal acts on, escaped: the value stays the same. */
+/** Escapes characters that JSON allows but terminals interpret. The value does not change. */
 function escaped(json: string): string {
   return json.replaceAll(/[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
     Array.from({ length: character.length }, (_, i) => {
@@ -67,8 +67,8 @@ function escaped(json: string): string {
 }
 
 /**
- * A message as JSON has it: names in camelCase, what is empty too, times as RFC 3339, durations as
- * `1.500s`. Unlike in protobuf's own JSON, 64-bit integers are numbers, as people who filter with
+ * Converts a message to JSON: camelCase names, empty values included, times in RFC 3339, durations
+ * as `1.500s`. Unlike in protobuf's own JSON, 64-bit integers are numbers, as users who filter with
  * jq expect: ours are counts and versions far below 2^53.
  *
  * Source: Protocol Buffers, "ProtoJSON Format".
@@ -77,7 +77,7 @@ function plainMessage(schema: DescMessage, message: Message): PlainValue {
   return plainValue(toJson(schema, message, { alwaysEmitImplicit: true }), { message: schema });
 }
 
-/** What a value is of. */
+/** Type of a value. */
 type ValueKind = Partial<Pick<DescField, "message" | "scalar" | "fieldKind">>;
 
 function plainValue(json: JsonValue, kind: ValueKind): PlainValue {
@@ -87,13 +87,13 @@ function plainValue(json: JsonValue, kind: ValueKind): PlainValue {
     return Object.fromEntries(
       Object.entries(json).map(([name, value]) => [
         name,
-        // Of a map, the field says what its values are.
+        // For a map, the field determines the type of its values.
         plainValue(value, kind.fieldKind === "map" ? mapValueKind(kind) : (fields.get(name) ?? {})),
       ]),
     );
   }
   if (typeof json === "string" && isLong(kind.scalar)) return Number(json);
-  // Messages of ours hold no null.
+  // Our messages contain no null.
   return json ?? "";
 }
 

@@ -7,8 +7,8 @@ import { formatDuration } from "../../policy/text/duration.js";
 import type { Plain } from "../../rpc/codec/plain-message.js";
 
 /**
- * A count with thousands apart: `12,345`, with at most so many decimals. Not by `toLocaleString`:
- * the first number that it writes takes 13 ms of CPU.
+ * Returns a count with separators between thousands: `12,345`, and at most `placesMax` decimals.
+ * `toLocaleString` is not used, because its first call takes 13 ms of CPU.
  */
 export function countText(count: number | bigint, placesMax = 3): string {
   const text = typeof count === "bigint" ? String(count) : String(Number(count.toFixed(placesMax)));
@@ -16,13 +16,13 @@ export function countText(count: number | bigint, placesMax = 3): string {
   return [whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ","), ...decimals].join(".");
 }
 
-/** A part as `12.5 %`. */
+/** Returns a part as `12.5 %`. */
 export function percentText(ratio: number): string {
   const percent = 100 * ratio;
   return `${percent > 0 && percent < 0.1 ? "<0.1" : percent.toFixed(1)} %`;
 }
 
-/** Hits a second, or in a longer time where that reads better: `1,200/s`, `12.5/min`, `3/day`. */
+/** Returns hits per second, or per longer unit for low rates: `1,200/s`, `12.5/min`, `3/day`. */
 export function rateText(perSecond: number): string {
   const unit = rateUnits.find(({ seconds }) => perSecond * seconds >= 1) ?? rateUnits[0];
   const count = perSecond * unit.seconds;
@@ -37,7 +37,7 @@ const rateUnits = [
   { name: "day", seconds: 86_400 },
 ] as const;
 
-/** A wait, rounded up: `180ms`, `1.8s`, `2m5s`. */
+/** Returns a wait, rounded up: `180ms`, `1.8s`, `2m5s`. */
 export function waitText(duration: Plain<Duration>): string {
   const ms = millisecondsOf(duration);
   if (ms < 1_000) return `${Math.ceil(ms)}ms`;
@@ -45,39 +45,39 @@ export function waitText(duration: Plain<Duration>): string {
   return formatDuration(Math.ceil(ms / 1_000) * 1_000);
 }
 
-/** A span of a limit, as a policy writes it: `10s`. */
+/** Returns a limit's period in the notation of policies: `10s`. */
 export function periodText(duration: Plain<Duration> | undefined): string {
   return duration === undefined ? "?" : formatDuration(millisecondsOf(duration));
 }
 
-/** A time in UTC, to the second; empty where there is none. */
+/** Returns a time in UTC, to the second; empty if there is none. */
 export function timeText(time: Plain<Timestamp> | undefined): string {
   return time === undefined ? "" : formatTimestamp(millisecondsOf(time) * 1_000);
 }
 
-/** The time of day alone, in UTC, with milliseconds: `12:00:03.250`. */
+/** Returns only the time of day in UTC, with milliseconds: `12:00:03.250`. */
 export function clockText(time: Plain<Timestamp> | undefined): string {
   if (time === undefined) return "";
   const millis = String(Math.floor((time.nanos ?? 0) / 1_000_000)).padStart(3, "0");
   return `${timeText(time).slice(11, 19)}.${millis}`;
 }
 
-/** What policies and callers say, as one line that no terminal takes for orders. */
+/** Returns texts of policies and callers in one line without terminal control characters. */
 export function safeText(text: string): string {
   return visibleText(text);
 }
 
-/** A descriptor as commands take it: `plan=free,user=ann`. */
+/** Returns a descriptor in the notation of commands: `plan=free,user=ann`. */
 export function entriesText(entries: readonly DescriptorEntry[]): string {
   return safeText(formatEntries(entries));
 }
 
-/** Whether a table is of several replicas, and needs a column for them. */
+/** Reports whether a table has rows of several replicas and needs a column for them. */
 export function isOfFleet(rows: readonly { readonly replica: string }[]): boolean {
   return rows.some(({ replica }) => replica !== rows[0]?.replica);
 }
 
-/** A replica in a table: the beginning of its name, which tells it from the others. */
+/** Returns the start of a replica's name for a table, which distinguishes it from others. */
 export function replicaText(replica: string): string {
   return safeText(replica.slice(0, 6));
 }

@@ -1,10 +1,10 @@
 const blocks = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"] as const;
 
 /**
- * Draws amounts as blocks, the largest one full; nothing is a blank. More amounts than columns are
- * added up.
+ * Draws amounts as blocks, the largest one full; zero is a blank. If there are more amounts than
+ * columns, adjacent ones are added up.
  *
- * @param most what fills a block; default the largest amount
+ * @param most amount of a full block; default the largest amount
  */
 export function sparkline(amounts: readonly number[], columnsMax: number, most?: number): string {
   const perColumn = Math.max(1, Math.ceil(amounts.length / columnsMax));

@@ -1,34 +1,34 @@
 import { MessageChannel } from "node:worker_threads";
 
-/** The screen and the keyboard, as commands see them. */
+/** Screen and keyboard, as commands see them. */
 export interface Terminal {
-  /** Whether what is printed goes to a screen. */
+  /** Whether output goes to a screen. */
   readonly isScreen: boolean;
-  /** Whether somebody is there who can be asked: both the keyboard and the talk are a person's. */
+  /** Whether a user can be asked: both the keyboard and the messages are on a terminal. */
   readonly canAsk: boolean;
-  /** Undefined where there is no screen. */
+  /** Undefined without a screen. */
   columns(): number | undefined;
-  /** Undefined where there is no screen. */
+  /** Undefined without a screen. */
   rows(): number | undefined;
-  /** Writes as it is, without a newline behind. */
+  /** Writes a text unchanged, without a newline. */
   write(text: string): void;
-  /** Asks, and answers the line that was typed; empty where the keyboard has ended. */
+  /** Asks a question, and returns the typed line; empty if the input has ended. */
   ask(question: string): Promise<string>;
-  /** Takes each key as it is typed, unechoed, until what it answers is called. */
+  /** Passes each typed key without echo, until the returned function is called. */
   onKey(listener: (key: string) => void): () => void;
   /**
-   * Calls once somebody wants the program to end (Ctrl-C, a closed terminal, an orchestrator);
-   * until what it answers is called, the process goes on.
+   * Calls `listener` when the program must end (Ctrl-C, a closed terminal, an orchestrator). The
+   * process continues until the returned function is called.
    */
   onEnd(listener: () => void): () => void;
 }
 
 const endSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Of terminals that do not know theirs, and say 0. */
+/** Size for terminals that do not know theirs and report 0. */
 const defaultSize = { columns: 80, rows: 24 } as const;
 
-/** The process's own. */
+/** The terminal of this process. */
 export const processTerminal: Terminal = {
   get isScreen() {
     return process.stdout.isTTY === true;
@@ -44,7 +44,7 @@ export const processTerminal: Terminal = {
   ask: async (question) => {
     const { createInterface } = await import("node:readline/promises");
     const lines = createInterface({ input: process.stdin, output: process.stderr });
-    // Ctrl-C and Ctrl-D are an answer too: not this.
+    // Ctrl-C and Ctrl-D also end the question, with an empty answer.
     const ended = new Promise<string>((resolve) => lines.once("close", () => resolve("")));
     try {
       return await Promise.race([lines.question(question), ended]);
@@ -67,7 +67,7 @@ export const processTerminal: Terminal = {
   },
   onEnd: (listener) => {
     for (const signal of endSignals) process.on(signal, listener);
-    // Keeps the process alive meanwhile: neither signals nor our timers do.
+    // Keeps the process alive meanwhile, which neither signals nor our timers do.
     const hold = new MessageChannel();
     hold.port1.on("message", () => {});
     return () => {

@@ -1,13 +1,13 @@
 import { type DiffLine, diffLines } from "../../core/collections/line-diff.js";
 
-/** Most lines that a difference shows. */
+/** Maximum number of lines in a diff. */
 export const shownLinesMax = 200;
 
 const signs = { same: " ", removed: "-", added: "+" } as const;
 
 /**
- * What changes from one text to another, as lines that begin with `-`, `+` or a space; `...` stands
- * where lines that agree are left out. Empty where nothing does.
+ * Returns the differences between two texts as lines that start with `-`, `+` or a space; `...`
+ * replaces unchanged lines that are left out. Empty if the texts are equal.
  */
 export function diffTexts(before: string, after: string): readonly string[] {
   const shown = diffLines(before, after).map(signed);

@@ -3,27 +3,27 @@ import { textWidth, truncateText, wrapText } from "./text-width.js";
 /** A column of a table. */
 export interface Column {
   readonly title: string;
-  /** Where its cells stand; default left. */
+  /** Alignment of its cells; default left. */
   readonly align?: "left" | "right";
-  /** Whether it gives way, with `…`, where a line would be too long. */
+  /** Whether it is shortened with `…` if a line would be too long. */
   readonly isFlexible?: boolean;
-  /** What is left of it then at least, in columns of the terminal; default 8. */
+  /** Minimum width if it is shortened, in terminal columns; default 8. */
   readonly columnsMin?: number;
-  /** Whether it then goes on in a line below instead: sentences, lists. */
+  /** Whether it is wrapped into further lines instead: sentences, lists. */
   readonly isWrapped?: boolean;
-  /** Colours a cell that is laid out. */
+  /** Colors a cell after layout. */
   readonly paint?: (cell: string) => string;
 }
 
-/** The least that is left of a column that gives way, in columns of the terminal. */
+/** Default minimum width of a shortened column, in terminal columns. */
 const flexibleColumnsMin = 8;
 
 const gap = 2;
 
 /**
- * Draws a table for a terminal: a line of titles, and one for each row, two spaces between.
+ * Draws a table for a terminal: titles, and a line for each row, two spaces between columns.
  *
- * @param columnsMax the length of a line; default as long as it takes
+ * @param columnsMax maximum length of a line; default unlimited
  */
 export function drawTable(
   columns: readonly Column[],
@@ -62,7 +62,7 @@ function layOut(
   return align === "right" ? blanks + painted : painted + blanks;
 }
 
-/** Takes what is too much from the columns that give way, the widest first. */
+/** Takes the excess width from the flexible columns, the widest first. */
 function fitWidths(
   columns: readonly Column[],
   wanted: readonly number[],

@@ -1,5 +1,5 @@
 /**
- * What takes two columns on a terminal: East Asian wide and full-width characters, and emoji.
+ * Characters that take two terminal columns: East Asian wide and full-width characters, and emoji.
  *
  * Source: Unicode Standard Annex 11, the ranges that are wide throughout.
  */
@@ -10,12 +10,12 @@ const wide = new RegExp(
   "u",
 );
 
-/** What stands on the character before it. */
+/** Characters that combine with the previous one. */
 const combining = /\p{Mn}|\p{Me}/u;
 
 const onlyNarrow = /^[\u0020-\u02ff\u2010-\u2bff]*$/;
 
-/** Columns that a text takes on a terminal; it holds nothing that acts there. */
+/** Returns the terminal columns of a text without control characters. */
 export function textWidth(text: string): number {
   if (onlyNarrow.test(text) && !/\p{Emoji_Presentation}/u.test(text)) return text.length;
   let width = 0;
@@ -23,15 +23,15 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The text in so many columns at most; what had to be cut ends with `…`. */
+/** Shortens a text to at most `columnsMax` columns. A shortened text ends with `…`. */
 export function truncateText(text: string, columnsMax: number): string {
   if (textWidth(text) <= columnsMax) return text;
   return `${fittingPart(text, columnsMax - 1)}…`;
 }
 
 /**
- * The text in lines of so many columns at most, broken at spaces, and within words that are longer
- * than a line. Where it takes more than `linesMax` lines, the last one ends with `…`.
+ * Wraps a text into lines of at most `columnsMax` columns, at spaces, and within words longer than
+ * a line. If there are more than `linesMax` lines, the last one ends with `…`.
  */
 export function wrapText(text: string, columnsMax: number, linesMax = 4): readonly string[] {
   const columns = Math.max(wrappedColumnsMin, columnsMax);
@@ -42,7 +42,7 @@ export function wrapText(text: string, columnsMax: number, linesMax = 4): readon
     const fits = fittingPart(rest, columns);
     const isEndOfWord = rest.charAt(fits.length) === " ";
     const space = isEndOfWord ? fits.length : fits.lastIndexOf(" ");
-    // A word that is longer than half a line is broken: it would leave too much of one empty.
+    // A word longer than half a line is broken, to avoid a line that is mostly empty.
     const line = space > fits.length / 2 ? fits.slice(0, space) : fits;
     lines.push(line.trimEnd());
     rest = rest.slice(line.length).trimStart();
@@ -50,10 +50,10 @@ export function wrapText(text: string, columnsMax: number, linesMax = 4): readon
   return [...lines, rest];
 }
 
-/** Narrower than this nothing is wrapped, however small a window is. */
+/** Minimum wrap width, for any size of the window. */
 const wrappedColumnsMin = 8;
 
-/** As much of the beginning as has room. */
+/** Returns the longest start of a text that fits. */
 function fittingPart(text: string, columnsMax: number): string {
   let part = "";
   let width = 0;
@@ -66,7 +66,7 @@ function fittingPart(text: string, columnsMax: number): string {
 }
 
 function characterWidth(character: string): number {
-  // Some that stand on others lie between wide ones.
+  // Some combining characters are within wide ranges.
   if (combining.test(character)) return 0;
   return wide.test(character) ? 2 : 1;
 }

@@ -4,18 +4,18 @@ import { later } from "../state/browser.js";
 import { goTo } from "../state/location.js";
 import { navigation } from "./navigation.js";
 
-/** Which of the two boxes that keys open is open. */
+/** Which of the two boxes with a keyboard shortcut is open. */
 export const openBox = signal<"none" | "search" | "help">("none");
 
-/** How long a `g` waits for its second key. */
+/** Time that a `g` waits for its second key, in milliseconds. */
 const sequenceMs = 1_500;
 
-/** Listens for the keys that work everywhere: `/`, `?` and `g` with a letter. */
+/** Listens for the shortcuts that work everywhere: `/`, `?` and `g` with a letter. */
 export function listenToKeys(): void {
   let isGoing = false;
   document.addEventListener("keydown", (event) => {
     const { key, ctrlKey, metaKey, altKey } = event;
-    // What is in a shadow root, as the editor is, has its host for a target.
+    // For an event in a shadow root, such as the editor, `target` is only the host.
     const [target] = event.composedPath();
     if ((ctrlKey || metaKey) && key === "k") {
       event.preventDefault();

@@ -1,10 +1,10 @@
-/** A view that the navigation leads to. */
+/** A view in the navigation. */
 export interface NavigationEntry {
   readonly name: string;
   readonly title: string;
-  /** After `g`. */
+  /** Key after `g`. */
   readonly key: string;
-  /** Of its sign, in a box of 24. */
+  /** Path of its icon, in a box of 24. */
   readonly path: string;
 }
 

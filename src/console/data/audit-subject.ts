@@ -3,7 +3,7 @@ import type { DescriptorEntry } from "../../core/limits/key.js";
 import type { AuditEntry } from "../../gen/headgate/admin/v1/admin_pb.js";
 
 /**
- * What an entry of the audit log is about: of an override whom it is for, in place of its id; of a
+ * Returns the subject of an audit log entry: for an override, its keys instead of its id; for a
  * top-up or a refund, the account.
  */
 export function auditSubject({
@@ -18,7 +18,7 @@ export function auditSubject({
   return `${domain} ${formatEntries(pairs)}${isPrefix === true ? " and all below" : ""}`;
 }
 
-/** Nothing where there was nothing, or where a long one was cut and is no JSON any more. */
+/** Returns no fields for an empty record, and for a truncated one, which is not valid JSON. */
 function fieldsOf(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text);

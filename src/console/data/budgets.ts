@@ -10,14 +10,14 @@ import { formatPercent, formatProtoDuration, formatTime } from "./format.js";
 import { formatRoute } from "./route.js";
 import { showText } from "./shown-text.js";
 
-/** How much of a capacity is used, in parts of it. */
+/** Used parts of a capacity. */
 export interface UsedParts {
   readonly spent: number;
   readonly reserved: number;
   readonly total: number;
 }
 
-/** What is spent and reserved of a capacity, in parts of it; 0 without one. */
+/** Returns the spent and reserved parts of a capacity; 0 without one. */
 export function usedParts({
   spent,
   reserved,
@@ -28,13 +28,13 @@ export function usedParts({
   return { spent: part(spent), reserved: part(reserved), total: part(spent + reserved) };
 }
 
-/** How something does, and the word for it. */
+/** State of a budget or account, in a tone and a word. */
 interface Judgement {
   readonly tone: "good" | "notice" | "warn" | "bad";
   readonly word: string;
 }
 
-/** How the accounts of a budget do together. */
+/** Judges the accounts of a budget together. */
 export function judgeBudget({ sums, isDryRun }: Budget): Judgement {
   const { overCount = 0n, warnedCount = 0n, projectedOverCount = 0n } = sums ?? {};
   if (overCount > 0n) return { tone: isDryRun ? "warn" : "bad", word: `${overCount} exhausted` };
@@ -45,7 +45,7 @@ export function judgeBudget({ sums, isDryRun }: Budget): Judgement {
   return { tone: "good", word: isDryRun ? "dry run" : "in budget" };
 }
 
-/** How one account does. */
+/** Judges one account. */
 export function judgeAccount(
   { spent, reserved, capacity, usedRatio, exhaustedAt }: BudgetAccount,
   { warnAt = Number.POSITIVE_INFINITY }: Pick<Budget, "warnAt">,
@@ -56,7 +56,7 @@ export function judgeAccount(
   return { tone: "good", word: "in budget" };
 }
 
-/** What an account may spend, in words: `500.00 USD a month in Europe/Berlin`. */
+/** Returns what an account may spend, in words: `500.00 USD a month in Europe/Berlin`. */
 export function formatTerms(budget: Budget): string {
   const { amount, period, timeZone, drainPeriod } = budget;
   const amountText = formatAmount(amount, budget);
@@ -65,7 +65,7 @@ export function formatTerms(budget: Budget): string {
     : `${amountText} a ${period} in ${showText(timeZone)}`;
 }
 
-/** A projected amount, and how much of the capacity it is; a dash without a window. */
+/** Returns a projected amount, and its part of the capacity; a dash without a window. */
 export function formatProjected(
   { projected, capacity }: Pick<BudgetSums, "projected" | "capacity">,
   budget: Budget,
@@ -75,25 +75,25 @@ export function formatProjected(
   return `${formatEstimate(projected, budget)}${ratio}`;
 }
 
-/** When an account is exhausted at the rate so far, to the day; empty: not in this window. */
+/** Returns the day on which an account will be exhausted; empty: not in this window. */
 export function formatExhausted({ exhaustedAt }: Pick<BudgetAccount, "exhaustedAt">): string {
   return exhaustedAt === undefined ? "" : formatTime(timestampMs(exhaustedAt)).slice(0, 10);
 }
 
-/** The values of an account, as one line; a dash for the only one of its budget. */
+/** Returns an account's values in one line; a dash for the only account of a budget. */
 export function formatAccount(account: AccountSelector | undefined): string {
   const values = account?.values ?? [];
   if (values.length === 0) return "-";
   return values.map((value) => (value === "" ? "(none)" : showText(value))).join(", ");
 }
 
-/** The page of an account. Values may be empty, and the parts of a path may not. */
+/** Returns the page of an account. `=` is added, because a path's parts must not be empty. */
 export function accountRoute(account: AccountSelector | undefined): string {
   const { budget = "", values = [] } = account ?? {};
   return formatRoute(["account", budget, ...values.map((value) => `=${value}`)]);
 }
 
-/** The account of such a route. */
+/** Returns the account of such a route. */
 export function accountOfRoute(path: readonly string[]): {
   readonly budget: string;
   readonly values: string[];
@@ -102,7 +102,7 @@ export function accountOfRoute(path: readonly string[]): {
   return { budget, values: values.map((value) => value.replace(/^=/, "")) };
 }
 
-/** A day in UTC, so many days before another one: `2026-11-27`. */
+/** Returns the day in UTC that is `days` before another one: `2026-11-27`. */
 export function dayBefore(nowMs: number, days: number): string {
   return formatTime(nowMs - days * 86_400_000).slice(0, 10);
 }

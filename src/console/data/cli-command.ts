@@ -1,7 +1,7 @@
 import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 
-/** A command line that a POSIX shell reads back as these words. */
+/** Returns a command line that a POSIX shell splits into these words. */
 export function writeCommand(words: readonly string[]): string {
   return words.map(quoteWord).join(" ");
 }
@@ -11,7 +11,7 @@ function quoteWord(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** The key that a command is about. */
+/** The key of a command. */
 export interface CommandTarget {
   readonly domain: string;
   readonly entries: readonly DescriptorEntry[];
@@ -19,7 +19,7 @@ export interface CommandTarget {
   readonly isPrefix?: boolean;
 }
 
-/** The words of a command about a key, with its flags. */
+/** Returns a command about a key, with its flags. */
 export function keyCommand(
   names: readonly string[],
   { domain, entries, limitName = "", isPrefix = false }: CommandTarget,
@@ -31,7 +31,7 @@ export function keyCommand(
   return writeCommand(["headgate", ...names, ...target, ...limit, ...prefix, ...flags]);
 }
 
-/** `--reason TEXT`, with a placeholder where there is none yet. */
+/** Returns `--reason TEXT`, with a placeholder if there is no reason yet. */
 export function reasonFlags(reason: string): readonly string[] {
   return ["--reason", reason === "" ? "..." : reason];
 }

@@ -2,19 +2,19 @@ import { type Duration, durationMs, type Timestamp, timestampMs } from "@bufbuil
 import { formatTimestamp } from "../../core/base/timestamp.js";
 import type { Limit, Override } from "../../gen/headgate/admin/v1/admin_pb.js";
 
-/** A count with thousands apart: `12,345`. */
+/** Returns a count with separators between thousands: `12,345`. */
 export function formatCount(count: number | bigint): string {
   return count.toLocaleString("en", { maximumFractionDigits: 0 });
 }
 
-/** A number with as many digits as a person reads: `1,234`, `12.3`, `0.04`. */
+/** Returns a number with a readable number of digits: `1,234`, `12.3`, `0.04`. */
 export function formatNumber(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
   return value.toLocaleString("en", { maximumFractionDigits: digits });
 }
 
-/** A part as `12.5 %`. */
+/** Returns a part as `12.5 %`. */
 export function formatPercent(ratio: number): string {
   const percent = 100 * ratio;
   if (percent === 0) return "0 %";
@@ -22,13 +22,13 @@ export function formatPercent(ratio: number): string {
   return `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }
 
-/** Milliseconds: `0.4 ms`, `120 ms`, `1.5 s`. */
+/** Returns milliseconds as text: `0.4 ms`, `120 ms`, `1.5 s`. */
 export function formatMillis(ms: number): string {
   if (ms >= 1_000) return `${formatNumber(ms / 1_000)} s`;
   return `${formatNumber(ms)} ms`;
 }
 
-/** Hits a second, or in a longer time where that reads better. */
+/** Returns hits per second, or per longer unit for low rates. */
 export function formatRate(perSecond: number | undefined): string {
   if (perSecond === undefined) return "no bound";
   if (perSecond === 0 || perSecond >= 0.1) return `${formatNumber(perSecond)}/s`;
@@ -44,7 +44,7 @@ const spans = [
   { unit: "s", ms: 1_000 },
 ] as const;
 
-/** A span as the command line writes it, of two units at most: `1h30m`, `10s`, `180ms`. */
+/** Returns a duration as on the command line, in at most two units: `1h30m`, `10s`, `180ms`. */
 export function formatSpan(ms: number): string {
   if (ms < 1_000) return `${Math.ceil(ms)}ms`;
   if (ms < 10_000) return `${Math.ceil(ms / 100) / 10}s`;
@@ -58,33 +58,33 @@ export function formatSpan(ms: number): string {
   return words.join("");
 }
 
-/** A duration of a message; a question mark where there is none. */
+/** Returns a message's duration as text; a question mark if there is none. */
 export function formatProtoDuration(duration: Duration | undefined): string {
   return duration === undefined ? "?" : formatSpan(durationMs(duration));
 }
 
-/** A time of a message in milliseconds; undefined where there is none. */
+/** Returns a message's time in milliseconds; undefined if there is none. */
 export function millisOf(time: Timestamp | undefined): number | undefined {
   return time === undefined ? undefined : timestampMs(time);
 }
 
-/** A time in UTC, to the second: `2026-11-27 12:00:03Z`; empty where there is none. */
+/** Returns a time in UTC, to the second: `2026-11-27 12:00:03Z`; empty if there is none. */
 export function formatTime(ms: number | undefined): string {
   if (ms === undefined) return "";
   return `${isoOf(ms).slice(0, 19).replace("T", " ")}Z`;
 }
 
-/** The time of day alone, in UTC: `12:00:03`. */
+/** Returns only the time of day, in UTC: `12:00:03`. */
 export function formatClock(ms: number): string {
   return isoOf(ms).slice(11, 19);
 }
 
-/** A time as RFC 3339 has it, in UTC. */
+/** Returns a time in RFC 3339, in UTC. */
 function isoOf(ms: number): string {
   return formatTimestamp(ms * 1_000);
 }
 
-/** A limit in one line: `5 per 10s, burst 20, global: 1/2 here, shadow`. */
+/** Returns a limit in one line: `5 per 10s, burst 20, global: 1/2 here, shadow`. */
 export function formatLimit(limit: Limit): string {
   const { hits, period, burst, role, algorithm, delayMax, regionCount } = limit;
   const words = [`${formatCount(hits)} per ${formatProtoDuration(period)}`];
@@ -96,7 +96,7 @@ export function formatLimit(limit: Limit): string {
   return words.join(", ");
 }
 
-/** What an override does: `times 2`, `200 hits, burst 20`, `frozen`. */
+/** Returns the effect of an override: `times 2`, `200 hits, burst 20`, `frozen`. */
 export function formatEffect({ effect }: Pick<Override, "effect">): string {
   switch (effect.case) {
     case "amount": {
@@ -113,7 +113,7 @@ export function formatEffect({ effect }: Pick<Override, "effect">): string {
   }
 }
 
-/** `1 rule`, `3 rules`. */
+/** Returns a count with its noun: `1 rule`, `3 rules`. */
 export function formatMany(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -12,16 +12,16 @@ import type {
   ServiceHistory,
 } from "../../gen/headgate/admin/v1/admin_pb.js";
 
-/** How much of the past is shown. */
+/** Length of the displayed history, in seconds. */
 export const historySeconds = 900;
 
-/** The least that a plot shows. */
+/** Minimum time range of a plot, in seconds. */
 const windowSecondsMin = 60;
 
-/** A replica whose newest step is this much older than the fleet's is not waited for. */
+/** If a replica's newest step is older than the fleet's by more than this, it is ignored. */
 const lagSecondsMax = 3;
 
-/** What one replica did in a second; `degraded` is 1 while its store was left alone. */
+/** One second of one replica; `degraded` is 1 while its store was bypassed. */
 export type HistoryPoint = Readonly<Record<HistoryColumn, number>>;
 
 /** One second of a service at one replica. */
@@ -38,8 +38,8 @@ export interface ServicePoint {
 }
 
 /**
- * One second of a waiting room: visitors, visitors per second, what one is told then in seconds (0:
- * not known), and the waits that ended with sums over them.
+ * One second of a waiting room: visitors, visitors per second, the announced wait in seconds (0:
+ * unknown), and the waits that ended with their sums.
  */
 export type RoomPoint = Readonly<Record<RoomColumn, number>>;
 
@@ -51,16 +51,16 @@ export interface RulePoint {
   readonly overLimit: number;
 }
 
-/** What is known of the last 15 minutes, of each replica by itself. */
+/** Known data of the last 15 minutes, separately for each replica. */
 export class FleetHistory {
   readonly #replicas = new Map<string, Ring<HistoryPoint>>();
   readonly #services = new Map<string, Map<string, Ring<ServicePoint>>>();
   readonly #rules = new Map<string, Map<string, Ring<RulePoint>>>();
   readonly #rooms = new Map<string, Map<string, Ring<RoomPoint>>>();
-  /** Seconds in which replicas did not answer, and how many. */
+  /** Seconds in which replicas did not answer, with the number of these replicas. */
   readonly #silent = new Map<number, number>();
 
-  /** Takes what the fleet has told; `nowMs` is when. */
+  /** Adds an answer of the fleet, received at `nowMs`. */
   add({ replicas, silentReplicas }: GetHistoryResponse, nowMs: number): void {
     for (const one of replicas) this.#addReplica(one);
     const second = Math.floor(nowMs / 1_000);
@@ -120,7 +120,7 @@ export class FleetHistory {
     }
   }
 
-  /** The last second of which all replicas that answer have told; undefined before the first. */
+  /** The last second that all answering replicas have reported; undefined before the first. */
   get end(): number | undefined {
     const ends = [...this.#replicas.values()].flatMap((ring) => lastOf(ring));
     const newest = Math.max(...ends);
@@ -128,7 +128,7 @@ export class FleetHistory {
     return living.length === 0 ? undefined : Math.min(...living);
   }
 
-  /** Names of replicas that have told something of the last seconds. */
+  /** Names of replicas that have reported in the last seconds. */
   get replicas(): readonly string[] {
     const end = this.end ?? 0;
     return [...this.#replicas]
@@ -137,7 +137,7 @@ export class FleetHistory {
       .sort();
   }
 
-  /** Seconds of the window, and for each what the replicas that told it sum up to. */
+  /** Returns the seconds of the window, each with the sums of the replicas that reported it. */
   timeline(): readonly FleetSecond[] {
     return this.#window((second) => {
       const points = [...this.#replicas.values()].flatMap((ring) => ring.get(second) ?? []);
@@ -145,7 +145,7 @@ export class FleetHistory {
     });
   }
 
-  /** The same of a service. */
+  /** Returns the same for a service. */
   serviceTimeline(name: string, isShared: boolean): readonly ServiceSecond[] {
     const rings = [...(this.#services.get(name)?.values() ?? [])];
     return this.#window((second) => {
@@ -154,7 +154,7 @@ export class FleetHistory {
     });
   }
 
-  /** The same of a waiting room: its line is that of all replicas, and waits add up. */
+  /** Returns the same for a waiting room: its line is the same everywhere, and waits are summed. */
   roomTimeline(name: string): readonly Second<RoomPoint>[] {
     const rings = [...(this.#rooms.get(name)?.values() ?? [])];
     return this.#window((second) => {
@@ -163,7 +163,7 @@ export class FleetHistory {
     });
   }
 
-  /** Steps of ten seconds of a rule over all replicas, the oldest first. */
+  /** Returns steps of ten seconds of a rule over all replicas, oldest first. */
   ruleTimeline(rule: { readonly domain: string; readonly label: string }): readonly RuleStep[] {
     const rings = [...(this.#rules.get(ruleId(rule))?.values() ?? [])];
     const steps = new Map<number, RulePoint>();
@@ -190,17 +190,17 @@ export class FleetHistory {
       const second = end - historySeconds + 1 + i;
       return { second, point: pointAt(second), silent: this.#silent.get(second) ?? 0 };
     });
-    // Of a fleet that has just begun there is no past to be shown.
+    // For a fleet that has just started, there is no earlier history to show.
     const first = window.findIndex(({ point }) => point !== undefined);
     return window.slice(Math.max(0, Math.min(first - 1, historySeconds - windowSecondsMin)));
   }
 }
 
-/** A second of the window; without a point nothing is known of it. */
+/** A second of the window; without a point, nothing is known about it. */
 export interface Second<T> {
   readonly second: number;
   readonly point: T | undefined;
-  /** Replicas that did not answer then. */
+  /** Number of replicas that did not answer in it. */
   readonly silent: number;
 }
 
@@ -214,7 +214,7 @@ export interface RuleStep extends RulePoint {
   readonly second: number;
 }
 
-/** Of latencies the slowest replica's, of Envoys and of counts the sum. */
+/** Takes the slowest replica's latencies; adds up Envoys and counts. */
 function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
   return valuesOf(historyColumns, (column) => {
     const values = points.map((point) => point[column]);
@@ -222,7 +222,7 @@ function sumPoints(points: readonly HistoryPoint[]): HistoryPoint {
   });
 }
 
-/** The limit is the fleet's, and where Envoys share it what is in flight too. */
+/** The limit is the fleet's. If Envoys share it, so are the requests in flight. */
 function sumService(points: readonly ServicePoint[], isShared: boolean): ServicePoint {
   const of = (pick: (point: ServicePoint) => number): readonly number[] => points.map(pick);
   const together = isShared ? (values: readonly number[]) => Math.max(...values) : sumOf;
@@ -245,7 +245,7 @@ function sumService(points: readonly ServicePoint[], isShared: boolean): Service
   };
 }
 
-/** The line is the same at all replicas; waits end at one of them. */
+/** The line is the same at all replicas; each wait ends at one of them. */
 function mergeRoomPoints(points: readonly RoomPoint[]): RoomPoint {
   return valuesOf(roomColumns, (field) => {
     const values = points.map((point) => point[field]);
@@ -293,7 +293,7 @@ function lastOf(ring: Ring<unknown>): readonly number[] {
   return Number.isFinite(last) ? [last] : [];
 }
 
-/** A rule's name as one text, to find it by. */
+/** Returns a rule's name as one text, for use as a key. */
 export function ruleId({
   domain,
   label,
@@ -312,24 +312,24 @@ function entryOf<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   return made;
 }
 
-/** All that was refused in a second, for whatever cause. */
+/** Returns all refusals in a second, for any cause. */
 export function refusedIn(point: HistoryPoint): number {
   return point.overLimit + point.admissionRefused + point.failureRefused + point.failed;
 }
 
-/** All that passed in a second. */
+/** Returns all requests that passed in a second. */
 export function passedIn(point: HistoryPoint): number {
   return point.admitted + point.admissionAdmitted;
 }
 
-/** A time of the window that is shaded, in seconds. */
+/** A shaded time range of the window, in seconds. */
 export interface HistoryBand {
   readonly from: number;
   readonly to: number;
   readonly kind: "outage" | "missing";
 }
 
-/** When limits were answered without the store, and when a replica was not heard. */
+/** Returns times without the store, and times in which a replica did not answer. */
 export function bandsOf(seconds: readonly FleetSecond[]): readonly HistoryBand[] {
   const first = seconds.findIndex(({ point }) => point !== undefined);
   const known = first < 0 ? [] : seconds.slice(first);

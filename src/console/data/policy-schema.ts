@@ -1,4 +1,4 @@
-/** A part of the policy's JSON Schema, as far as completion looks at it. */
+/** A part of the policy's JSON Schema, with the fields that completion needs. */
 export interface SchemaPart {
   readonly description?: string;
   readonly $ref?: string;
@@ -16,7 +16,7 @@ export type PathPart = string;
 
 const item = "[]";
 
-/** Parts of a schema that a path may mean; several where there is a choice. */
+/** Returns the possible parts of a schema at a path; several if there is a choice. */
 export function schemasAt(root: SchemaPart, path: readonly PathPart[]): readonly SchemaPart[] {
   let parts = resolve(root, root);
   for (const step of path) {
@@ -28,12 +28,12 @@ export function schemasAt(root: SchemaPart, path: readonly PathPart[]): readonly
   return parts;
 }
 
-/** What a name of the user's own has, where a map takes any. */
+/** Returns the schema of user-defined names in a map, if it allows any name. */
 function ownName({ additionalProperties: values }: SchemaPart): SchemaPart | undefined {
   return typeof values === "object" ? values : undefined;
 }
 
-/** Follows references and choices, not into circles. */
+/** Follows references and choices, up to a depth that ends cycles. */
 function resolve(root: SchemaPart, part: SchemaPart, depth = 0): readonly SchemaPart[] {
   if (depth > 8) return [];
   const name = part.$ref?.replace("#/$defs/", "");
@@ -44,15 +44,15 @@ function resolve(root: SchemaPart, part: SchemaPart, depth = 0): readonly Schema
   return [...own, ...choices.flatMap((one) => resolve(root, one, depth + 1))];
 }
 
-/** Where a place in a text is: what leads there, and the word that stands there. */
+/** Position in a document: the path to it, and the key whose value it is in. */
 export interface TextPlace {
-  /** What leads to the mapping that the place is in. */
+  /** Path of the mapping that contains the position. */
   readonly path: readonly PathPart[];
-  /** The key whose value the place is in; undefined where a key is written. */
+  /** Key whose value contains the position; undefined while a key is written. */
   readonly key: string | undefined;
 }
 
-/** Reads, by indentation and by braces in the line, where a place of a YAML text is. */
+/** Finds a position in a YAML text, by indentation and by braces in the line. */
 export function placeAt(lines: readonly string[], line: number, column: number): TextPlace {
   const text = (lines[line] ?? "").slice(0, column);
   const opened = openBrace(text);
@@ -65,7 +65,7 @@ export function placeAt(lines: readonly string[], line: number, column: number):
   return { path, key };
 }
 
-/** What an empty line is written with is its own indent. */
+/** The indent of an empty line is the text before the cursor. */
 function indentOfLine(line: string, before: string): number {
   const body = line.trim() === "" ? before : line;
   return body.length - body.trimStart().length;
@@ -81,7 +81,7 @@ function keyOf(text: string): readonly PathPart[] {
   return key === undefined ? [] : [key];
 }
 
-/** The last brace that is open at the end; -1 where none is. */
+/** Returns the index of the last brace open at the end; -1 if there is none. */
 function openBrace(text: string): number {
   let depth = 0;
   for (let i = text.length - 1; i >= 0; i -= 1) {
@@ -95,7 +95,7 @@ function openBrace(text: string): number {
   return -1;
 }
 
-/** Keys of the lines above that are indented less and less. */
+/** Returns the keys of the less indented lines above. */
 function pathAbove(lines: readonly string[], line: number, indent: number): readonly PathPart[] {
   const path: PathPart[] = [];
   let depth = indent;
@@ -114,7 +114,7 @@ function pathAbove(lines: readonly string[], line: number, indent: number): read
       path.unshift(...marks);
       depth = own;
     } else if (marks.length > 0 && keyColumn === depth) {
-      // A key beside the first one of its item.
+      // A key after the first one of its item.
       path.unshift(...marks);
       depth = own;
     }

@@ -1,9 +1,9 @@
-/** When in its step a poll is made: what a second has counted is known by then, in milliseconds. */
+/** Delay of a poll within its step, in milliseconds. By then, the last second has been counted. */
 const offsetMs = 250;
 
 /**
- * How long to wait for the next poll. All consoles ask at the same moments: one answer serves them
- * all, and the server is woken once.
+ * Returns the time until the next poll. All consoles poll at the same times, so that one answer
+ * serves all of them and the server wakes up once.
  *
  * @returns from half a step to one and a half
  */

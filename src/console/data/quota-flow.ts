@@ -1,18 +1,18 @@
 import { formatEntries } from "../../core/limits/descriptor-text.js";
 import type { QuotaPool } from "../../gen/headgate/admin/v1/admin_pb.js";
 
-/** A box of the picture. */
+/** A box of the diagram. */
 export interface FlowNode {
   readonly id: string;
   readonly column: 0 | 1 | 2;
   readonly label: string;
-  /** Hits a second that are asked for through it. */
+  /** Requested hits per second through it. */
   readonly rate: number;
   readonly top: number;
   readonly height: number;
 }
 
-/** A stream between two boxes. */
+/** A flow between two boxes. */
 export interface FlowLink {
   readonly from: string;
   readonly to: string;
@@ -21,7 +21,7 @@ export interface FlowLink {
   readonly width: number;
 }
 
-/** A picture of what is asked for: quotas on the left, their buckets, and Envoys on the right. */
+/** Diagram of demand: quotas on the left, their buckets, and Envoys on the right. */
 export interface QuotaFlow {
   readonly nodes: readonly FlowNode[];
   readonly links: readonly FlowLink[];
@@ -34,13 +34,13 @@ interface Edge {
   readonly rate: number;
 }
 
-/** What of each column is shown by itself; the rest is one box. */
+/** Maximum number of boxes of each column; the rest is one box. */
 const boxesMax = 8;
 const gap = 14;
 const boxMin = 22;
 const rateHeight = 260;
 
-/** Lays the picture out; heights are parts of the whole demand. */
+/** Computes the layout. Heights are parts of the whole demand. */
 export function layOutQuotas(pools: readonly QuotaPool[]): QuotaFlow {
   const labels = new Map<string, { readonly column: 0 | 1 | 2; readonly label: string }>();
   const edges: Edge[] = [];
@@ -51,7 +51,7 @@ export function layOutQuotas(pools: readonly QuotaPool[]): QuotaFlow {
   };
   for (const pool of pools.slice(0, boxesMax)) {
     const bucket = nodeOf(1, formatEntries(pool.entries) || pool.domain);
-    // Several quotas may lead to one bucket; each has an even part of it here.
+    // Several quotas may use one bucket. Each is drawn with an even part of it.
     for (const quota of pool.quotas) {
       const rate = pool.demandRate / Math.max(1, pool.quotas.length);
       edges.push({ from: nodeOf(0, quota), to: bucket, rate });

@@ -2,15 +2,15 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Room, WaitRange } from "../../gen/headgate/admin/v1/admin_pb.js";
 import { formatSpan } from "./format.js";
 
-/** A waiting room as the replica sees it that heard from the leader last, and all replicas. */
+/** A waiting room, as seen by the replica with the latest report from the leader, and by all. */
 export interface FleetRoom {
   readonly room: Room;
   readonly replicas: readonly Room[];
-  /** The ratio of waits within the range that was told, everywhere; undefined: none ended. */
+  /** Ratio of waits within the announced range, over all replicas; undefined: none has ended. */
   readonly heldRatio: number | undefined;
 }
 
-/** Rooms by name, in the order of the policy. */
+/** Returns rooms by name, in the order of the policy. */
 export function mergeRooms(rooms: readonly Room[]): readonly FleetRoom[] {
   const names = [...new Set(rooms.map(({ name }) => name))];
   return names.map((name) => mergeOne(rooms.filter((one) => one.name === name)));
@@ -25,10 +25,10 @@ function mergeOne(replicas: readonly Room[]): FleetRoom {
   return { room, replicas, heldRatio: waits === 0 ? undefined : inRange / waits };
 }
 
-/** Below this ratio of ranges that held, estimates are said to fail. */
+/** If the ratio of correct ranges is below this, the console warns about the estimates. */
 export const heldRatioNoticed = 0.8;
 
-/** How a room does, in a word. */
+/** Judges a room in one word. */
 export function judgeRoom({ room, replicas }: FleetRoom): {
   readonly tone: "good" | "notice" | "warn" | "bad";
   readonly word: string;
@@ -42,21 +42,21 @@ export function judgeRoom({ room, replicas }: FleetRoom): {
   return { tone: "good", word: phase === "open" ? "event open" : "open" };
 }
 
-/** A range of waits: `9m to 11m`; a dash where none is known. */
+/** Returns a range of waits: `9m to 11m`; a dash if it is unknown. */
 export function formatRange(range: WaitRange | undefined): string {
   const { low, high } = range ?? {};
   if (low === undefined || high === undefined) return "-";
   return `${formatWait(durationMs(low) / 1_000)} to ${formatWait(durationMs(high) / 1_000)}`;
 }
 
-/** A wait as people read it: whole seconds, from ten minutes on whole minutes. */
+/** Returns a wait for display: in whole seconds, from ten minutes on in whole minutes. */
 export function formatWait(seconds: number): string {
   const unit = seconds >= 600 ? 60 : 1;
   const rounded = Math.round(seconds / unit) * unit;
   return rounded === 0 ? "0s" : formatSpan(rounded * 1_000);
 }
 
-/** The mean wait of visitors who entered in the last `count` points; undefined: nobody did. */
+/** Returns mean waits of visitors who entered in the last `count` points; undefined: none. */
 export function meanWaits<P extends { readonly waits: number }>(
   points: readonly (P | undefined)[],
   of: (point: P) => number,

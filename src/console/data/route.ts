@@ -1,13 +1,13 @@
 import { formatEntries, readEntries } from "../../core/limits/descriptor-text.js";
 import type { DescriptorEntry } from "../../core/limits/key.js";
 
-/** Where the reader is: a path, and how that view is set. All of it stands in the URL. */
+/** A location in the console: a path, and the settings of its view. The URL contains all of it. */
 export interface Route {
   readonly path: readonly string[];
   readonly params: Readonly<Record<string, string>>;
 }
 
-/** Reads the part of a URL behind `#`. Whatever is no route is the overview. */
+/** Reads the part of a URL after `#`. An empty path is the overview. */
 export function parseRoute(hash: string): Route {
   const text = hash.replace(/^#?\/?/, "");
   const mark = text.indexOf("?");
@@ -18,11 +18,11 @@ export function parseRoute(hash: string): Route {
     const [name = "", value = ""] = part.split(/=(.*)/s).map(decode);
     if (name !== "") params.push([name, value]);
   }
-  // Made at once, so that a name such as `__proto__` is one like any other.
+  // Created in one step, so that a name such as `__proto__` is not special.
   return { path: path.map(decode), params: Object.fromEntries(params) };
 }
 
-/** Writes a route so that `parseRoute` reads it back; empty parameters are left out. */
+/** Writes a route that `parseRoute` can read. Leaves out empty parameters. */
 export function formatRoute(
   path: readonly string[],
   params: Readonly<Record<string, string | undefined>> = {},
@@ -35,12 +35,12 @@ export function formatRoute(
   return query === "" ? hash : `${hash}?${query}`;
 }
 
-/** A lone surrogate, which no URL holds, stands as the replacement character. */
+/** Replaces lone surrogates, which URLs cannot contain, by the replacement character. */
 function encode(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** A link that somebody cut in the middle still opens. */
+/** Decodes a part. A link that was cut in the middle still opens. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -49,12 +49,12 @@ function decode(text: string): string {
   }
 }
 
-/** The route of a key's page: each entry is a part of the path. */
+/** Returns the route of a key's page, with each entry as a part of the path. */
 export function keyRoute(domain: string, entries: readonly DescriptorEntry[]): string {
   return formatRoute(["key", domain, ...entries.map((entry) => formatEntries([entry]))]);
 }
 
-/** The key of such a route; undefined where somebody has changed it into none. */
+/** Returns the key of such a route; undefined if a user has changed it to an invalid one. */
 export function keyOfRoute(
   path: readonly string[],
 ): { readonly domain: string; readonly entries: readonly DescriptorEntry[] } | undefined {

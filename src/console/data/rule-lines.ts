@@ -1,14 +1,14 @@
 import type { DescriptorEntry } from "../../core/limits/key.js";
 
-/** The lines of a text, from 1, both included. */
+/** A range of lines in a text, from 1, both inclusive. */
 export interface LineRange {
   readonly first: number;
   readonly last: number;
 }
 
 /**
- * Where a rule stands in a policy: found by indentation and by the keys of its path, as people and
- * `headgate fmt` write policies. Undefined where it is written otherwise.
+ * Finds the lines of a rule in a policy, by indentation and by the keys of its path, as people and
+ * `headgate fmt` write policies. Undefined if it is written in another way.
  */
 export function findRuleLines(
   text: string,
@@ -33,7 +33,7 @@ interface Block {
   readonly to: number;
 }
 
-/** The shallowest entry with this key below the first line of a block. */
+/** Returns the shallowest entry with this key below the first line of a block. */
 function findStep(
   lines: readonly string[],
   { from, to }: Block,
@@ -50,7 +50,7 @@ function findStep(
   return best;
 }
 
-/** The `value` of the entry that begins a block: in its first line, or in the block's own lines. */
+/** Returns the `value` of the entry that starts a block, from its first line or its own lines. */
 function valueIn(lines: readonly string[], { from, to }: Block): string {
   const first = lines[from] ?? "";
   const inline = scalarOf(first, "value");
@@ -64,7 +64,7 @@ function valueIn(lines: readonly string[], { from, to }: Block): string {
   return "";
 }
 
-/** The line after a block: the first one that is not indented deeper than its beginning. */
+/** Returns the line after a block: the first one that is not indented more than its start. */
 function endOfBlock(lines: readonly string[], from: number): number {
   const first = lines[from] ?? "";
   const isItem = /^\s*-\s/.test(first);
@@ -84,7 +84,7 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** The scalar of a key in a line, in block or flow style; undefined where the key is not there. */
+/** Returns a key's scalar in a line, in block or flow style; undefined if the key is missing. */
 function scalarOf(line: string, key: string): string | undefined {
   const found = new RegExp(
     `(?:^\\s*(?:-\\s+)?|[{,]\\s*)${key}:\\s*("(?:[^"\\\\]|\\\\.)*"|'(?:[^']|'')*'|[^,}#]*)`,

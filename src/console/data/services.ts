@@ -1,12 +1,12 @@
 import type { Service } from "../../gen/headgate/admin/v1/admin_pb.js";
 
-/** A service as the fleet has it, and as each replica sees it. */
+/** A service in the fleet, and as seen by each replica. */
 export interface FleetService {
   readonly name: string;
   readonly algorithm: string;
-  /** Whether Envoys share its limit: each replica then tells what is in flight in the fleet. */
+  /** Whether Envoys share its limit. Each replica then reports the fleet's requests in flight. */
   readonly isShared: boolean;
-  /** Of the fleet, whoever shares it. */
+  /** Limit of the whole fleet, with or without shares. */
   readonly limit: number;
   readonly inFlight: number;
   readonly waiting: number;
@@ -14,7 +14,7 @@ export interface FleetService {
   readonly minRttMs: number;
   readonly gradient: number;
   readonly gate: string;
-  /** The share of requests that admission refused in the last ten seconds. */
+  /** Ratio of requests that admission refused in the last ten seconds. */
   readonly shedRatio: number;
   readonly admitted: number;
   readonly refused: number;
@@ -22,10 +22,10 @@ export interface FleetService {
   readonly replicas: readonly Service[];
 }
 
-/** From this part of refused requests on a service is said to shed. */
+/** From this ratio of refused requests on, a service is shown as shedding. */
 export const shedRatioNoticed = 0.01;
 
-/** Services by name, with what replicas see put together. */
+/** Returns services by name, merged over all replicas. */
 export function mergeServices(services: readonly Service[]): readonly FleetService[] {
   const names = [...new Set(services.map(({ name }) => name))].sort();
   return names.map((name) => mergeOne(services.filter((one) => one.name === name)));
@@ -65,7 +65,7 @@ function worstGate(gates: readonly string[]): string {
   return ["closed", "limiting", "open"].find((gate) => gates.includes(gate)) ?? "";
 }
 
-/** How a service does, in a word. */
+/** Judges a service in one word. */
 export function judgeService(service: FleetService): {
   readonly tone: "good" | "warn" | "bad";
   readonly word: string;

@@ -6,7 +6,7 @@ const units: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Reads a span in milliseconds: `90s`, `12h30m`, `3d`; undefined for what is none. */
+/** Reads a duration in milliseconds: `90s`, `12h30m`, `3d`; undefined if it is invalid. */
 export function readSpan(text: string): number | undefined {
   const trimmed = text.trim();
   if (!/^(?:\d{1,6}[smhdw])+$/.test(trimmed)) return undefined;

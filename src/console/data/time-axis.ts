@@ -4,7 +4,7 @@ const minute = 60;
 const hour = 3_600;
 const day = 86_400;
 
-/** Seconds that labels of a time axis may be apart: whole ones, since data is by seconds. */
+/** Possible intervals of axis labels, in seconds: whole numbers, like the data. */
 export const timeSteps: readonly number[] = [
   ...[1, 2, 5, 10, 15, 30],
   ...[1, 2, 5, 10, 15, 30].map((count) => count * minute),
@@ -12,17 +12,17 @@ export const timeSteps: readonly number[] = [
   ...[1, 2, 7, 14, 28, 91, 182, 364].map((count) => count * day),
 ];
 
-/** An axis shows at least so much; a single point stands at its end. */
+/** Minimum time range of an axis. A single point is at its end. */
 const spanSecondsMin = 10;
 
-/** From where to where an axis goes for data of that time, in seconds since 1970. */
+/** Returns the range of an axis for data of that time, in seconds since 1970. */
 export function timeRange(from: number, to: number): [number, number] {
   return [Math.min(from, to - spanSecondsMin), to];
 }
 
 /**
- * Labels of an axis at these seconds. No two are the same, but of days whose dates stand between
- * them.
+ * Returns the labels of an axis at these seconds. Labels are unique, except times of different days
+ * that have a date between them.
  */
 export function formatTicks(seconds: readonly number[]): readonly string[] {
   const [first = 0, second = first + 1] = seconds;

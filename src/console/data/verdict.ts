@@ -2,17 +2,17 @@ import { formatMany, formatPercent, formatRate } from "./format.js";
 import { type FleetSecond, passedIn, refusedIn } from "./history.js";
 import type { FleetService } from "./services.js";
 
-/** How the fleet does, in one sentence that can be read from across a room. */
+/** State of the fleet, in a sentence that can be read from across a room. */
 export interface FleetVerdict {
   readonly tone: "good" | "notice" | "warn" | "bad";
   readonly headline: string;
   readonly detail: string;
 }
 
-/** What the verdict says of a service. */
+/** An overloaded service in the verdict. */
 export type OverloadedService = Pick<FleetService, "name" | "shedRatio" | "overflowPerSecond">;
 
-/** What the verdict is made of. */
+/** Inputs of the verdict. */
 export interface FleetFacts {
   readonly seconds: readonly FleetSecond[];
   readonly silentReplicas: number;
@@ -21,13 +21,13 @@ export interface FleetFacts {
   readonly overloaded: readonly OverloadedService[];
 }
 
-/** Seconds that "now" is an average of. */
+/** Number of seconds that current rates are averaged over. */
 const nowSeconds = 10;
 
-/** From this part of refused requests on the headline is about them. */
+/** From this ratio of refused requests on, the headline is about them. */
 const refusedRatioNoticed = 0.01;
 
-/** The rates of now, averaged over the last seconds. */
+/** Current rates, averaged over the last seconds. */
 export interface FleetRates {
   readonly passed: number;
   readonly refused: number;
@@ -41,7 +41,7 @@ export interface FleetRates {
   readonly refusedRatio: number;
 }
 
-/** What happens a second, now. */
+/** Returns the current rates per second. */
 export function ratesOf(seconds: readonly FleetSecond[]): FleetRates {
   const points = seconds.slice(-nowSeconds).flatMap(({ point }) => point ?? []);
   const mean = (of: (point: (typeof points)[number]) => number): number =>
@@ -62,7 +62,7 @@ export function ratesOf(seconds: readonly FleetSecond[]): FleetRates {
   };
 }
 
-/** The worst that is true, said first. */
+/** Returns the verdict, with the worst problem first. */
 export function judgeFleet(facts: FleetFacts): FleetVerdict {
   const { seconds, silentReplicas, isDegraded, overloaded } = facts;
   const rates = ratesOf(seconds);

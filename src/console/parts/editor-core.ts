@@ -24,7 +24,7 @@ import {
 } from "@codemirror/view";
 import { placeAt, type SchemaPart, schemasAt } from "../data/policy-schema.js";
 
-/** Something to mark in the text. */
+/** A marked problem in the text. */
 export interface EditorProblem {
   readonly line: number;
   readonly column: number;
@@ -38,7 +38,7 @@ export interface Editor {
   readonly destroy: () => void;
 }
 
-/** What an editor is made with. */
+/** Inputs of an editor. */
 export interface EditorParts {
   readonly text: string;
   readonly label: string;
@@ -48,8 +48,8 @@ export interface EditorParts {
 }
 
 /**
- * Makes an editor below an element. It stands in a shadow root: its styles are then objects that
- * a script made, which the page's security policy lets, and no elements, which it does not.
+ * Creates an editor below an element, in a shadow root. Its styles are then objects created by a
+ * script, which the page's security policy allows, and not elements, which it does not.
  */
 export function createEditor(host: HTMLElement, parts: EditorParts): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
@@ -71,7 +71,7 @@ export function createEditor(host: HTMLElement, parts: EditorParts): Editor {
         look,
         autocompletion({ override: [(context) => complete(schema, context)] }),
         hoverTooltip((shown, at) => explain(schema, shown, at)),
-        // Escape and then Tab leaves the editor.
+        // Escape followed by Tab leaves the editor.
         keymap.of([...completionKeymap, ...standardKeymap, ...historyKeymap, indentWithTab]),
         EditorState.readOnly.of(isReadOnly),
         EditorView.contentAttributes.of({ "aria-label": label }),
@@ -161,7 +161,7 @@ const marks = {
   text: Decoration.mark({ class: "hg-text" }),
 };
 
-/** Words of YAML as people write policies; a whole grammar would be a twentieth of the console. */
+/** Tokens of YAML in policies. A complete grammar would be a twentieth of the console's size. */
 const words = new MatchDecorator({
   regexp: new RegExp(
     [

@@ -1,7 +1,7 @@
 import { writeCsv } from "../../simulate/report/csv.js";
 import { saveFile } from "../state/browser.js";
 
-/** Gives the reader rows as a CSV file that is named after a title. */
+/** Lets the user save rows as a CSV file, named after a title. */
 export function saveCsv(
   title: string,
   rows: readonly (readonly (string | number | undefined)[])[],

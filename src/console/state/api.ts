@@ -12,14 +12,14 @@ import {
 import { nowMs } from "./browser.js";
 import { noteSignedOut, user } from "./session.js";
 
-/** Whether the server answers, and since when not. */
+/** Whether the server responds; otherwise, since when it has not. */
 export const connection = signal<{ readonly lostAtMs: number | undefined }>({
   lostAtMs: undefined,
 });
 
 const lost: readonly Code[] = [Code.Unavailable, Code.Unknown];
 
-/** Puts the token against forged calls on each call, and notes what calls tell of the server. */
+/** Adds the CSRF token to each call, and derives the state of the connection from the results. */
 const watch: Interceptor = (next) => async (request) => {
   const csrf = user.peek()?.csrf ?? "";
   if (csrf !== "") request.header.set("x-headgate-csrf", csrf);
@@ -52,7 +52,7 @@ export const api = {
   fleet: createClient(FleetService, transport),
 };
 
-/** What went wrong, as a sentence. */
+/** Returns an error as a sentence. */
 export function errorText(error: unknown): string {
   const { code, rawMessage } = ConnectError.from(error);
   switch (code) {

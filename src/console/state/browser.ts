@@ -1,22 +1,22 @@
-/** The browser's clock, timers and devices: all that is not a function of what the server says. */
+/** The browser's clock, timers and devices: everything that is not a function of server data. */
 
 /** Milliseconds since 1970. */
 export function nowMs(): number {
   return Date.now();
 }
 
-/** A time as libraries take it. */
+/** Returns a time in the form that libraries take. */
 export function browserDate(ms: number): Date {
   return new Date(ms);
 }
 
-/** Calls back after a while; what it returns calls that off. */
+/** Calls `callback` after a delay. Returns a function that cancels it. */
 export function later(ms: number, callback: () => void): () => void {
   const timer = setTimeout(callback, ms);
   return () => clearTimeout(timer);
 }
 
-/** Waits; ends early when the signal does. */
+/** Waits. Ends early if the signal aborts. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
@@ -29,7 +29,7 @@ export function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Resolves once the page can be seen, or the signal ends. */
+/** Resolves once the page is visible, or the signal aborts. */
 export function untilVisible(signal: AbortSignal): Promise<void> {
   if (!document.hidden) return Promise.resolve();
   return new Promise((resolve) => {
@@ -43,7 +43,7 @@ export function untilVisible(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Puts a text on the clipboard; false where the browser does not let it. */
+/** Copies a text to the clipboard; false if the browser does not allow it. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -53,7 +53,7 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Gives the reader a file. */
+/** Lets the user save a file. */
 export function saveFile(name: string, text: string, type = "text/csv"): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");
@@ -63,17 +63,17 @@ export function saveFile(name: string, text: string, type = "text/csv"): void {
   later(10_000, () => URL.revokeObjectURL(url));
 }
 
-/** Where a file is that the page may need later; its name has a hash, which the page knows. */
+/** Returns the path of a file that is loaded on demand. The page knows its hashed name. */
 export function assetPath(name: string): string {
   return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 }
 
-/** Whole numbers of 32 bits that nobody can tell. */
+/** Returns unpredictable whole numbers of 32 bits. */
 export function randomWords(count: number): readonly number[] {
   return [...crypto.getRandomValues(new Int32Array(count))];
 }
 
-/** Reads what was kept in this browser under a name; empty where nothing is, or nothing may be. */
+/** Reads a text stored in this browser; empty if there is none, or storage is not allowed. */
 export function recall(name: string): string {
   try {
     return localStorage.getItem(name) ?? "";
@@ -82,11 +82,11 @@ export function recall(name: string): string {
   }
 }
 
-/** Keeps a text in this browser, if it may. */
+/** Stores a text in this browser, if it allows that. */
 export function remember(name: string, text: string): void {
   try {
     localStorage.setItem(name, text);
   } catch {
-    // A browser that keeps nothing forgets the theme, and works otherwise.
+    // A browser without storage forgets the theme, and works otherwise.
   }
 }

@@ -8,12 +8,12 @@ import { isPageFile } from "../../policy/waiting-rooms/page-file.js";
 import { formatRoute } from "../data/route.js";
 import { goTo } from "./location.js";
 
-/** A file of a policy, as it is edited. */
+/** A file of a policy that is edited. */
 export type DraftFile = Pick<PolicyFile, "file" | "text">;
 
-/** What the reader is writing; it is kept while other views are looked at. */
+/** The user's edits, which are kept while other views are open. */
 export interface Draft {
-  /** The version that it began with. */
+  /** Version on which the draft is based. */
   readonly base: string;
   readonly files: readonly DraftFile[];
 }
@@ -21,25 +21,25 @@ export interface Draft {
 /** The draft; undefined until something is changed. */
 export const draft = signal<Draft | undefined>(undefined);
 
-/** What the server says of the draft as it is now; undefined while it is asked. */
+/** The server's validation of the current draft; undefined while it is requested. */
 export const judgement = signal<ValidatePolicyResponse | undefined>(undefined);
 
-/** Whether a file holds tests of a policy, and no part of it. */
+/** Reports whether a file contains tests of a policy instead of a part of it. */
 export function isTestFile({ file, text }: DraftFile): boolean {
   return /\btests?\.ya?ml$/.test(file) || (!isPageFile(file) && /^tests:/m.test(text));
 }
 
-/** The files of a policy without what only its messages have. */
+/** Returns the files of a policy without the fields that only messages have. */
 export function filesOf(policy: PolicyVersion | undefined): readonly DraftFile[] {
   return policy?.files.map(({ file, text }) => ({ file, text })) ?? [];
 }
 
-/** A version short enough for a table; versions are hashes. */
+/** Shortens a version, which is a hash, for tables. */
 export function shortVersion(version: string): string {
   return version === "" ? "none" : version.slice(0, 12);
 }
 
-/** Opens the editor with other texts of the policy; tests of the draft stay in it. */
+/** Opens the editor with other texts of the policy. Tests in the draft are kept. */
 export function editWith(files: readonly DraftFile[], active: string | undefined): void {
   const before = draft.peek();
   const tests = before?.files.filter(isTestFile) ?? [];

@@ -1,7 +1,7 @@
 import { createRef } from "preact";
 import { useState } from "preact/hooks";
 
-/** A place for an element of the page, as long as its component is shown. */
+/** Returns a ref to an element of the page that lasts as long as its component. */
 export function useElement<T extends Element>() {
   return useState(() => createRef<T>())[0];
 }

@@ -6,13 +6,13 @@ import { api } from "./api.js";
 import { nowMs } from "./browser.js";
 import { type Polled, usePoll } from "./poll.js";
 
-/** The past as it is known, and how many replicas did not tell theirs. */
+/** Known history, and the number of replicas that did not report theirs. */
 export interface KnownHistory {
   readonly history: FleetHistory;
   readonly silentReplicas: number;
 }
 
-/** What is asked for beside the fleet's own numbers. */
+/** Requested data in addition to the fleet's own. */
 export interface HistoryQuestion {
   readonly service?: string;
   readonly room?: string;
@@ -21,10 +21,10 @@ export interface HistoryQuestion {
   readonly isOn?: boolean;
 }
 
-/** Steps of rules are of ten seconds, and told once they are over. */
+/** Steps of rules last ten seconds, and are reported after their end. */
 const ruleLagMs = 12_000;
 
-/** Keeps the last 15 minutes up to date: the first answer has all, the others what is new. */
+/** Keeps the last 15 minutes up to date: the first answer has all of it, later ones only news. */
 export function useHistory({
   service = "",
   room = "",
@@ -39,7 +39,7 @@ export function useHistory({
   return usePoll(
     async (signal) => {
       const { end } = history;
-      // Half a second later than the step: its own end lies within it.
+      // Half a second after the step, so that the step's own end is not requested again.
       const sinceMs = (end ?? 0) * 1_000 + 499 - (rules.length > 0 ? ruleLagMs : 0);
       const since = end === undefined ? {} : { since: timestampFromMs(sinceMs) };
       const wanted = rules.map(({ domain, label }) => ({ domain, label }));

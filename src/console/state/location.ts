@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { formatRoute, parseRoute, type Route } from "../data/route.js";
 
-/** Where the reader is. */
+/** The user's current location. */
 export const route = signal<Route>(parseRoute(location.hash));
 
 addEventListener("hashchange", () => {
@@ -14,8 +14,8 @@ export function goTo(hash: string): void {
 }
 
 /**
- * Changes how the view is set, in its URL and without a new step for the back button; an empty
- * value takes a parameter away.
+ * Changes settings of the view in its URL, without a new entry in the browser history. An empty
+ * value removes a parameter.
  */
 export function setParams(params: Readonly<Record<string, string>>): void {
   const { path, params: before } = route.peek();
@@ -25,14 +25,14 @@ export function setParams(params: Readonly<Record<string, string>>): void {
   route.value = parseRoute(hash);
 }
 
-/** A parameter of the view; empty where it is not set. */
+/** Returns a parameter of the view; empty if it is not set. */
 export function paramOf(name: string): string {
   return route.value.params[name] ?? "";
 }
 
 const placeName = "headgate-place";
 
-/** Keeps where the reader is while the identity provider has the page. */
+/** Stores the location while the user is at the identity provider. */
 export function keepPlace(): void {
   sessionStorage.setItem(placeName, location.hash);
 }
@@ -41,6 +41,6 @@ const kept = sessionStorage.getItem(placeName);
 sessionStorage.removeItem(placeName);
 if (kept && location.hash === "") goTo(kept);
 
-/** Why the identity provider's sign-in failed, as the server sent the browser back; told once. */
+/** Why the identity provider's sign-in failed, from the server's redirect. Shown once. */
 export const signInFailure = new URLSearchParams(location.search).get("signInFailed") ?? "";
 if (signInFailure !== "") history.replaceState(history.state, "", `/${location.hash}`);

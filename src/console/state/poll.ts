@@ -5,7 +5,7 @@ import { errorText } from "./api.js";
 import { nowMs, pause, untilVisible } from "./browser.js";
 import { session } from "./session.js";
 
-/** What was asked for again and again, as it is known now. */
+/** Latest result of repeated requests. */
 export interface Polled<T> {
   /** The last answer; kept while later ones fail. */
   readonly data: T | undefined;
@@ -17,19 +17,19 @@ export interface Polled<T> {
 
 const retryMsMax = 5_000;
 
-/** How something is polled. */
+/** Settings of a poll. */
 export interface PollOptions<T> {
-  /** How long to wait after an answer, which may depend on what came. */
+  /** Delay after an answer, which may depend on its data. */
   readonly everyMs: number | ((data: T) => number);
-  /** What the question depends on; a change begins anew. */
+  /** Parameters of the request. A change starts again. */
   readonly about?: string;
-  /** With false nothing is asked. */
+  /** If false, no request is made. */
   readonly isOn?: boolean;
 }
 
 /**
- * Asks now and then every so often, while the page can be seen and somebody is signed in. A failure
- * is tried again, more and more slowly.
+ * Requests data at once and then periodically, while the page is visible and a user is signed in.
+ * After failures, it retries at increasing intervals.
  */
 export function usePoll<T>(
   ask: (signal: AbortSignal) => Promise<T>,
@@ -41,7 +41,7 @@ export function usePoll<T>(
     polled.value = { data: undefined, error: undefined, atMs: 0 };
     if (isOn) void keepAsking({ ask, everyMs, signal: end.signal, polled });
     return () => end.abort();
-    // The question is named by `about`: its function is another one at each rendering.
+    // `about` identifies the request, because the function is a new one at each rendering.
   }, [about, isOn]);
   return polled;
 }
@@ -78,12 +78,12 @@ async function keepAsking<T>({
   }
 }
 
-/** Resolves once somebody is signed in, or the signal ends. */
+/** Resolves once a user is signed in, or the signal aborts. */
 export function untilSignedIn(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const stop = session.subscribe(({ kind }) => {
       if (kind !== "in" && !signal.aborted) return;
-      // Called at once, before there is anything to stop.
+      // The callback runs at once, before `stop` is assigned.
       queueMicrotask(() => stop());
       resolve();
     });

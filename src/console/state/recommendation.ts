@@ -7,5 +7,5 @@ export const recommendation = new SimulatorTask<RecommendationOutcome>((answer) 
   return answer.kind === "recommended" ? answer.outcome : undefined;
 });
 
-/** The log that it is about; a browser keeps no more of it than where it is. */
+/** The log of the recommendation. Only a reference to the file is kept. */
 export const chosenLog = signal<File | undefined>(undefined);

@@ -3,7 +3,7 @@ import { type FleetRoom, mergeRooms } from "../data/rooms.js";
 import { api } from "./api.js";
 import { type Polled, usePoll } from "./poll.js";
 
-/** Waiting rooms of the fleet, and how many replicas did not tell theirs. */
+/** Waiting rooms of the fleet, and the number of replicas that did not report theirs. */
 export interface KnownRooms {
   readonly rooms: readonly FleetRoom[];
   readonly silentReplicas: number;

@@ -3,7 +3,7 @@ import { ruleId } from "../data/history.js";
 import { api } from "./api.js";
 import { usePoll } from "./poll.js";
 
-/** A rule of the active policy, with what all replicas have counted of it together. */
+/** A rule of the active policy, with the counts of all replicas together. */
 export interface FleetRule {
   readonly id: string;
   readonly rule: Rule;
@@ -19,7 +19,7 @@ export interface FleetRules {
   readonly policyVersion: string;
 }
 
-/** A policy of so many rules is not asked for each second. */
+/** A policy with more rules than this is polled less often. */
 const manyRules = 1_000;
 
 async function listAll(signal: AbortSignal): Promise<FleetRules> {
@@ -47,7 +47,7 @@ async function listAll(signal: AbortSignal): Promise<FleetRules> {
   return { rules: [...rules.values()], silentReplicas, policyVersion };
 }
 
-/** All rules, up to date within some seconds. */
+/** Returns all rules, at most some seconds old. */
 export function useRules() {
   return usePoll(listAll, {
     everyMs: ({ rules }) => (rules.length > manyRules ? 15_000 : 2_000),

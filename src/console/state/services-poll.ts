@@ -3,7 +3,7 @@ import { type FleetService, mergeServices } from "../data/services.js";
 import { api } from "./api.js";
 import { type Polled, usePoll } from "./poll.js";
 
-/** Services of the fleet, and how many replicas did not tell theirs. */
+/** Services of the fleet, and the number of replicas that did not report theirs. */
 export interface KnownServices {
   readonly services: readonly FleetService[];
   readonly silentReplicas: number;

@@ -1,13 +1,13 @@
 import { computed, signal } from "@preact/signals";
 import { httpStatuses } from "../../core/base/http-status.js";
 
-/** Ways in: with a bearer token, or by the identity provider. */
+/** Ways to sign in: with a bearer token, or through the identity provider. */
 export type SignInWay = "token" | "oidc";
 
-/** Who the reader is, as far as this page knows. */
+/** The session, as far as this page knows. */
 export type PageSession =
   | { readonly kind: "unknown" }
-  /** With whoever was signed in until now: what that person was about stays as it is. */
+  /** With the user who was signed in before, whose unfinished work is kept. */
   | {
       readonly kind: "out";
       readonly ways: readonly SignInWay[];
@@ -15,14 +15,14 @@ export type PageSession =
     }
   | { readonly kind: "in"; readonly user: User };
 
-/** Who is signed in, and what that person may do. */
+/** The signed-in user, and the user's permissions. */
 export interface User {
-  /** As the audit log has it. */
+  /** As in the audit log. */
   readonly name: string;
-  /** For people. */
+  /** Name for display. */
   readonly shownName: string;
   readonly role: "reader" | "operator";
-  /** Domains in which that person is an operator; undefined: all. */
+  /** Domains in which the user is an operator; undefined: all. */
   readonly operatorDomains: readonly string[] | undefined;
   readonly isReadOnly: boolean;
   readonly csrf: string;
@@ -34,14 +34,14 @@ export interface User {
 /** The session of this page. */
 export const session = signal<PageSession>({ kind: "unknown" });
 
-/** The user, also while the session has to be renewed; undefined before anybody has signed in. */
+/** The user, also while the session must be renewed; undefined before the first sign-in. */
 export const user = computed(() => {
   const { value } = session;
   if (value.kind === "unknown") return undefined;
   return value.kind === "in" ? value.user : value.before;
 });
 
-/** Whether a domain's limits may be changed here by this reader; without a domain: the policy. */
+/** Reports whether the user may change a domain's limits here; without a domain: the policy. */
 export function mayChange(domain?: string): boolean {
   const known = user.value;
   if (known === undefined || known.isReadOnly || known.role !== "operator") return false;
@@ -49,12 +49,12 @@ export function mayChange(domain?: string): boolean {
   return domain !== undefined && known.operatorDomains.includes(domain);
 }
 
-/** Asks who we are. A server that does not answer leaves what is known. */
+/** Requests the current session. If the server does not respond, the known state is kept. */
 export async function refreshSession(): Promise<void> {
   await ask({ method: "GET" });
 }
 
-/** Signs in; the sentence to show where that fails. */
+/** Signs in. Returns an error as a sentence if that fails. */
 export async function signInWithToken(token: string): Promise<string | undefined> {
   const response = await fetch("/console/session", {
     method: "POST",
@@ -70,7 +70,7 @@ export async function signInWithToken(token: string): Promise<string | undefined
   return session.peek().kind === "in" ? undefined : "The browser did not keep the session.";
 }
 
-/** Whether this page has ended a session of which other replicas could not be told yet. */
+/** Whether the session was ended on this page, but other replicas have not been informed yet. */
 export const isEndedHereOnly = signal(false);
 
 /** Ends the session. */
@@ -82,7 +82,7 @@ export async function signOut(): Promise<void> {
   await refreshSession();
 }
 
-/** What follows when a call was refused for want of a session. */
+/** Handles a call that was refused because there is no session. */
 export function noteSignedOut(): void {
   if (session.peek().kind === "in") void refreshSession();
 }

@@ -9,13 +9,13 @@ export const simulation = new SimulatorTask<SimulationReport>((answer) => {
   return answer.kind === "finished" ? answer.report : undefined;
 });
 
-/** Scenarios as the reader changed them, by the name of the one that he began with. */
+/** Scenarios edited by the user, by the name of the original. */
 export const written = signal<ReadonlyMap<string, string>>(new Map());
 
-/** The scenarios of the package, and their policies; undefined until they are loaded. */
+/** Scenarios of the package and their policies; undefined until they are loaded. */
 export const packaged = signal<readonly PolicyText[] | undefined>(undefined);
 
-/** Loads them, once. */
+/** Loads the scenarios of the package once. */
 export async function loadPackaged(): Promise<void> {
   if (packaged.peek() !== undefined) return;
   const response = await fetch(assetPath("scenarios")).catch(() => undefined);

@@ -4,12 +4,12 @@ import { assetPath } from "./browser.js";
 
 type OnProgress = (ratio: number, pass: number | undefined) => void;
 
-/** Threads of the page, which are loaded when there is something to ask. */
+/** Worker threads of the page, which are loaded on the first request. */
 class Simulator {
-  /** One that waits for work. */
+  /** A thread without a task. */
   #idle: Worker | undefined;
 
-  /** Asks a thread; the end of the signal is the end of the thread, whatever it does. */
+  /** Sends a request to a thread. If the signal aborts, the thread is terminated. */
   ask(
     question: SimulatorQuestion,
     signal: AbortSignal,
@@ -38,23 +38,23 @@ class Simulator {
   }
 }
 
-/** The threads of this page. */
+/** Worker threads of this page. */
 export const simulator = new Simulator();
 
-/** What became of a task. */
+/** State of a task. */
 type TaskState<T> =
   | { readonly kind: "none" }
   | { readonly kind: "running"; readonly ratio: number; readonly pass: number | undefined }
   | { readonly kind: "finished"; readonly result: T }
   | { readonly kind: "failed"; readonly message: string };
 
-/** Something long, one at a time; it goes on while other views are looked at. */
+/** A long task, of which one runs at a time. It continues while other views are open. */
 export class SimulatorTask<T> {
   readonly #state = signal<TaskState<T>>({ kind: "none" });
   readonly #resultOf: (answer: SimulatorAnswer) => T | undefined;
   #end = new AbortController();
 
-  /** @param resultOf what an answer says; undefined for one that ends it without a result */
+  /** @param resultOf returns the result of an answer; undefined if the task ends without one */
   constructor(resultOf: (answer: SimulatorAnswer) => T | undefined) {
     this.#resultOf = resultOf;
   }
@@ -63,7 +63,7 @@ export class SimulatorTask<T> {
     return this.#state;
   }
 
-  /** Begins anew. */
+  /** Starts again. */
   async start(question: SimulatorQuestion): Promise<void> {
     this.cancel();
     const end = new AbortController();
@@ -82,7 +82,7 @@ export class SimulatorTask<T> {
     }
   }
 
-  /** Ends what runs, whatever it does. */
+  /** Ends the running task at once. */
   cancel(): void {
     this.#end.abort();
     if (this.#state.peek().kind === "running") this.#state.value = { kind: "none" };

@@ -6,7 +6,7 @@ import { api, errorText } from "./api.js";
 import { pause, untilVisible } from "./browser.js";
 import { untilSignedIn } from "./poll.js";
 
-/** Which decisions are wanted. */
+/** Filter for decisions. */
 export interface TailQuestion {
   readonly domain: string;
   readonly ruleLabel: string;
@@ -15,10 +15,10 @@ export interface TailQuestion {
   readonly sampleRatio: number;
 }
 
-/** Decisions as they came, the newest first, each with a number of its own. */
+/** Decisions as they arrived, newest first, each with its own number. */
 export interface Tail {
   readonly decisions: readonly { readonly id: number; readonly sample: DecisionSample }[];
-  /** Left out since the beginning, because they came too fast. */
+  /** Left out since the start, because they arrived too fast. */
   readonly dropped: number;
   readonly isOpen: boolean;
   readonly error: string | undefined;
@@ -27,7 +27,7 @@ export interface Tail {
 const kept = 500;
 const nothing: Tail = { decisions: [], dropped: 0, isOpen: false, error: undefined };
 
-/** Follows decisions while the page can be seen; opens the stream again when it breaks. */
+/** Follows decisions while the page is visible. Opens the stream again after an error. */
 export function useTail(filter: TailQuestion): Signal<Tail> {
   const tail = useSignal<Tail>(nothing);
   const about = JSON.stringify(filter);

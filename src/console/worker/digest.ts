@@ -1,6 +1,6 @@
 import { type Digest, KeyedHash } from "../../core/collections/keyed-hash.js";
 
-/** Makes digests of texts under a secret, in hexadecimal. */
+/** Creates a function that returns keyed digests of texts, in hexadecimal. */
 export function createDigest(secret: Readonly<Digest>): (text: string) => string {
   const hash = new KeyedHash(secret);
   return (text) => {

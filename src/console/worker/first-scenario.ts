@@ -1,12 +1,12 @@
 import { type PolicyText, parsePolicy } from "../../policy/parse.js";
 
-/** As many services as fit a screen. */
+/** Maximum number of services, so that the scenario fits a screen. */
 const servicesMax = 3;
 
-/** Names of scenarios are shorter than those of policies. */
+/** Maximum length of a scenario's name, which is less than that of a policy's. */
 const nameCharsMax = 40;
 
-/** A scenario to begin with: services of a policy, and three times their load for a while. */
+/** Returns a first scenario: services of a policy, and three times their load for a while. */
 export function firstScenario(policies: readonly PolicyText[]): string {
   const parsed = parsePolicy(policies);
   const services = parsed.kind === "policy" ? parsed.services : [];

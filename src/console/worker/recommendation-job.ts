@@ -17,28 +17,28 @@ import { parseParts } from "../../simulate/part-texts.js";
 import type { Markup } from "../../simulate/report/markup.js";
 import { createDigest } from "./digest.js";
 
-/** Part of the requests of callers that are no outliers that may be refused. */
+/** Part of the requests of callers other than outliers that may be refused. */
 const refusedRequestRatioMax = 0.001;
 
-/** An access log, and what is asked of it. */
+/** An access log, and the options of a recommendation. */
 export interface RecommendationJob {
   /** Read in the browser, at least twice. */
   readonly log: File;
   readonly format: LogFormat;
   readonly policies: readonly PolicyText[];
-  /** A limit that the policy does not have yet, for such a descriptor; empty: none. */
+  /** Descriptor of a limit to add to the policy; empty: none. */
   readonly per: string;
-  /** Of that limit. */
+  /** Period of that limit. */
   readonly period: string;
-  /** Part of the callers that may be refused something on a day. */
+  /** Part of the callers that may have a request refused on a day. */
   readonly refusedCallerRatioMax: number;
-  /** Whether the numbers of services are written that are optional. */
+  /** Whether optional settings of services are written, too. */
   readonly isFixed: boolean;
-  /** Makes the names of callers in the report ones that nobody else can tell. */
+  /** Key of the callers' pseudonyms in the report, so that others cannot identify them. */
   readonly secret: Readonly<Digest>;
 }
 
-/** What came of it. */
+/** Result of the job. */
 export type RecommendationOutcome =
   | { readonly kind: "refused"; readonly message: string }
   | {
@@ -51,7 +51,7 @@ export type RecommendationOutcome =
       readonly files: readonly PolicyText[] | undefined;
     };
 
-/** Told how far it is: in which reading of the log, from 1, and which part of it is read. */
+/** Receives the progress: the part of the log read, and the number of the pass, from 1. */
 type OnProgress = (ratio: number, pass: number) => void;
 
 interface ReadPolicy {
@@ -104,7 +104,7 @@ export async function recommendFor(
   }
 }
 
-/** The policy, with the limit that is asked for. */
+/** Reads the policy, with the requested limit. */
 function readPolicy({ policies, per, period }: RecommendationJob): ReadPolicy | string {
   const parsed = parsePolicy(policies);
   if (parsed.kind === "problems") return "The policy has problems: see its editor.";
@@ -120,10 +120,10 @@ function readPolicy({ policies, per, period }: RecommendationJob): ReadPolicy | 
   return { sources: added.sources, policy: buildPolicy("extended", extended) };
 }
 
-/** What is wrong with a log, as a sentence. */
+/** Problem with a log, as a sentence. */
 class UnreadableLog extends Error {}
 
-/** Reads a log several times; the first time tells what is wrong with it. */
+/** Reads a log several times. The first time reports its problems. */
 class LogPasses {
   readonly #job: RecommendationJob;
   readonly #policy: Policy;
@@ -158,7 +158,7 @@ class LogPasses {
     throw new UnreadableLog(`${part} cannot be read, line ${firstUnreadable} first.`);
   }
 
-  /** The bytes of the log, unpacked. */
+  /** Returns the bytes of the log, decompressed. */
   async *#chunks(): AsyncGenerator<Uint8Array> {
     const { log } = this.#job;
     let readBytes = 0;
@@ -187,7 +187,7 @@ class LogPasses {
   }
 }
 
-/** What is read of each line of a log. */
+/** Returns the facts to read from each line of a log. */
 function wantedOf(policy: Policy): WantedFacts {
   return withBudgetFacts({ ...wantedFacts(policy.services), timing: "wanted" }, policy);
 }

@@ -23,20 +23,20 @@ import { seriesCsv } from "../../simulate/report/series-csv.js";
 import { meetsAll } from "../../simulate/report/simulation-result.js";
 import { createDigest } from "./digest.js";
 
-/** The longest time that one job may simulate, in all its runs: a browser keeps all series. */
+/** Maximum time that one job may simulate, in all runs: the browser keeps all series. */
 const simulatedMsMax = 4 * 3_600_000;
 
-/** A scenario to be simulated, as the reader wrote it. */
+/** A scenario to simulate, as the user wrote it. */
 export interface SimulationJob {
   readonly scenario: PolicyText;
   readonly policies: readonly PolicyText[];
-  /** Whether the scenario names the one of `policies` that it is run with. */
+  /** Whether the scenario names which of `policies` it runs with. */
   readonly isOwnPolicy: boolean;
-  /** The setting that takes several values, `path=a,b`; empty: none. */
+  /** The setting with several values, `path=a,b`; empty: none. */
   readonly variation: string;
 }
 
-/** Something wrong in a text, with its place. */
+/** A problem in a text, with its position. */
 export interface JobProblem {
   readonly file: string;
   readonly line: number;
@@ -46,15 +46,15 @@ export interface JobProblem {
   readonly hint: string;
 }
 
-/** What stands in the way of a job, and what its reader should know. */
+/** Problems of a job, and notes for the user. */
 export interface CheckedJob {
   readonly problems: readonly JobProblem[];
-  /** What is wrong beside the texts; undefined: nothing. */
+  /** A problem outside of the texts; undefined: none. */
   readonly refusal: string | undefined;
   readonly notes: readonly string[];
 }
 
-/** What came of a job, as plain data. */
+/** Results of a job, as plain data. */
 export interface SimulationReport {
   readonly title: string;
   /** Undefined: the scenario has no objectives. */
@@ -62,12 +62,12 @@ export interface SimulationReport {
   readonly markup: readonly Markup[];
   readonly html: string;
   readonly csv: string;
-  /** The policies of runs that changed the given one. */
+  /** Policies of runs that changed the given one. */
   readonly drafts: readonly { readonly label: string; readonly files: readonly PolicyText[] }[];
 }
 
 interface ReadyJob extends CheckedJob {
-  /** None where something stands in the way. */
+  /** Empty if there is a problem. */
   readonly inputs: readonly (VariedInput & { readonly policies: readonly PolicyText[] })[];
 }
 
@@ -77,7 +77,7 @@ function refused(refusal: string): ReadyJob {
   return { ...nothingWrong, refusal };
 }
 
-/** Reads all of a job, for each value of what varies. */
+/** Reads a whole job, for each value of its variation. */
 export function readJob(job: SimulationJob): ReadyJob {
   const texts = textsOf(job);
   if ("inputs" in texts) return texts;
@@ -91,7 +91,7 @@ export function readJob(job: SimulationJob): ReadyJob {
     if (typeof changed === "string") return refused(changed);
     const read = readTexts(changed);
     const [problem] = read.problems;
-    // The place is one of a text that nobody sees.
+    // The position is in a text that the user does not see.
     if (problem !== undefined) return refused(`${settingsLabel(varied)}: ${problem.message}`);
     if ("inputs" in read) return read;
     inputs.push({ ...read, varied, traces: new Map(), policies: changed.policies });
@@ -107,7 +107,7 @@ export function readJob(job: SimulationJob): ReadyJob {
   return { ...nothingWrong, notes: notesOf(first), inputs };
 }
 
-/** Runs what was read without problems. */
+/** Runs a job that was read without problems. */
 export async function runJob(
   { inputs }: ReadyJob,
   { job, control }: { readonly job: SimulationJob; readonly control: RunControl },
@@ -129,7 +129,7 @@ export async function runJob(
   };
 }
 
-/** The texts that are run; what stands in the way where there is no such policy. */
+/** Returns the texts to run, or the problem if the named policy is missing. */
 function textsOf({ scenario, policies, isOwnPolicy }: SimulationJob): ScenarioTexts | ReadyJob {
   if (!isOwnPolicy) return { scenario, policies };
   const parsed = parseScenario(scenario);
@@ -193,5 +193,5 @@ function notesOf({ scenario, policy }: ReadTexts): readonly string[] {
   });
 }
 
-/** No digest leaves a simulation, so a secret that everybody knows serves. */
+/** No digest leaves a simulation, so a public secret is sufficient. */
 const digestOf = createDigest({ a: 1, b: 2, c: 3, d: 4 });

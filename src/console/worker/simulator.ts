@@ -13,18 +13,18 @@ import {
   type SimulationReport,
 } from "./simulation-job.js";
 
-/** What a page asks its worker. */
+/** Requests of a page to its worker. */
 export type SimulatorQuestion =
   | { readonly kind: "begin"; readonly policies: readonly PolicyText[] }
   | { readonly kind: "check"; readonly job: SimulationJob }
   | { readonly kind: "run"; readonly job: SimulationJob }
   | { readonly kind: "recommend"; readonly job: RecommendationJob };
 
-/** What it is answered; what takes long answers several times. */
+/** Answers to requests. Long tasks send several. */
 export type SimulatorAnswer =
   | { readonly kind: "begun"; readonly text: string }
   | { readonly kind: "checked"; readonly checked: CheckedJob }
-  /** @property pass in which reading of a log it is, from 1 */
+  /** @property pass number of the current reading of a log, from 1 */
   | { readonly kind: "progress"; readonly ratio: number; readonly pass?: number }
   | { readonly kind: "finished"; readonly report: SimulationReport }
   | { readonly kind: "recommended"; readonly outcome: RecommendationOutcome }
@@ -48,14 +48,14 @@ async function answer(question: SimulatorQuestion): Promise<void> {
   if (question.kind === "check" || inputs.length === 0) return send({ kind: "checked", checked });
   const goesOn = async (ratio: number): Promise<boolean> => {
     progress.show(ratio);
-    // Whoever does not want it ends the worker.
+    // To cancel it, the page terminates the worker.
     return true;
   };
   const report = await runJob({ inputs, ...checked }, { job, control: { goesOn } });
   send({ kind: "finished", report });
 }
 
-/** Tells of each percent once. */
+/** Reports each percent once. */
 class Progress {
   #shown = "";
 

@@ -2,21 +2,21 @@ import { Agent, type ClientRequest, request } from "node:http";
 import type { Cancel, Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 
-/** Somebody who calls the model. */
+/** A user who calls the model. */
 export interface LlmUser {
   readonly name: string;
   readonly team: string;
   readonly form: "openai" | "anthropic";
-  /** Calls at a time. */
+  /** Number of parallel calls. */
   readonly parallel: number;
   readonly outputTokens: number;
   /** Time between an answer and the next call, in milliseconds. */
   readonly restMs: number;
-  /** Leaves after this many bytes of an answer. Absent: reads all of it. */
+  /** Disconnects after this many bytes of an answer. Absent: reads all of it. */
   readonly leavesAtBytes?: number;
 }
 
-/** A researcher with a large budget, a team with a small one, and a script that is out of hand. */
+/** A researcher with a large budget, a team with a small one, and a script out of control. */
 export const llmUsers: readonly LlmUser[] = [
   {
     name: "ada",
@@ -39,27 +39,27 @@ export const llmUsers: readonly LlmUser[] = [
   { name: "script", team: "batch", form: "openai", parallel: 6, outputTokens: 200, restMs: 500 },
 ];
 
-/** What became of a call. */
+/** Outcome of a call. */
 export type LlmEnd =
   | "answered"
-  /** By another model than the one that was asked for. */
+  /** Answered by another model than the requested one. */
   | "fallback"
   | "left"
-  /** What refused it, in a word and in a sentence. */
+  /** The cause of the refusal, as a word and as a sentence. */
   | { readonly refusedBy: string; readonly detail: string }
   | { readonly failed: string };
 
 interface LlmCallersParts {
   readonly clock: Clock;
-  /** Of Envoy. */
+  /** Port of Envoy. */
   readonly port: number;
   readonly ended: (user: LlmUser, end: LlmEnd) => void;
 }
 
-/** The model that everybody asks for. */
+/** The model that all users request. */
 export const askedModel = "large-1";
 
-/** Calls the model as its users do, until `stop`. */
+/** Calls the model like its users, until `stop`. */
 export class LlmCallers {
   readonly #parts: LlmCallersParts;
   readonly #agent = new Agent({ keepAlive: true });
@@ -100,7 +100,7 @@ export class LlmCallers {
   }
 }
 
-/** Says where a call goes, and what it asks for. */
+/** Returns the path and the body of a call. */
 function callOf({ form, outputTokens }: LlmUser): { readonly path: string; readonly body: string } {
   const messages = [{ role: "user", content: "Say something." }];
   const common = { model: askedModel, stream: true, max_tokens: outputTokens, messages };
@@ -112,7 +112,7 @@ function callOf({ form, outputTokens }: LlmUser): { readonly path: string; reado
       };
 }
 
-/** @param ended told once */
+/** @param ended called once */
 function sendCall(
   user: LlmUser,
   { agent, port }: { readonly agent: Agent; readonly port: number },
@@ -138,7 +138,7 @@ function sendCall(
     let isOther = false;
     let text = "";
     response.on("data", (chunk: Buffer) => {
-      // Both providers name the model in their first event.
+      // Both providers include the model in their first event.
       if (byteCount === 0) isOther = !chunk.includes(`"model":"${askedModel}"`);
       byteCount += chunk.length;
       if (statusCode !== httpStatuses.ok && text.length < refusalCharsMax) text += String(chunk);
@@ -156,10 +156,10 @@ function sendCall(
   return sent;
 }
 
-/** Longest body of a refusal that is read, in UTF-16 units. */
+/** Maximum length of a refusal's body that is read, in UTF-16 units. */
 const refusalCharsMax = 2_000;
 
-/** Reads `application/problem+json` of Headgate; undefined where it is none. */
+/** Reads `application/problem+json` of Headgate; undefined if it is something else. */
 function readRefusal(text: string): LlmEnd | undefined {
   const [, refusedBy] = /"cause":"(\w+)"/.exec(text) ?? [];
   const [, detail = ""] = /"detail":"([^"\\]*)"/.exec(text) ?? [];

@@ -4,31 +4,31 @@ import type { Cancel, Clock } from "../../core/base/clock.js";
 import { httpStatuses } from "../../core/base/http-status.js";
 import { isJsonObject, type JsonValue } from "../../core/base/json.js";
 
-/** How the fake model server answers. */
+/** Pace of the fake model server. */
 export interface ModelPace {
   /** Time until the first token, in milliseconds. */
   readonly firstMs: number;
   /** Time between two tokens, in milliseconds; 0 sends all of them at once. */
   readonly everyMs: number;
-  /** Tokens of an answer, where the request declares no smaller maximum. */
+  /** Tokens of an answer, if the request declares no smaller maximum. */
   readonly outputTokens: number;
 }
 
 interface ModelParts {
   readonly clock: Clock;
-  /** The model that answers, whichever is asked for; undefined: the one that is asked for. */
+  /** The model in answers to all requests; undefined: the requested one. */
   readonly model?: string;
   readonly pace: ModelPace;
 }
 
-/** How long an answer may get by `x-demo-tokens`, and how large a request. */
+/** Maximum tokens of an answer by `x-demo-tokens`, and maximum size of a request. */
 const outputTokensMax = 100_000;
 const requestBytesMax = 4_194_304;
 
-/** Envoy opens one for each request in flight. */
+/** Envoy opens one connection for each request in flight. */
 const connectionsMax = 20_000;
 
-/** What a request asks for, as far as the server understands it. */
+/** A request, as far as the server understands it. */
 interface ModelCall {
   readonly model: string;
   readonly inputTokens: number;
@@ -40,9 +40,9 @@ interface ModelCall {
 }
 
 /**
- * A server that looks like one of language models: it streams words that mean nothing, and reports
- * what it used, as OpenAI's chat completions (any path) and Anthropic's messages (`/v1/messages`)
- * do. A token is a word, and four characters of the request.
+ * A fake server of language models. It streams meaningless words and reports its usage like
+ * OpenAI's chat completions (any path) and Anthropic's messages (`/v1/messages`). A token is one
+ * word of the answer, or four characters of the request.
  *
  * A request may set its pace: `x-demo-tokens`, `x-demo-first-ms` and `x-demo-every-ms`.
  */
@@ -57,11 +57,11 @@ export class FakeModel {
   constructor(parts: ModelParts) {
     this.#parts = parts;
     this.#server = createServer((request, response) => void this.#answer(request, response));
-    // Envoy must never find a connection closed that it is about to use.
+    // Envoy must not use a connection that has just been closed.
     this.#server.keepAliveTimeout = 0;
   }
 
-  /** What it has done: calls that it began to answer, those that left, and tokens that it sent. */
+  /** Counts of started answers, of calls whose caller left, and of sent tokens. */
   get counts(): Readonly<Record<"calls" | "aborted" | "tokens", number>> {
     return { calls: this.#callCount, aborted: this.#abortedCount, tokens: this.#sentTokens };
   }
@@ -173,7 +173,7 @@ interface StreamedAnswer {
   readonly response: ServerResponse;
 }
 
-/** How one provider writes answers. */
+/** Format of one provider's answers. */
 interface ModelForm {
   whole(text: string): JsonValue;
   head(): string;
@@ -256,7 +256,7 @@ function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value : "unnamed";
 }
 
-/** The body; undefined where it is too long, or breaks off. */
+/** Returns the body; undefined if it is too long or incomplete. */
 async function readText(request: IncomingMessage): Promise<string | undefined> {
   const chunks: Uint8Array[] = [];
   let byteCount = 0;

@@ -8,12 +8,12 @@ interface LlmReportParts {
   readonly policyPath: string;
 }
 
-/** Counts of what became of a user's calls since the last line, by the words that are shown. */
+/** Outcomes of a user's calls since the last line, by the words that are shown. */
 type Tally = Map<string, number>;
 
 const columnChars = 30;
 
-/** Tells a person what becomes of the users' calls: a line a second at first, then fewer. */
+/** Reports the outcomes of users' calls: one line per second at first, then fewer. */
 export class LlmReport {
   readonly #parts: LlmReportParts;
   readonly #tallies = new Map<LlmUser, Tally>();
@@ -23,14 +23,14 @@ export class LlmReport {
     this.#parts = parts;
   }
 
-  /** The columns' names. */
+  /** Prints the names of the columns. */
   printHead(): void {
     const { users, style, print } = this.#parts;
     const cells = users.map(({ name, team }) => `${name} (team ${team})`.padEnd(columnChars));
     print(style.dim(`         ${cells.join("")}`.trimEnd()));
   }
 
-  /** Counts the end of a call; the first of each kind is explained. */
+  /** Counts the end of a call. Explains the first one of each kind. */
   note(user: LlmUser, end: LlmEnd): void {
     const words = wordsOf(end);
     const tally = this.#tallies.get(user) ?? new Map<string, number>();
@@ -43,7 +43,7 @@ export class LlmReport {
     this.#parts.print(this.#parts.style.dim(`  ${explanation.why}\n`));
   }
 
-  /** Prints what came of calls since the last line. */
+  /** Prints the outcomes of calls since the last line. */
   printLine(seconds: number): void {
     const { users, style, print } = this.#parts;
     const cells = users.map((user) => this.#cell(this.#tallies.get(user)));

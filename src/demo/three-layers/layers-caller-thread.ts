@@ -6,7 +6,7 @@ import { createClientLayer } from "./layers-protection.js";
 import type { CallerOrder, LayersPartMessage, LayersPartReply } from "./layers-rig.js";
 import { createTransport } from "./layers-transport.js";
 
-/** Runs in a worker thread: the caller of the example, with the layer in it. */
+/** Runs in a worker thread: the caller of the example, including its layer. */
 const { port, settings } = workerData as CallerOrder;
 const caller = new LayersCaller(
   {

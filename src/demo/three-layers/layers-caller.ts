@@ -18,30 +18,30 @@ export interface CallerRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What became of a request in the end. */
+/** Final outcome of a request. */
 export type CallerEnd = "served" | "refusedHere" | "refused" | "late";
 
-/** Sends a request, again where that is its way; never rejects. */
+/** Sends a request, with retries depending on the kind of caller. Never rejects. */
 export type AskService = (request: CallerRequest) => Promise<CallerEnd>;
 
 interface CallerParts {
   readonly clock: Clock;
-  /** Draws when requests come, and what they are: apart from all else, so that runs compare. */
+  /** Draws times and kinds of requests. Separate from other randomness, so that runs compare. */
   readonly arrivals: Random;
   /** Draws the waits before retries. */
   readonly retries: Random;
   readonly send: typeof fetch;
-  /** Makes the layer in the caller; it sends with `send`. */
+  /** Creates the layer in the caller, which sends with `send`. */
   readonly createClient: (send: typeof fetch) => AskService;
 }
 
-/** Sends requests at the times of a Poisson process, however the answers fare. */
+/** Sends requests at the times of a Poisson process, independently of the responses. */
 export class LayersCaller {
   readonly #parts: CallerParts;
   readonly #counts = { ...noCallerCounts };
   readonly #askWithLayer: AskService;
   #settings: LayersSettings;
-  /** When the next request is due; undefined: the load is none. */
+  /** Time at which the next request is due; undefined: the load is zero. */
   #dueMs: number | undefined;
   #isStopped = false;
 
@@ -75,7 +75,7 @@ export class LayersCaller {
     clock.schedule(Math.max(0, this.#dueMs - clock.monotonicMs()), () => this.#sendDue());
   }
 
-  /** Timers are as coarse as a millisecond: all that is due by now leaves now. */
+  /** Sends all requests due by now, because timers have a resolution of one millisecond. */
   #sendDue(): void {
     const { clock, arrivals } = this.#parts;
     const nowMs = clock.monotonicMs();
@@ -93,7 +93,7 @@ export class LayersCaller {
     const { layers, loadRatio } = this.#settings;
     const counts = this.#counts;
     const priority = drawClass(loadRatio, arrivals.next());
-    // As its header states it: what caller and service count is the same.
+    // Rounded as in its header, so that caller and service count the same.
     const stated = drawWorkMs(arrivals.next()).toFixed(3);
     const workMs = Number(stated);
     counts.requests += 1;
@@ -120,7 +120,7 @@ export class LayersCaller {
     return this.#parts.send(input, init);
   };
 
-  /** Tries whatever fails again, soon, as long as its user waits. */
+  /** Soon retries everything that fails, as long as its user waits. */
   async #askNaively({ url, headers }: CallerRequest): Promise<CallerEnd> {
     const { clock, retries } = this.#parts;
     const { attemptsMax, attemptMsMax, backoffMs } = naiveRetries;
@@ -141,7 +141,7 @@ export class LayersCaller {
     return end;
   }
 
-  /** The status of the answer; undefined: there was none in time. */
+  /** Returns the status of the response; undefined: there was none in time. */
   async #attempt({
     url,
     headers,
@@ -156,7 +156,7 @@ export class LayersCaller {
       await response.arrayBuffer();
       return response.status;
     } catch {
-      // Without an answer there is nothing to tell apart.
+      // Without a response, the cause does not matter.
       return undefined;
     } finally {
       cancel();

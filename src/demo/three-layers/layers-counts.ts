@@ -1,48 +1,48 @@
 import type { Style } from "../../app/base/style.js";
 
-/** What has happened since the start; all of it only grows, so that spans are differences. */
+/** Counts since the start. All of them only grow, so that a period is a difference. */
 export interface CallerCounts {
   readonly requests: number;
-  /** Of critical requests those that have ended. */
+  /** Critical requests that have ended. */
   readonly critical: number;
   readonly attempts: number;
   /** Answered in time. */
   readonly served: number;
   readonly servedCritical: number;
-  /** The work of those, in milliseconds of a worker. */
+  /** Work of those requests, in milliseconds of a worker. */
   readonly servedWorkMs: number;
-  /** The work of all requests, in milliseconds of a worker. */
+  /** Work of all requests, in milliseconds of a worker. */
   readonly workMs: number;
-  /** Given up in the caller: nothing was sent, or not again. */
+  /** Given up in the caller: not sent, or not retried. */
   readonly refusedHere: number;
-  /** Ended by an answer that refuses or fails. */
+  /** Ended by a response that refuses or fails. */
   readonly refused: number;
   /** Not answered within the caller's patience. */
   readonly late: number;
 }
 
-/** What has happened at the service; milliseconds are those of one worker. */
+/** Counts of the service. Milliseconds are those of one worker. */
 export interface ServiceCounts {
   readonly arrived: number;
-  /** Time that workers worked. */
+  /** Time in which workers worked. */
   readonly busyMs: number;
-  /** Of that, for callers that had left by the end of it. */
+  /** Part of it for callers that had left before its end. */
   readonly wastedMs: number;
-  /** Time that there were workers. */
+  /** Time for which workers existed. */
   readonly capacityMs: number;
 }
 
-/** Both, at one time. */
+/** Both counts at the same time. */
 export interface LayersCounts {
   readonly caller: CallerCounts;
   readonly service: ServiceCounts;
 }
 
-/** What a span of a run comes to; ratios are from 0 to 1. */
+/** Figures of a period of a run. Ratios are from 0 to 1. */
 export interface LayersFigures {
-  /** Work that was answered in time, as a part of what could be done and was asked for. */
+  /** Work answered in time, as a part of what was possible and requested. */
   readonly goodputRatio: number;
-  /** Critical requests that were answered in time. */
+  /** Part of critical requests that were answered in time. */
   readonly criticalRatio: number;
   readonly attemptsPerRequest: number;
   /** Work for callers that had left, as a part of all work. */
@@ -67,7 +67,7 @@ export const noCallerCounts: CallerCounts = {
   late: 0,
 };
 
-/** The figures of the span between two counts. */
+/** Returns the figures of the period between two counts. */
 export function figuresOf(from: LayersCounts, to: LayersCounts): LayersFigures {
   const caller = (name: keyof CallerCounts): number => to.caller[name] - from.caller[name];
   const service = (name: keyof ServiceCounts): number => to.service[name] - from.service[name];
@@ -84,7 +84,7 @@ export function figuresOf(from: LayersCounts, to: LayersCounts): LayersFigures {
   };
 }
 
-/** Example: 1 of 4 is 0.25; of nothing it is 0. */
+/** Returns a ratio. Example: 1 of 4 is 0.25; 0 if the whole is 0. */
 function ratio(part: number, whole: number): number {
   return whole === 0 ? 0 : part / whole;
 }
@@ -101,7 +101,7 @@ export function renderFigures(seconds: number, figures: LayersFigures, style: St
   return `${style.dim(`${String(seconds).padStart(5)} s`)}   ${cells.join("   ")}`;
 }
 
-/** Example: 0.5 is `50.0 %`. More than all is what was left over from before. */
+/** Example: 0.5 is `50.0 %`. At most 100 %: a period may include work from the previous one. */
 function percent(ratio: number): string {
   return `${(100 * Math.min(1, ratio)).toFixed(1)} %`;
 }

@@ -1,6 +1,6 @@
 import { layersLoadMax, meanWorkMs, workerCount } from "./layers-settings.js";
 
-/** The page on which a person changes the example, and sees what comes of it. */
+/** Page on which users change the example and see the effects. */
 export const layersPage = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -57,7 +57,7 @@ export const layersPage = `<!doctype html>
 </main>
 `;
 
-/** Its styles, in light and dark. */
+/** Styles of the page, in light and dark. */
 export const layersStyle = `
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif;
   --goodput: light-dark(#1b6b35, #6fd08c); --critical: light-dark(#1f5fa8, #8ab8f2);
@@ -93,7 +93,7 @@ span.critical { border-left: 1rem dashed var(--critical); }
 span.wasted { border-left: 1rem dotted var(--wasted); }
 `;
 
-/** Its script: sends what was changed, and shows the last minute once a second. */
+/** Script of the page: sends changed settings, and shows the last minute once per second. */
 export const layersScript = `"use strict";
 const layerNames = ["client", "proxy", "server"];
 const part = (id) => document.getElementById(id);

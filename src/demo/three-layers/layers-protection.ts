@@ -11,19 +11,19 @@ import { httpStatuses } from "../../core/base/http-status.js";
 import type { AskService } from "./layers-caller.js";
 import { patienceMs, priorityHeader } from "./layers-settings.js";
 
-/** What the layers run with: the process's own, or those of a test. */
+/** Clock and randomness of the layers: the process's own, or those of a test. */
 interface Times {
   readonly clock: Clock;
   readonly random: Random;
 }
 
-/** The layer in the caller: `headgate/client` around what sends its requests. */
+/** Creates the layer in the caller: `headgate/client` around the function that sends requests. */
 export function createClientLayer(times: Times, send: typeof fetch): AskService {
   const admission = createAdmission({
     ...times,
     name: "orders",
-    // One layer learns how much the service can take: where two do, each takes the refusals of the
-    // other for a smaller service.
+    // Only one layer learns the service's capacity. If two did, each would mistake the refusals of
+    // the other for a smaller service.
     concurrency: false,
     throttle: { memoryMs: 5_000 },
     retry: { baseMs: 50 },
@@ -49,14 +49,14 @@ function priorityOf(headers: HeadersInit | undefined): Priority {
   return parsePriority(new Headers(headers).get(priorityHeader) ?? "") ?? "normal";
 }
 
-/** The layer in the service: `headgate/server`. */
+/** Creates the layer in the service: `headgate/server`. */
 export function createServerLayer(times: Times): ServerAdmission {
   return createServerAdmission({
     ...times,
     name: "orders",
-    // As in the proxy: who finds no permit waits a moment, the most urgent first.
+    // As in the proxy, a request without a permit waits briefly, the most urgent first.
     queue: { sizeMax: 60, waitMsMax: 600 },
-    // Only Envoy reaches the service, and believes no header that its policy does not.
+    // Only Envoy reaches the service, and it trusts only the headers that its policy trusts.
     priority: { header: priorityHeader },
   });
 }

@@ -4,28 +4,28 @@ import { assert } from "../../core/base/errors.js";
 import type { CallerCounts, LayersCounts, ServiceCounts } from "./layers-counts.js";
 import { type LayersSettings, layersLoadMax } from "./layers-settings.js";
 
-/** What the service's thread is started with. */
+/** Inputs of the service's thread. */
 export interface ServiceOrder {
-  /** 0 takes a free one. */
+  /** 0 picks a free port. */
   readonly port: number;
-  /** Names the port's setting in errors. */
+  /** Name of the port's setting in errors. */
   readonly portSetting: string;
   readonly settings: LayersSettings;
 }
 
-/** What the caller's thread is started with. */
+/** Inputs of the caller's thread. */
 export interface CallerOrder {
-  /** Envoy's. */
+  /** Port of Envoy. */
   readonly port: number;
   readonly settings: LayersSettings;
 }
 
-/** What a thread is told: other settings, or to say what it has counted. */
+/** Message to a thread: new settings, or a request for its counts. */
 export type LayersPartMessage =
   | { readonly kind: "settings"; readonly settings: LayersSettings }
   | { readonly kind: "counts" };
 
-/** What a thread says: what it listens on, once; then what it was asked for. */
+/** Message from a thread: its port, once, and then the requested counts. */
 export type LayersPartReply<Counts> =
   | { readonly kind: "ready"; readonly port: number }
   | { readonly kind: "failed"; readonly message: string }
@@ -33,7 +33,7 @@ export type LayersPartReply<Counts> =
 
 const limitMegabytes = 1_024;
 
-/** A part of the example in a thread of its own, so that none makes another late. */
+/** A part of the example in its own thread, so that no part delays another. */
 class LayersPart<Counts> {
   readonly #worker: Worker;
   readonly #waiting: ((reply: LayersPartReply<Counts>) => void)[] = [];
@@ -46,7 +46,7 @@ class LayersPart<Counts> {
     });
   }
 
-  /** The port that it listens on, where it does. */
+  /** Returns the port on which it listens, if it does. */
   async ready(): Promise<number> {
     const reply = await this.#next();
     if (reply.kind === "failed") throw new Error(reply.message);
@@ -74,13 +74,13 @@ class LayersPart<Counts> {
     this.#worker.postMessage(request);
   }
 
-  /** Replies come in the order of what was asked. */
+  /** Replies come in the order of the requests. */
   #next(): Promise<LayersPartReply<Counts>> {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 }
 
-/** The service and its caller, each in a thread of its own, and the settings of both. */
+/** The service and its caller, each in its own thread, and the settings of both. */
 export class LayersRig {
   readonly servicePort: number;
   readonly #service: LayersPart<ServiceCounts>;
@@ -93,7 +93,7 @@ export class LayersRig {
     this.#settings = settings;
   }
 
-  /** Starts the service; the caller needs an Envoy first. */
+  /** Starts the service. The caller needs an Envoy first. */
   static async start(order: ServiceOrder): Promise<LayersRig> {
     const service = new LayersPart<ServiceCounts>("demo/three-layers/layers-service-thread", order);
     try {
@@ -122,7 +122,7 @@ export class LayersRig {
 
   async counts(): Promise<LayersCounts> {
     assert(this.#caller !== undefined, "there is a caller before anything is counted");
-    // The service last: what was answered by then, it has done.
+    // The service last, so that it has done everything answered by then.
     const caller = await this.#caller.counts();
     return { caller, service: await this.#service.counts() };
   }
@@ -132,7 +132,7 @@ export class LayersRig {
   }
 }
 
-/** Settings as the page sends them; undefined where something is wrong with them. */
+/** Reads settings from the page; undefined if they are invalid. */
 export function readLayersSettings(text: string): LayersSettings | undefined {
   const value = parse(text);
   const layers = field(value, "layers");

@@ -6,7 +6,7 @@ import type { LayersPartMessage, LayersPartReply, ServiceOrder } from "./layers-
 import { LayersService } from "./layers-service.js";
 import type { LayersSettings } from "./layers-settings.js";
 
-/** Runs in a worker thread: the service of the example, with the layer in it. */
+/** Runs in a worker thread: the service of the example, including its layer. */
 const { port, portSetting, settings } = workerData as ServiceOrder;
 const layer = createServerLayer({ clock: systemClock, random: systemRandom });
 const service = new LayersService(systemClock, layer);

@@ -8,19 +8,19 @@ import type { ServiceCounts } from "./layers-counts.js";
 import { meanWorkMs, workHeader } from "./layers-settings.js";
 import { LayersWorkers } from "./layers-workers.js";
 
-/** The work that a request may ask for, in milliseconds. */
+/** Maximum work of a request, in milliseconds. */
 const workMsMax = 10_000;
 
-/** Envoy opens one for each request in flight. */
+/** Envoy opens one connection for each request in flight. */
 const connectionsMax = 20_000;
 
-/** The service: an HTTP server whose requests take turns at its workers. */
+/** The service: an HTTP server with workers that requests share. */
 export class LayersService {
   readonly #workers: LayersWorkers;
   readonly #server: Server;
   #isProtected = true;
 
-  /** @param layer what protects it while that is on */
+  /** @param layer protects the service while it is on */
   constructor(clock: Clock, layer: ServerAdmission) {
     this.#workers = new LayersWorkers(clock);
     const protectedWork = httpAdmission(
@@ -33,7 +33,7 @@ export class LayersService {
       if (this.#isProtected) protectedWork(request, response);
       else this.#work(request, response);
     });
-    // Envoy must never find a connection closed that it is about to use.
+    // Envoy must not use a connection that has just been closed.
     this.#server.keepAliveTimeout = 0;
   }
 
@@ -41,13 +41,13 @@ export class LayersService {
     return this.#workers.counts;
   }
 
-  /** Whether the layer in the service is on; also for requests that have come before. */
+  /** Whether the layer in the service is on, also for earlier requests. */
   set isProtected(isOn: boolean) {
     this.#isProtected = isOn;
     this.#workers.skipsLeft = isOn;
   }
 
-  /** @param ratio workers that live, of all */
+  /** @param ratio part of the workers that are alive */
   setWorkers(ratio: number): void {
     this.#workers.setRatio(ratio);
   }
@@ -63,7 +63,7 @@ export class LayersService {
     this.#server.closeAllConnections();
   }
 
-  /** @param signal aborts where the work is of use to nobody any more */
+  /** @param signal aborts if the work is no longer of use */
   #work(request: IncomingMessage, response: ServerResponse, signal?: AbortSignal): void {
     const ticket = this.#workers.enter(workMsOf(request), (end) => {
       if (end === "lost") return void request.socket.destroy();

@@ -1,27 +1,27 @@
 import type { Priority } from "../../core/admission/priority.js";
 
-/** Where requests are protected: in their caller, in the proxy, and in the service. */
+/** Places in which requests are protected: their caller, the proxy, and the service. */
 export const layerNames = ["client", "proxy", "server"] as const;
 
-/** One of them. */
+/** One of the layers. */
 export type LayerName = (typeof layerNames)[number];
 
-/** Which of them are on. */
+/** Which layers are on. */
 export type Layers = Readonly<Record<LayerName, boolean>>;
 
-/** What a person can change while the example runs. */
+/** Settings that a user can change while the example runs. */
 export interface LayersSettings {
   readonly layers: Layers;
-  /** Requests, in multiples of what all workers can serve, from 0 to `layersLoadMax`. */
+  /** Load in multiples of the capacity of all workers, from 0 to `layersLoadMax`. */
   readonly loadRatio: number;
-  /** Workers that live, as a part of all of them, from 0 to 1. */
+  /** Part of the workers that are alive, from 0 to 1. */
   readonly workersRatio: number;
 }
 
-/** The most that can be asked for. */
+/** Maximum `loadRatio`. */
 export const layersLoadMax = 12;
 
-/** How it begins. */
+/** Settings at the start. */
 export const initialSettings: LayersSettings = {
   layers: { client: true, proxy: true, server: true },
   loadRatio: 0.8,
@@ -31,22 +31,22 @@ export const initialSettings: LayersSettings = {
 /** Workers of the service. Each works on one request at a time. */
 export const workerCount = 20;
 
-/** Mean time that a worker needs for a request, in milliseconds; from half of it to half more. */
+/** Mean work of a request, in milliseconds. It varies by half in both directions. */
 export const meanWorkMs = 200;
 
-/** Requests a second that all workers can serve. */
+/** Requests per second that all workers can serve. */
 export const capacityPerSecond = (workerCount * 1_000) / meanWorkMs;
 
-/** How long a caller waits for its answer, all attempts included, in milliseconds. */
+/** Time that a caller waits for its response, including all attempts, in milliseconds. */
 export const patienceMs = 2_000;
 
-/** Critical requests, as a part of what all workers can serve: no surge makes more of them. */
+/** Critical requests as a part of the capacity of all workers. No surge adds more of them. */
 const criticalPart = 0.2;
 
-/** What part of the other requests is of a class. */
+/** Parts of the classes among the other requests. */
 const otherParts = { high: 0.2, normal: 0.4, low: 0.4 } as const;
 
-/** The class of a request, at a load. @param draw uniform in [0, 1) */
+/** Draws the class of a request at a load. @param draw uniform in [0, 1) */
 export function drawClass(loadRatio: number, draw: number): Priority {
   const critical = Math.min(1, criticalPart / loadRatio);
   if (draw < critical) return "critical";
@@ -55,19 +55,19 @@ export function drawClass(loadRatio: number, draw: number): Priority {
   return left < otherParts.high + otherParts.normal ? "normal" : "low";
 }
 
-/** The work of a request, in milliseconds. @param draw uniform in [0, 1) */
+/** Draws the work of a request, in milliseconds. @param draw uniform in [0, 1) */
 export function drawWorkMs(draw: number): number {
   return meanWorkMs * (0.5 + draw);
 }
 
-/** The hosts under which Envoy knows the service, as envoy/three-layers/policy.yaml has them. */
+/** Hosts under which Envoy knows the service, as in envoy/three-layers/policy.yaml. */
 export const serviceHosts = { protected: "orders.example", bare: "unprotected.example" } as const;
 
 /** The header that states the class of a request, in all three layers. */
 export const priorityHeader = "x-request-priority";
 
-/** The header that states the work of a request, in milliseconds: as if its size told. */
+/** Header with the work of a request, in milliseconds, in place of a request's size. */
 export const workHeader = "x-work-ms";
 
-/** How a caller without the library tries again: as many HTTP clients do by default. */
+/** Retries of a caller without the library, as in the defaults of many HTTP clients. */
 export const naiveRetries = { attemptsMax: 3, attemptMsMax: 1_000, backoffMs: 50 } as const;

@@ -6,15 +6,15 @@ import { figuresOf, type LayersCounts, type LayersFigures } from "./layers-count
 import { layersPage, layersScript, layersStyle } from "./layers-page.js";
 import { type LayersRig, readLayersSettings } from "./layers-rig.js";
 
-/** Seconds that the page shows. */
+/** Number of seconds that the page shows. */
 const secondsMax = 61;
 
-/** Settings are shorter. */
+/** Maximum size of a body. Settings are shorter. */
 const bodyBytesMax = 1_000;
 
 const connectionsMax = 100;
 
-/** A page needs nothing but itself, and is shown in no other. */
+/** The page loads only its own resources, and cannot be embedded. */
 const headers = {
   "content-security-policy": [
     "default-src 'none'",
@@ -33,7 +33,7 @@ const files: ReadonlyMap<string, readonly [type: string, text: string]> = new Ma
   ["/favicon.ico", ["image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>"]],
 ]);
 
-/** Serves the page of the example, and what it shows and changes. */
+/** Serves the page of the example, its data and its settings. */
 export class LayersSite {
   readonly #rig: LayersRig;
   readonly #clock: Clock;
@@ -47,11 +47,11 @@ export class LayersSite {
     this.#rig = rig;
     this.#clock = clock;
     this.#server = createServer((request, response) => this.#answer(request, response));
-    // Whoever asks every few seconds must not find a connection that is just being closed.
+    // The page polls every few seconds, and must not use a connection that is just being closed.
     this.#server.keepAliveTimeout = 0;
   }
 
-  /** Figures of each second, the last one at the end. */
+  /** Figures of each second, the latest last. */
   get figures(): readonly LayersFigures[] {
     return this.#figures;
   }
@@ -100,7 +100,7 @@ export class LayersSite {
     } else end(response, httpStatuses.notFound);
   }
 
-  /** Whether no other site asks through the browser of whoever runs this. */
+  /** Reports whether a request is not from another site in the user's browser. */
   #isOwn({ headers: { host, origin } }: IncomingMessage): boolean {
     const hosts = [`127.0.0.1:${this.#port}`, `localhost:${this.#port}`];
     const isOwnHost = host !== undefined && hosts.includes(host);
@@ -126,7 +126,7 @@ function end(response: ServerResponse, status: number): void {
   response.end();
 }
 
-/** The body; empty where it is too long, or breaks off. */
+/** Returns the body; empty if it is too long or incomplete. */
 async function readText(request: IncomingMessage): Promise<string> {
   const chunks: Uint8Array[] = [];
   let byteCount = 0;

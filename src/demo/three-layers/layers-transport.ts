@@ -1,16 +1,16 @@
 import { Agent, type IncomingMessage, request } from "node:http";
 
-/** Connections to Envoy, of a caller's own. */
+/** A caller's own connections to Envoy. */
 export interface Transport {
   readonly send: typeof fetch;
   close(): void;
 }
 
 /**
- * `fetch` to an Envoy on this machine, whatever the host of the URL: Node's own sends no other host
- * than the one that it connects to.
+ * Creates a `fetch` to an Envoy on this machine that sends any host in the URL. Node's own sends
+ * only the host that it connects to.
  *
- * @param port Envoy's
+ * @param port Envoy's port
  */
 export function createTransport(port: number): Transport {
   const agent = new Agent({ keepAlive: true });
@@ -32,7 +32,7 @@ export function createTransport(port: number): Transport {
   return { send, close: () => agent.destroy() };
 }
 
-/** What the service and Envoy answer is short. */
+/** Reads a body, which is short from both the service and Envoy. */
 async function readBody(incoming: IncomingMessage): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of incoming) chunks.push(chunk);

@@ -3,14 +3,14 @@ import { LinkedList, type ListNode } from "../../core/collections/linked-list.js
 import type { ServiceCounts } from "./layers-counts.js";
 import { workerCount } from "./layers-settings.js";
 
-/** How a request at the workers ended: served, or its worker died under it. */
+/** End of a request at the workers: served, or lost because its worker died. */
 export type WorkEnd = "done" | "lost";
 
 /** A request at the workers. */
 export interface WorkTicket {
-  /** Its caller has left; the work goes on, for nobody. */
+  /** Registers that its caller has left. The work continues without a recipient. */
   callerLeft(): void;
-  /** Takes it out of the queue, or off its worker. */
+  /** Removes it from the queue, or from its worker. */
   stop(): void;
 }
 
@@ -19,24 +19,24 @@ interface Job {
   readonly arrivedMs: number;
   readonly ended: (end: WorkEnd) => void;
   hasCallerLeft: boolean;
-  /** Undefined once it is out of the queue. */
+  /** Undefined after it has left the queue. */
   place: ListNode<Job> | undefined;
 }
 
 interface Worker {
   isAlive: boolean;
-  /** When it has done, or did, its last work. */
+  /** Time at which its last work ends or has ended. */
   freeAtMs: number;
   job: Job | undefined;
   cancelEnd: Cancel;
 }
 
 /**
- * Workers behind one queue without end, first come first served. They keep an ideal time: a timer
- * that comes late delays an answer, and never the work behind it, so that their capacity is known.
+ * Workers behind one unbounded queue, first come first served. They keep ideal times: a late timer
+ * delays a response, but never the next work, so that their capacity is known.
  */
 export class LayersWorkers {
-  /** Whether work for callers that have left is not begun. */
+  /** Whether work for callers that have left is skipped. */
   #skipsLeft = false;
   readonly #clock: Clock;
   readonly #queue = new LinkedList<Job>();
@@ -63,12 +63,12 @@ export class LayersWorkers {
     return { arrived, busyMs, wastedMs, capacityMs: this.#capacityMs };
   }
 
-  /** Requests that wait for a worker. */
+  /** Number of requests that wait for a worker. */
   get queueCount(): number {
     return this.#queue.count;
   }
 
-  /** @param ended told once, unless it is stopped; maybe not before it is gone */
+  /** @param ended called once, unless it is stopped; possibly before this function returns */
   enter(workMs: number, ended: (end: WorkEnd) => void): WorkTicket {
     const job: Job = {
       workMs,
@@ -88,13 +88,13 @@ export class LayersWorkers {
     };
   }
 
-  /** From now on, work for callers that have left is not begun, or it is. */
+  /** Sets whether work for callers that have left is skipped from now on. */
   set skipsLeft(skips: boolean) {
     this.#skipsLeft = skips;
     this.#work();
   }
 
-  /** Some die, with what they work on, or all of a part are back. @param ratio those that live */
+  /** Kills workers with their requests, or restores them. @param ratio part of workers alive */
   setRatio(ratio: number): void {
     this.#account();
     const aliveCount = Math.round(workerCount * ratio);
@@ -110,7 +110,7 @@ export class LayersWorkers {
     this.#work();
   }
 
-  /** Gives requests to workers, as far as there are workers. */
+  /** Assigns requests to idle workers. */
   #work(): void {
     for (let first = this.#queue.oldest; first !== undefined; first = this.#queue.oldest) {
       const worker = this.#idleWorker();
@@ -125,7 +125,7 @@ export class LayersWorkers {
     }
   }
 
-  /** The one that has been free for longest. */
+  /** Returns the worker that has been idle for the longest time. */
   #idleWorker(): Worker | undefined {
     let idle: Worker | undefined;
     for (const worker of this.#workers) {
@@ -156,7 +156,7 @@ export class LayersWorkers {
     job.place = undefined;
   }
 
-  /** The worker lets go of unfinished work. */
+  /** Stops a worker's unfinished work. */
   #release(worker: Worker, job: Job): Job {
     worker.cancelEnd();
     worker.job = undefined;

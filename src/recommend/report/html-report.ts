@@ -17,14 +17,14 @@ import type { Recommendation } from "../recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 import { serviceParts } from "./service-parts.js";
 
-/** A report with plots, in one file: no script, and nothing from a network. */
+/** Returns a report with plots in one file, without scripts and without network resources. */
 export function recommendationHtml(recommendation: Recommendation): string {
   const title = "Recommended limits";
   const report = recommendationReport(recommendation);
   return reportPage({ title, heading: title }, report);
 }
 
-/** What a report says below its title: what was observed and proposed, with plots and tables. */
+/** Returns the report below its title: observations and proposals, with plots and tables. */
 export function recommendationReport(recommendation: Recommendation): readonly Markup[] {
   const { demands, proposals } = recommendation;
   return [
@@ -151,7 +151,7 @@ function proposalParts(proposal: Proposal): readonly Markup[] {
 
 const callerTitles = ["refused caller", "requests", "kind"];
 
-/** A number that fits beside an axis: `1,500`, `20K`. */
+/** Returns a number that fits next to an axis: `1,500`, `20K`. */
 function amount(value: number): string {
   const notation = value >= 10_000 ? "compact" : "standard";
   return value.toLocaleString("en", { maximumFractionDigits: 2, notation });
@@ -199,7 +199,7 @@ function demandPlots({ requests, byHour, byWeekday }: CallerDemand): readonly Li
 
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
-/** Midnights; of a shorter time its beginning and end. */
+/** Returns the midnights, or for a shorter time its start and end. */
 function timeTicks({ startUs, stepUs, counts }: TimelineCounts): readonly number[] {
   const dayUs = 86_400_000_000;
   const endUs = startUs + stepUs * (counts.length - 1);
@@ -214,7 +214,7 @@ function timeText(timeUs: number): string {
   return formatTimestamp(timeUs).slice(5, 16).replace("T", " ");
 }
 
-/** The bursts that rates need, as far as they tell limits apart. */
+/** Plots the bursts that rates need, in the range in which limits differ. */
 function curvePlot(proposal: Proposal): LinePlot {
   const { curve, hits, burst, periodSeconds } = proposal;
   const end = curve.findIndex((one) => one.burst === curve.at(-1)?.burst);

@@ -7,29 +7,29 @@ import {
 } from "../../simulate/report/markup.js";
 import { niceStep } from "../../simulate/report/svg-plot.js";
 
-/** How values of one direction are drawn, and written. */
+/** How values of one axis are drawn and labelled. */
 interface PlotAxis {
   readonly title: string;
   readonly scale: "linear" | "log";
-  /** Values that are written, if they are others than round ones; the axis ends with the lines. */
+  /** Labelled values, if they are not round ones; the axis ends with the lines. */
   readonly ticks?: readonly number[];
   readonly format: (value: number) => string;
 }
 
-/** One line: its points from left to right. */
+/** A line: its points from left to right. */
 interface PlotLine {
   readonly title: string;
   readonly points: readonly (readonly [x: number, y: number])[];
 }
 
-/** Lines over an axis. */
+/** Lines over common axes. */
 export interface LinePlot {
   readonly title: string;
   readonly note: string;
   readonly x: PlotAxis;
   readonly y: PlotAxis;
   readonly lines: readonly PlotLine[];
-  /** A point to look at, with a few words. */
+  /** A highlighted point with a short label. */
   readonly mark: { readonly x: number; readonly y: number; readonly label: string } | undefined;
 }
 
@@ -37,10 +37,10 @@ const width = 560;
 const height = 260;
 const box = { left: 66, right: 524, top: 38, bottom: 210 } as const;
 
-/** Rows of a table that are shown, at most. */
+/** Maximum number of rows in a table. */
 const rowsMax = 60;
 
-/** A plot as SVG, and a table of the same numbers. */
+/** Returns a plot as SVG, and a table of the same numbers. */
 export function linePlotFigure(plot: LinePlot): MarkupElement {
   const caption = [element("h3", {}, [plot.title]), element("p", {}, [plot.note])];
   return element("figure", {}, [
@@ -50,7 +50,7 @@ export function linePlotFigure(plot: LinePlot): MarkupElement {
   ]);
 }
 
-/** Where values are drawn, and the values that are written beside the axis. */
+/** Positions of values, and the labelled values of the axis. */
 interface Scale {
   readonly place: (value: number) => number;
   readonly ticks: readonly number[];

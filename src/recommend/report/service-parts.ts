@@ -4,10 +4,10 @@ import { rounded } from "../services/knee-words.js";
 import type { ServiceRecommendation, ServiceSetting } from "../services/service-recommendation.js";
 import { type LinePlot, linePlotFigure } from "./line-plot.js";
 
-/** Points of a fitted curve that are drawn. */
+/** Number of points drawn of a fitted curve. */
 const curvePoints = 80;
 
-/** What is recommended for services, with the measured latencies and the curve through them. */
+/** Returns the recommendations for services, with measured latencies and their fitted curve. */
 export function serviceParts({
   services,
   overload,

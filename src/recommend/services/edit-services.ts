@@ -3,23 +3,23 @@ import { findService, findSpec } from "../../policy/edit/limit-places.js";
 import type { PolicyText } from "../../policy/parse.js";
 import type { ServiceRecommendation, ServiceSetting } from "./service-recommendation.js";
 
-/** Texts of a policy after an edit, or a sentence why they cannot be edited. */
+/** Texts of a policy after an edit, or a sentence that says why they cannot be edited. */
 export type EditedServices =
   | { readonly kind: "edited"; readonly sources: readonly PolicyText[] }
   | { readonly kind: "problem"; readonly message: string };
 
-/** What is written. */
+/** Settings to write. */
 interface WrittenServices {
   readonly services: readonly ServiceRecommendation[];
-  /** Below `proxies`. */
+  /** Settings below `proxies`. */
   readonly overload: readonly ServiceSetting[];
-  /** Whether the settings are written that are optional. */
+  /** Whether optional settings are written, too. */
   readonly isFixed: boolean;
 }
 
 /**
- * Writes settings into the policy's text, each with a comment that says where it came from. Blocks
- * that the policy switches off stay off.
+ * Writes settings into the policy's text, each with a comment about its origin. Blocks that the
+ * policy switches off stay off.
  */
 export function editServices(
   sources: readonly PolicyText[],
@@ -32,7 +32,7 @@ export function editServices(
   ): void => {
     const written = settings.filter(({ use }) => isFixed || use === "write");
     for (const setting of written) {
-      // A block that gets values needs not be written empty first.
+      // A block that gets values does not have to be written as an empty block first.
       if (written.some(({ path }) => path.startsWith(`${setting.path}.`))) continue;
       if (edited.kind === "problem") return;
       const place = find(edited.sources);

@@ -1,6 +1,6 @@
 import type { LoadWindow } from "./service-observations.js";
 
-/** A second of one replica and service. */
+/** One second of one replica and service. */
 export interface ReplicaSecond {
   /** When it ended, in milliseconds since 1970. */
   readonly endMs: number;
@@ -8,15 +8,15 @@ export interface ReplicaSecond {
   readonly admitted: number;
   /** 0: none, or unknown. */
   readonly limit: number;
-  /** What Envoys report to the leader, for the whole fleet; 0: they do not. */
+  /** The latency that Envoys report to the leader, for the whole fleet; 0: they report none. */
   readonly rttMs: number;
 }
 
-/** Seconds that are taken together: one alone has too few requests. */
+/** Seconds in a window. A single second has too few requests. */
 const windowSeconds = 10;
 const windowMs = windowSeconds * 1_000;
 
-/** The most windows: a day. */
+/** Maximum number of windows: one day. */
 export const fleetWindowsMax = 8_640;
 
 interface ReplicaSums {
@@ -28,14 +28,14 @@ interface ReplicaSums {
 }
 
 /**
- * What replicas report of a service, as means of ten seconds of the fleet. Replicas count the
- * requests that they admit themselves, so these are added up; what Envoys report is the fleet's.
+ * Combines reports of replicas into means of ten seconds of the fleet. Each replica counts the
+ * requests that it admits itself, so these are added up. Envoys report values of the fleet.
  */
 export class FleetSteps {
   /** By the number of the window since 1970, then by replica. */
   readonly #windows = new Map<number, Map<string, ReplicaSums>>();
 
-  /** Takes a second; one that was taken before must not be taken again. */
+  /** Takes a second. Each second must be taken only once. */
   add(replica: string, second: ReplicaSecond): void {
     const number = Math.ceil(second.endMs / windowMs);
     let window = this.#windows.get(number);
@@ -59,7 +59,7 @@ export class FleetSteps {
     sums.rttMs += second.rttMs;
   }
 
-  /** All windows of which every second is known of each replica, in the order of time. */
+  /** Returns windows in which every second of each replica is known, in ascending order. */
   windows(): readonly LoadWindow[] {
     const numbers = [...this.#windows.keys()].sort((one, other) => one - other);
     return numbers.flatMap((number): readonly LoadWindow[] => {

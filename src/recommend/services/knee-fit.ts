@@ -1,20 +1,20 @@
 import { type CurvePoint, pointSamplesMin } from "./latency-curve.js";
 import { type Basis, fitNonNegative, type WeightedPoint } from "./least-squares.js";
 
-/** A curve that was fitted to latency over requests in flight. */
+/** A curve fitted to latency over requests in flight. */
 export interface LatencyFit {
-  /** `twoSegments`: up to the knee nobody waits. `usl`: throughput falls beyond a peak. */
+  /** `twoSegments`: up to the knee, no request waits. `usl`: throughput falls beyond a peak. */
   readonly model: "twoSegments" | "usl";
-  /** Requests in flight from which on more of them do not raise the throughput. */
+  /** Number of requests in flight beyond which additional ones do not raise throughput. */
   readonly knee: number;
-  /** The plausible knees. */
+  /** Range of plausible knees. */
   readonly kneeMin: number;
   readonly kneeMax: number;
   /** The throughput at the knee. */
   readonly perSecondMax: number;
   /** The latency with one request in flight. */
   readonly baseMs: number;
-  /** The typical distance of measured latencies from the curve, as a ratio of them. */
+  /** Typical distance of measured latencies from the curve, as a ratio of them. */
   readonly residualRatio: number;
   /** The latency of the curve at a level, in milliseconds. */
   readonly latencyMs: (level: number) => number;
@@ -23,40 +23,40 @@ export interface LatencyFit {
 /** Whether the measured latencies show a knee. */
 export type KneeVerdict =
   | { readonly kind: "seen"; readonly fit: LatencyFit }
-  /** Throughput still grew at the highest level. */
+  /** Throughput still rose at the highest level. */
   | { readonly kind: "below"; readonly levelMax: number; readonly riseRatio: number }
-  /** Throughput was the same at the lowest level already. */
+  /** Throughput was already the same at the lowest level. */
   | { readonly kind: "saturated"; readonly levelMin: number; readonly perSecond: number }
-  /** Latency depends on something else than on the load. */
+  /** Latency depends on something other than the load. */
   | { readonly kind: "scattered"; readonly residualRatio: number }
   | { readonly kind: "few"; readonly levelCount: number };
 
-/** Fewer levels show no curve: three numbers are fitted. */
+/** Minimum number of levels for a curve, since three numbers are fitted. */
 export const levelCountMin = 6;
 
-/** How much better a curve with a knee must be than one without: F with one degree of freedom. */
+/** Minimum evidence for a knee over a curve without one: F with one degree of freedom. */
 const evidenceMin = 20;
 
-/** The least squared error of a point that counts, so that data without noise is no evidence. */
+/** Minimum squared error of a point, so that data without noise is not taken as evidence. */
 const squaredErrorMin = 1e-3;
 
-/** How far beyond the knee there must be measurements. */
+/** Measurements must reach at least this factor times the knee. */
 const beyondRatio = 1.25;
 
-/** From this distance on, latency is no function of the load. */
+/** From this residual ratio on, latency is not a function of the load. */
 const residualRatioMax = 0.3;
 
 /**
- * How much of a small rise of the number in flight becomes throughput, at most, where it does not
- * grow any more; and from where on the knee is taken to be passed if the curve has no corner.
+ * Part of a small rise in flight that becomes throughput. Up to `grownRatio`, throughput no longer
+ * grows. If the curve has no corner, the knee is where this part falls to `kneeGrowthRatio`.
  */
 const grownRatio = 0.1;
 const kneeGrowthRatio = 0.2;
 
-/** A level below it is that of one request alone. */
+/** A level below this counts as a single request in flight. */
 const aloneMax = 1.5;
 
-/** Knees that are tried between the lowest and the highest level. */
+/** Number of candidate knees between the lowest and the highest level. */
 const kneeCandidates = 200;
 
 type Candidate = Omit<LatencyFit, "residualRatio"> & { readonly squaredError: number };
@@ -69,7 +69,7 @@ const others: Basis = (level) => level - 1;
  * with the smaller residual counts:
  *
  * ```
- * two segments:  R(n) = S + b (n - 1)            n <= c: nobody waits, work may get slower
+ * two segments:  R(n) = S + b (n - 1)            n <= c: no request waits, work may slow down
  *                       (S + b (c - 1)) n / c    n >  c: throughput is the same for all n
  * USL:           R(n) = (1 + s (n - 1) + k n (n - 1)) / l           knee sqrt((1 - s) / k)
  * ```
@@ -127,9 +127,9 @@ function perSecondAt({ latencyMs }: Pick<LatencyFit, "latencyMs">, level: number
 }
 
 /**
- * USL without crosstalk: throughput comes ever closer to its maximum. A corner that averages have
- * smoothed looks like this, too. If n rises by a small ratio, throughput rises by `growthMs / R(n)`
- * of it.
+ * Fits USL without crosstalk: throughput approaches its maximum asymptotically. A corner smoothed
+ * by averages looks the same. If n rises by a small ratio, throughput rises by `growthMs / R(n)` of
+ * it.
  */
 function straightLine(points: readonly WeightedPoint[]): Candidate & { readonly growthMs: number } {
   const { coefficients, squaredError } = fitNonNegative(points, [one, others]);
@@ -164,7 +164,7 @@ function twoSegments(points: readonly WeightedPoint[]): Candidate {
   const best = tried.reduce((least, each) =>
     each.squaredError < least.squaredError ? each : least,
   );
-  // Two standard deviations, with the variance that the best curve leaves.
+  // Two standard deviations, with the residual variance of the best curve.
   const plausible = best.squaredError * (1 + 4 / Math.max(1, points.length - 3));
   const knees = tried.filter(({ squaredError }) => squaredError <= plausible);
   return {
@@ -176,7 +176,7 @@ function twoSegments(points: readonly WeightedPoint[]): Candidate {
   };
 }
 
-/** How far below its peak throughput counts as the same. */
+/** Throughput at least this part of its peak counts as the peak. */
 const peakRatio = 0.99;
 
 function usl(points: readonly WeightedPoint[]): Candidate {
@@ -205,7 +205,7 @@ function usl(points: readonly WeightedPoint[]): Candidate {
   };
 }
 
-/** The root mean square of the distances; a level counts as often as it was seen, up to a bound. */
+/** Returns the root mean square of the relative distances, weighted by bounded sample counts. */
 function relativeDistance(
   curve: readonly CurvePoint[],
   latencyMs: (level: number) => number,

@@ -7,7 +7,7 @@ const models: Readonly<Record<LatencyFit["model"], string>> = {
   usl: "Universal Scalability Law",
 };
 
-/** What the curve says, in sentences. */
+/** Returns sentences about what the curve shows. */
 export function kneeReasons(verdict: KneeVerdict): readonly string[] {
   if (verdict.kind !== "seen") return [];
   const { model, knee, kneeMin, kneeMax, perSecondMax, baseMs, residualRatio } = verdict.fit;
@@ -23,7 +23,7 @@ export function kneeReasons(verdict: KneeVerdict): readonly string[] {
   ];
 }
 
-/** Why there is no limit, and how much more it takes; nothing if a knee was seen. */
+/** Returns why there is no limit and how much more data it takes; nothing if a knee was seen. */
 export function kneeMissing(
   verdict: KneeVerdict,
   { inFlightMax, perSecondMax, limit, requestCount }: ServiceObservations,
@@ -82,12 +82,12 @@ function count(amount: number, noun: string): string {
   return `${amount.toLocaleString("en")} ${noun}${amount === 1 ? "" : "s"}`;
 }
 
-/** Whole requests around plausible knees: `19 to 22`. */
+/** Returns whole numbers of requests around plausible knees: `19 to 22`. */
 export function kneeRange(kneeMin: number, kneeMax: number): string {
   return `${rounded(Math.floor(kneeMin))} to ${rounded(Math.ceil(kneeMax))}`;
 }
 
-/** Three digits. Example: 1,234.5 is `1,230`. */
+/** Rounds to three digits. Example: 1,234.5 is `1,230`. */
 export function rounded(value: number): string {
   const digits = Number(value.toPrecision(3));
   return digits.toLocaleString("en", { maximumFractionDigits: 2 });

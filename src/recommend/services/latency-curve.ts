@@ -1,35 +1,35 @@
-/** What was seen of a service at one moment, or as the mean of a short time. */
+/** State of a service at one moment, or its mean over a short time. */
 export interface LoadSample {
-  /** Requests in flight, the observed one included: above 0. */
+  /** Requests in flight, including the observed one: above 0. */
   readonly level: number;
   readonly latencyMs: number;
 }
 
-/** All samples of about the same level. */
+/** All samples of approximately the same level. */
 export interface CurvePoint {
-  /** The mean level. */
+  /** Mean level. */
   readonly level: number;
-  /** The mean latency. */
+  /** Mean latency. */
   readonly latencyMs: number;
   readonly count: number;
-  /** The standard error of the mean latency, as a ratio of it. */
+  /** Standard error of the mean latency, as a ratio of it. */
   readonly errorRatio: number;
 }
 
-/** Levels up to this one are kept apart; those above in steps of 8 %. */
+/** Levels up to this are kept separately; higher ones in steps of 8 %. */
 const exactLevelMax = 12;
 const stepRatio = 1.08;
 
-/** Levels further apart are never one point. */
+/** Levels further apart than this ratio are never merged. */
 const mergedRatio = 1.5;
 
-/** The largest level that is told apart. */
+/** Levels above this are not distinguished. */
 const levelMax = 1_000_000;
 
-/** The error of any mean, however many samples it has: a service differs during a day. */
+/** Minimum error of a mean with any number of samples: a service changes during a day. */
 const modelErrorRatio = 0.03;
 
-/** Fewer samples do not say what the latency of a level is. */
+/** Minimum number of samples for the latency of a level. */
 export const pointSamplesMin = 5;
 
 interface Bin {
@@ -41,8 +41,8 @@ interface Bin {
 }
 
 /**
- * Mean latencies by requests in flight, from samples in any order. It takes the memory of at most
- * 160 levels, whatever the number of samples.
+ * Collects mean latencies by requests in flight, from samples in any order. Memory is limited to
+ * that of 160 levels for any number of samples.
  */
 export class LatencyCurve {
   readonly #bins: Bin[] = [];
@@ -59,12 +59,12 @@ export class LatencyCurve {
     bin.squares += before * (latencyMs - bin.mean);
   }
 
-  /** Levels with enough samples, lowest first; neighbors with few are taken together. */
+  /** Returns levels with enough samples, lowest first. Merges neighbors with few samples. */
   points(): readonly CurvePoint[] {
     const bins = this.#merged();
     const freedom = bins.reduce((sum, { count }) => sum + count - 1, 0);
     const spread = bins.reduce((sum, { squares, mean }) => sum + squares / mean ** 2, 0);
-    // The same for all levels: that of a few samples alone would be chance.
+    // One variance for all levels, because that of few samples would be random.
     const variance = spread / Math.max(1, freedom);
     return bins.map(({ count, levelSum, mean }) => ({
       level: levelSum / count,

@@ -1,14 +1,14 @@
-/** A measured value, and how much it counts: one over the variance of its error. */
+/** A measured value and its weight: one over the variance of its error. */
 export interface WeightedPoint {
   readonly x: number;
   readonly y: number;
   readonly weight: number;
 }
 
-/** A function of x that a fit scales. */
+/** A function of x that a fit scales with a coefficient. */
 export type Basis = (x: number) => number;
 
-/** The best coefficients, and the weighted sum of the squared errors that they leave. */
+/** The best coefficients, and the remaining weighted sum of squared errors. */
 export interface LinearFit {
   readonly coefficients: readonly number[];
   readonly squaredError: number;
@@ -16,7 +16,7 @@ export interface LinearFit {
 
 /**
  * Fits `y = a f(x) + b g(x) + ...` with coefficients of zero or more, by weighted least squares.
- * With three functions at most, every set of those that are not zero is tried.
+ * With at most three functions, it tries every set of nonzero coefficients.
  *
  * Example: the points (1, 3) and (2, 5) with `1` and `x` give the coefficients 1 and 2.
  *
@@ -45,7 +45,7 @@ export function fitNonNegative(
   return best;
 }
 
-/** Solves the normal equations by elimination; undefined where functions depend on each other. */
+/** Solves the normal equations by elimination. Undefined if functions are linearly dependent. */
 function solve(
   points: readonly WeightedPoint[],
   rows: readonly (readonly number[])[],
@@ -59,7 +59,7 @@ function solve(
   for (let pivot = 0; pivot < size; pivot += 1) {
     const row = matrix[pivot] ?? [];
     const scale = row[pivot] ?? 0;
-    // The diagonal of a positive matrix only vanishes where two functions are the same.
+    // A pivot of a positive matrix is zero only if two functions are linearly dependent.
     if (!(scale > 1e-12)) return undefined;
     for (const [i, other] of matrix.entries()) {
       if (i === pivot) continue;

@@ -1,17 +1,17 @@
 import { ServiceError } from "../../core/base/errors.js";
 import { isLeanJson } from "../../core/base/json-count.js";
 
-/** Times of a range query: from the first to the last, at equal distances. */
+/** Times of a range query, from the first to the last at equal intervals. */
 export interface QueryRange {
   readonly startMs: number;
   readonly endMs: number;
   readonly stepMs: number;
 }
 
-/** Steps of a range query: Prometheus itself refuses more than 11,000. */
+/** Maximum number of steps in a range query. Prometheus itself refuses more than 11,000. */
 export const rangeStepsMax = 10_000;
 
-/** Series of a query. */
+/** Maximum number of series in a query. */
 export const vectorSeriesMax = 2_000;
 
 /** One series of an instant query. */
@@ -20,15 +20,15 @@ export interface VectorSample {
   readonly value: number;
 }
 
-/** One series of a range query: a value for each step, NaN where there is none. */
+/** One series of a range query: a value for each step, NaN if there is none. */
 export interface RangeSeries {
   readonly labels: ReadonlyMap<string, string>;
   readonly values: readonly number[];
 }
 
 /**
- * Reads the response to a range query of one series: a value for each step, NaN where there is
- * none. Infinite values count as none.
+ * Reads the response to a range query of one series: a value for each step, NaN if there is none.
+ * Infinite values count as missing.
  *
  * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_TOO_LARGE
  */
@@ -41,7 +41,7 @@ export function readRange(text: string, range: QueryRange): readonly number[] {
 }
 
 /**
- * Reads the response to a range query of any series.
+ * Reads the response to a range query with any number of series.
  *
  * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_TOO_LARGE
  *
@@ -79,7 +79,7 @@ function readSteps(series: unknown, range: QueryRange): readonly number[] {
 }
 
 /**
- * Reads the response to an instant query: series without a finite value are left out.
+ * Reads the response to an instant query. Series without a finite value are left out.
  *
  * @throws ServiceError SIGNAL_REFUSED, SIGNAL_MALFORMED, SIGNAL_TOO_LARGE
  */
@@ -108,7 +108,7 @@ function readLabels(series: unknown): ReadonlyMap<string, string> {
   );
 }
 
-/** Servers round times to milliseconds. */
+/** Tolerance for times, which servers round to milliseconds. */
 const timeToleranceMs = 2;
 
 function malformed(detail: string): ServiceError {
@@ -140,7 +140,7 @@ function readData(text: string): { readonly type: string; readonly result: reado
   return { type, result };
 }
 
-/** A time in seconds, and a number as text. */
+/** Reads a pair of a time in seconds and a number as text. */
 function readSample(sample: unknown): { readonly timeMs: number; readonly value: number } {
   const parts: readonly unknown[] = Array.isArray(sample) ? sample : [];
   const [time, text] = parts;

@@ -1,7 +1,7 @@
 import type { QueryRange } from "./prometheus-answers.js";
 import type { LoadWindow } from "./service-observations.js";
 
-/** What is asked of a service over time, each as one series. */
+/** Measures of a service over time, each in one series. */
 export const serviceMeasures = [
   "perSecond",
   "latencyMs",
@@ -12,16 +12,16 @@ export const serviceMeasures = [
   "limit",
 ] as const;
 
-/** One of them. */
+/** One of these measures. */
 export type ServiceMeasure = (typeof serviceMeasures)[number];
 
-/** The series of a service. */
+/** Series of a service. */
 export type ServiceSeries = Readonly<Record<ServiceMeasure, readonly number[]>>;
 
 /**
- * Series as means of short times. Where Envoy tells latencies, the requests in flight follow from
- * them by Little's law: its histogram counts all requests, and a gauge is only looked at now and
- * then.
+ * Returns series as means of short times. If Envoy reports latencies, the requests in flight are
+ * derived from them by Little's law: its histogram counts all requests, while a gauge is only
+ * sampled at intervals.
  */
 export function windowsOfSeries(
   series: ServiceSeries,

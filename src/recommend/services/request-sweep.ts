@@ -9,22 +9,22 @@ export interface TimedRequest {
   readonly isError: boolean | undefined;
 }
 
-/** The requests of a service that are looked at: 32 MB. */
+/** Maximum number of requests kept for one service: 32 MB. */
 export const sweptRequestsMax = 2_000_000;
 
-/** A throughput is the mean of such a time, in microseconds. */
+/** Length of the window for a mean throughput, in microseconds. */
 const windowUs = 10_000_000;
 
-/** Grows by this ratio when it is full. */
+/** Growth of the arrays if they are full. */
 const growthRatio = 2;
 const firstCapacity = 4_096;
 
-/** Starts and durations are multiples of this in logs that cut off fractions of seconds. */
+/** Starts and durations are multiples of this in logs without fractions of seconds. */
 const secondUs = 1_000_000;
 
 /**
- * Reconstructs how many requests a service had in flight at any time, from the start and the
- * duration of each: requests that began before and had not ended yet. A log may be in any order.
+ * Reconstructs the number of requests that a service had in flight at any time, from the start and
+ * duration of each: requests that had started and not yet ended. A log may be in any order.
  */
 export class RequestSweep {
   readonly #requestsMax: number;
@@ -36,7 +36,7 @@ export class RequestSweep {
   #skippedCount = 0;
   #hasFractions = false;
 
-  /** @param requestsMax requests that are looked at; later ones are left out */
+  /** @param requestsMax maximum number of requests kept; later ones are left out */
   constructor(requestsMax = sweptRequestsMax) {
     this.#requestsMax = requestsMax;
   }
@@ -59,7 +59,7 @@ export class RequestSweep {
     this.#hasFractions ||= startUs % secondUs !== 0;
   }
 
-  /** Sorts, and counts. The sweep can go on afterwards. */
+  /** Sorts and counts the requests. More requests can be added afterwards. */
   finish(named: Pick<ServiceObservations, "service" | "source">): ServiceObservations {
     const order = Uint32Array.from({ length: this.#count }, (_, i) => i);
     order.sort((one, other) => this.#startUs(one) - this.#startUs(other));
@@ -128,7 +128,7 @@ function grown(values: Float64Array, capacity: number): Float64Array<ArrayBuffer
   return larger;
 }
 
-/** Requests that end in the busiest window, in a second; windows begin with one of them. */
+/** Returns requests per second that end in the busiest window; windows end with a request. */
 function busiestPerSecond(sortedEnds: Float64Array): number {
   let most = 0;
   let from = 0;

@@ -5,10 +5,10 @@ import type { LoggedRequest } from "../../simulate/logged-request.js";
 import { RequestSweep, sweptRequestsMax } from "./request-sweep.js";
 import type { ServiceObservations } from "./service-observations.js";
 
-/** The services of a log that are looked at. */
+/** Maximum number of services observed in a log. */
 const sweptServicesMax = 32;
 
-/** Observes services by what a log says of their requests; a policy's hosts tell which is whose. */
+/** Observes services in a log of their requests. The policy's hosts assign requests to services. */
 export class ServiceLog {
   readonly #policy: Policy;
   readonly #sweeps = new Map<string, RequestSweep>();
@@ -27,7 +27,7 @@ export class ServiceLog {
     const service = found ?? this.#only;
     if (service === undefined || timing === undefined) return;
     const { durationUs, isError, isServed } = timing;
-    // What was refused on its way is no load of the service.
+    // Requests refused on their way are not load of the service.
     if (wasLimited || !isServed) return;
     if (!(durationUs >= 0)) {
       this.#untimedCount += 1;
@@ -36,7 +36,7 @@ export class ServiceLog {
     this.#sweep(service.name)?.add({ startUs, durationUs, isError });
   }
 
-  /** Of each service with requests. */
+  /** Returns observations of each service with requests. */
   finish(): readonly ServiceObservations[] {
     return [...this.#sweeps].map(([service, sweep]) =>
       sweep.finish({ service, source: "the access log" }),
@@ -44,9 +44,9 @@ export class ServiceLog {
   }
 
   /**
-   * Sentences about what could not be used.
+   * Returns sentences about requests that could not be used.
    *
-   * @param isExpected whether a log without any duration is worth a word
+   * @param isExpected whether to warn about a log without any duration
    */
   warnings(isExpected: boolean): readonly string[] {
     if (this.#untimedCount === 0 || (this.#sweeps.size === 0 && !isExpected)) return [];
@@ -66,5 +66,5 @@ export class ServiceLog {
   }
 }
 
-/** Requests that every service may have. */
+/** Number of requests that each service may have at least. */
 const firstRequests = 100_000;

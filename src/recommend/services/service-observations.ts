@@ -1,64 +1,64 @@
 import { type CurvePoint, LatencyCurve } from "./latency-curve.js";
 
-/** Latencies that half and 99 % of the requests do not exceed, in milliseconds. */
+/** Median and 99th percentile of latency, in milliseconds. */
 export interface LatencyQuantiles {
   readonly p50: number;
   readonly p99: number;
 }
 
-/** The largest values that Envoys reported; each undefined where nobody did. */
+/** Maximum values that Envoys reported. Each is undefined if no Envoy reported it. */
 export interface EnvoyPeaks {
-  /** Connections and waiting requests of one proxy for the service. */
+  /** Maximum of connections and waiting requests of one proxy for the service. */
   readonly connections?: number | undefined;
   readonly pendingRequests?: number | undefined;
-  /** Of one proxy in total. */
+  /** Totals of one proxy. */
   readonly heapBytes?: number | undefined;
   readonly downstreamConnections?: number | undefined;
 }
 
-/** What was observed of one service, from whatever source. */
+/** Observations of one service, from any source. */
 export interface ServiceObservations {
   readonly service: string;
-  /** For sentences: `the access log`, `Prometheus`, `the fleet`. */
+  /** Name of the source in sentences: `the access log`, `Prometheus`, `the fleet`. */
   readonly source: string;
   /** Mean latency by requests in flight. */
   readonly curve: readonly CurvePoint[];
   readonly requestCount: number;
   readonly durationSeconds: number;
-  /** The highest mean of ten seconds, or of one step of the source if that is longer. */
+  /** The highest mean of ten seconds, or of one step of the source if it is longer. */
   readonly perSecondMax: number;
   readonly inFlightMax: number;
-  /** Failed requests, as a ratio of all. Undefined: the source does not say. */
+  /** Failed requests as a ratio of all. Undefined: the source does not report it. */
   readonly errorRatio: number | undefined;
-  /** Quantiles of the requests that met at most so many in flight. Undefined: unknown. */
+  /** Returns quantiles of requests with at most `levelMax` in flight. Undefined: unknown. */
   readonly quantiles: (levelMax: number) => LatencyQuantiles | undefined;
-  /** The limit that was in force. Undefined: none, or unknown. */
+  /** Limit in effect. Undefined: none, or unknown. */
   readonly limit: number | undefined;
   readonly envoy: EnvoyPeaks;
-  /** Sentences about what was left out. */
+  /** Sentences about data that was left out. */
   readonly notes: readonly string[];
 }
 
-/** Means of a short time. Two of the first three must be there: Little's law gives the third. */
+/** Means of a short time. Two of the first three are required: Little's law gives the third. */
 export interface LoadWindow {
   readonly startMs: number;
   readonly lengthMs: number;
-  /** Requests in flight, on average. */
+  /** Mean number of requests in flight. */
   readonly inFlight?: number | undefined;
-  /** Requests that ended, in a second. */
+  /** Requests that ended, per second. */
   readonly perSecond?: number | undefined;
   readonly latencyMs?: number | undefined;
   readonly p50Ms?: number | undefined;
   readonly p99Ms?: number | undefined;
-  /** Failed requests in a second. */
+  /** Failed requests per second. */
   readonly errorsPerSecond?: number | undefined;
   readonly limit?: number | undefined;
 }
 
-/** Below so many requests in flight on average, a window says nothing about load. */
+/** Minimum mean of requests in flight for a window to be informative about load. */
 const levelMin = 0.01;
 
-/** Observations from means of short times, in any order. */
+/** Derives observations from means of short times, in any order. */
 export function observeWindows(
   { service, source }: Pick<ServiceObservations, "service" | "source">,
   { windows, envoy = {} }: { readonly windows: readonly LoadWindow[]; readonly envoy?: EnvoyPeaks },
@@ -68,7 +68,7 @@ export function observeWindows(
     const completed = complete(window);
     return completed === undefined ? [] : [completed];
   });
-  // One in flight is a request alone: with less than one, most of the time there was none.
+  // A mean below 1 comes from idle times: each request was alone, at level 1.
   for (const { inFlight, latencyMs } of full) {
     curve.add({ level: Math.max(1, inFlight), latencyMs });
   }
@@ -100,7 +100,7 @@ type FullWindow = LoadWindow &
     readonly latencyMs: number;
   };
 
-/** Adds what Little's law says: `inFlight = perSecond * latency`. Undefined for an idle window. */
+/** Adds the value from Little's law: `inFlight = perSecond * latency`. Undefined if idle. */
 function complete(window: LoadWindow): FullWindow | undefined {
   const { inFlight, perSecond, latencyMs } = window;
   const full = {
@@ -113,7 +113,7 @@ function complete(window: LoadWindow): FullWindow | undefined {
   return isWhole && full.inFlight >= levelMin && full.perSecond > 0 ? full : undefined;
 }
 
-/** The median of the windows' quantiles: one bad minute is not typical. */
+/** Returns the median of the windows' quantiles, so that one bad minute has no influence. */
 function typicalQuantiles(windows: readonly LoadWindow[]): LatencyQuantiles | undefined {
   const [p50, p99] = [
     median(windows.flatMap(({ p50Ms }) => (p50Ms === undefined ? [] : [p50Ms]))),

@@ -11,13 +11,13 @@ import type { EnvoyPeaks, LatencyQuantiles, ServiceObservations } from "./servic
 import type { ServiceRecommendation, ServiceSetting } from "./service-recommendation.js";
 import { staticLimit } from "./static-limit.js";
 
-/** What the policy says of a service now. */
+/** Current settings of a service in the policy. */
 export type CurrentService = Pick<
   ServicePolicy,
   "admission" | "circuitBreakers" | "outlierDetection"
 >;
 
-/** Proposes numbers for a service, or says why it does not. */
+/** Proposes settings for a service, or reports why it does not. */
 export function recommendService(
   observations: ServiceObservations,
   current: CurrentService,
@@ -50,7 +50,7 @@ interface Parts {
   readonly observations: ServiceObservations;
   readonly current: CurrentService;
   readonly verdict: KneeVerdict;
-  /** Latencies while nobody waited, as far as is known. */
+  /** Latencies without waiting requests, as far as known. */
   readonly unloaded: LatencyQuantiles | undefined;
 }
 
@@ -61,11 +61,11 @@ interface Proposed {
 
 const nothing: Proposed = { settings: [], missing: [] };
 
-/** `maxInFlight` and the queue that goes with it. */
+/** Proposes `maxInFlight` and the matching queue. */
 function limits({ verdict, current: { admission }, unloaded }: Parts): Proposed {
   if (verdict.kind !== "seen") return nothing;
   const { knee, kneeMin, kneeMax, model, perSecondMax } = verdict.fit;
-  // Beyond a peak each further request costs throughput.
+  // Beyond a peak, each additional request reduces throughput.
   const hasPeak =
     model === "usl" && verdict.fit.latencyMs(2 * knee) > 2 * verdict.fit.latencyMs(knee);
   const limit = hasPeak ? Math.max(1, Math.round(knee)) : staticLimit(knee);
@@ -124,15 +124,15 @@ function deadlines({ current: { admission }, unloaded }: Parts): Proposed {
   const why = "half of the responses take longer, even while nobody waits";
   const value = duration(leastMs);
   const path = "admission.deadline.minRemaining";
-  // Where there is no admission yet, its defaults come first.
+  // If the policy has no admission yet, its defaults come first.
   const use = admission === undefined ? "optional" : "write";
   return { settings: [{ path, value, was: duration(now), why, use }], missing: [] };
 }
 
-/** The default of `deadline.minRemaining`. */
+/** Default of `deadline.minRemaining`. */
 const defaultMinRemainingMs = 5;
 
-/** How far above the largest value that was seen a bound is that is not to interfere. */
+/** Factor between the observed maximum and a bound that must not interfere. */
 const spareRatio = 2;
 
 function breakers({ observations: { envoy }, current: { circuitBreakers } }: Parts): Proposed {
@@ -168,18 +168,18 @@ function spare(
   return [{ path, value, was: now, why, use: "write" }];
 }
 
-/** The longest run of failures that is worth waiting for. */
+/** Maximum number of consecutive failures in a proposal. */
 const consecutiveMax = 100;
 
-/** A service that fails more often has another problem than single hosts. */
+/** If a service fails more often, individual hosts are not the cause. */
 const errorRatioMax = 0.2;
 
 const ejectionPercentMin = 10;
 const secondsOfDay = 86_400;
 
 /**
- * Consecutive failures that are no chance: of so many requests a day, a run of k that fail has the
- * expected number `requests * ratio ^ k`, which is to be at most one.
+ * Proposes a number of consecutive failures that is unlikely by chance. With `requests` a day, the
+ * expected number of runs of k failures is `requests * ratio ^ k`, which must be at most one.
  *
  * Example: at 10 million requests a day and 2 % errors, five are 0.03 runs a day.
  */
@@ -225,10 +225,10 @@ function outliers({ observations, current, verdict }: Parts): Proposed {
   return { settings, missing };
 }
 
-/** Memory is given out in steps of this size. */
+/** Step to which memory limits are rounded up. */
 const heapStepBytes = 64 * 2 ** 20;
 
-/** Numbers of the overload manager, from the largest values of any proxy. */
+/** Proposes settings of the overload manager, from the maximum values of any proxy. */
 export function recommendOverload(
   { heapBytes, downstreamConnections }: EnvoyPeaks,
   current: ProxyPolicy["overload"],
@@ -260,7 +260,7 @@ export function recommendOverload(
   return settings;
 }
 
-/** Whole milliseconds as a policy has them, to two digits above a second. */
+/** Returns milliseconds in the policy's notation, rounded up, above a second to 100 ms. */
 function duration(ms: number): string {
   return formatDuration(ms < 1_000 ? Math.ceil(ms) : 100 * Math.ceil(ms / 100));
 }

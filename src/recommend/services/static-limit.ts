@@ -1,17 +1,17 @@
-/** The overload that a static limit is made for: three requests where there is room for two. */
+/** Overload that a static limit is designed for: three requests for a capacity of two. */
 const overloadRatio = 1.5;
 
-/** How far a limit is above the workers at least: they are estimated, and may become more. */
+/** Minimum ratio of a limit to the workers, whose number is an estimate and may grow. */
 const marginRatio = 1.1;
 
-/** The share of its capacity that a service may lose because its workers run out of requests. */
+/** Part of its capacity that a service may lose because its workers run out of requests. */
 const idleRatioMax = 0.005;
 
 /**
- * The least limit at which a service of that many workers serves 99.5 % of its capacity while it is
- * asked for 1.5 times as much. The requests beyond the workers are the queue that keeps them busy
- * between random arrivals: fewer leave workers idle, more only wait. It is at least a tenth above
- * the workers, as the limit of `KneeLimit` is.
+ * Returns the smallest limit at which a service with this many workers serves 99.5 % of its
+ * capacity under a load of 1.5 times the capacity. The requests beyond the workers form the queue
+ * that keeps them busy between random arrivals: with fewer, workers are idle; more only wait. The
+ * limit is at least a tenth above the workers, like that of `KneeLimit`.
  *
  * Example: 20 workers need a limit of 27, one worker needs 11.
  *
@@ -20,7 +20,7 @@ const idleRatioMax = 0.005;
  */
 export function staticLimit(workers: number): number {
   const count = Math.max(1, Math.round(workers));
-  /** Probabilities relative to that of all workers busy and nobody waiting. */
+  /** Probabilities relative to the state with all workers busy and an empty queue. */
   let total = 1;
   let idle = 0;
   let below = 1;

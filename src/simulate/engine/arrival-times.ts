@@ -1,6 +1,6 @@
 import type { RatePoint, ScenarioRate } from "../../policy/scenario/scenario-rate.js";
 
-/** A time in which a rate is multiplied. */
+/** A period in which a rate is multiplied. */
 export interface RateFactor {
   readonly fromMs: number;
   readonly toMs: number;
@@ -9,13 +9,13 @@ export interface RateFactor {
 
 interface ArrivalTimesParts {
   readonly rate: ScenarioRate;
-  /** The rates of each trace's file. */
+  /** Rates in the file of each trace. */
   readonly traces: ReadonlyMap<string, readonly number[]>;
   readonly factors: readonly RateFactor[];
   readonly untilMs: number;
 }
 
-/** A piece of time in which the rate changes evenly. */
+/** A period in which the rate changes linearly. */
 interface Piece {
   readonly startMs: number;
   readonly endMs: number;
@@ -24,8 +24,8 @@ interface Piece {
 }
 
 /**
- * Turns gaps at a rate of one into times of arrivals at a rate that changes: exact, since the
- * expected number of arrivals until a time is inverted and nothing is sampled at steps.
+ * Converts gaps at a rate of one into arrival times at a changing rate. The times are exact: it
+ * inverts the expected number of arrivals until a time instead of sampling in steps.
  */
 export class ArrivalTimes {
   readonly #pieces: readonly Piece[];
@@ -38,7 +38,7 @@ export class ArrivalTimes {
     this.#untilMs = parts.untilMs;
   }
 
-  /** When `units` more arrivals are expected; Infinity where that is not before the end. */
+  /** Returns the time by which `units` more arrivals are expected; Infinity if after the end. */
   next(units: number): number {
     let left = units;
     for (;;) {
@@ -60,7 +60,7 @@ export class ArrivalTimes {
   }
 }
 
-/** The time in which `area` is reached: perSecond x + slope x^2 / 2 = area. */
+/** Returns the time until `area` is reached: perSecond x + slope x^2 / 2 = area. */
 function timeFor(area: number, perSecond: number, slope: number): number {
   if (area === 0) return 0;
   const root = Math.sqrt(Math.max(0, perSecond * perSecond + 2 * slope * area));
@@ -93,7 +93,7 @@ function piecesOf({ rate, traces, factors, untilMs }: ArrivalTimesParts): readon
   return pieces;
 }
 
-/** The rates at both ends of a time within which there is no point. */
+/** Returns the rates at both ends of a period that contains no point. */
 function ratesIn(
   points: readonly RatePoint[],
   startMs: number,
@@ -109,7 +109,7 @@ function ratesIn(
   return [rateAt(startMs), rateAt(endMs)];
 }
 
-/** The last point that is not later; -1 without one. */
+/** Returns the index of the last point at or before a time; -1 if there is none. */
 function lastIndexAt(points: readonly RatePoint[], ms: number): number {
   let low = -1;
   let high = points.length - 1;

@@ -1,6 +1,6 @@
 /**
- * What happens when, in simulated milliseconds from 0: callbacks run in the order of their times,
- * those of one time in the order in which they were asked for. Nothing of it takes real time.
+ * Calendar of events in simulated milliseconds from 0. Callbacks run in the order of their times,
+ * and in the order of their registration if the times are equal. No real time passes.
  */
 export class EventCalendar {
   readonly #heap: CalendarEvent[] = [];
@@ -11,7 +11,7 @@ export class EventCalendar {
     return this.#nowMs;
   }
 
-  /** Runs `callback` in `delayMs`, at once for what is past. @returns how to cancel it */
+  /** Runs `callback` after `delayMs`, at once if negative. @returns a function that cancels it */
   after(delayMs: number, callback: () => void): () => void {
     const atMs = this.#nowMs + Math.max(0, delayMs);
     const event: CalendarEvent = { atMs, place: this.#askedCount, callback };
@@ -22,7 +22,7 @@ export class EventCalendar {
     };
   }
 
-  /** Runs `callback` each `periodMs`, first in `periodMs`, for as long as the calendar runs. */
+  /** Runs `callback` every `periodMs`, first after `periodMs`, for as long as the calendar runs. */
   every(periodMs: number, callback: () => void): void {
     const run = (): void => {
       callback();
@@ -31,7 +31,7 @@ export class EventCalendar {
     this.after(periodMs, run);
   }
 
-  /** Runs what is due next, until `untilMs` at most. @returns whether there was something */
+  /** Runs the next event, if it is due by `untilMs`. @returns whether there was one */
   step(untilMs: number): boolean {
     const first = this.#heap[0];
     if (first === undefined || first.atMs > untilMs) return false;
@@ -41,24 +41,24 @@ export class EventCalendar {
     return true;
   }
 
-  /** Lives until `untilMs`, all that is due then included. */
+  /** Runs all events until `untilMs`, including those at that time. */
   runUntil(untilMs: number): void {
     while (this.step(untilMs)) {
-      // Each round runs one.
+      // Each iteration runs one event.
     }
     this.#nowMs = Math.max(this.#nowMs, untilMs);
   }
 }
 
-/** Something that waits in a `DelayLine`. */
+/** Object that waits in a `DelayLine`. */
 export interface Delayed {
-  /** Its time has come. */
+  /** Called when the delay has elapsed. */
   elapsed(): void;
 }
 
 /**
- * Waits of one length: they end in the order in which they begin, so each costs a place in a queue
- * and not in the calendar. Most of them (patience, which seldom ends) are cancelled before.
+ * Waits of equal length. They end in the order in which they start, so each needs an entry in a
+ * queue and none in the calendar. Most (patience, which rarely ends) are cancelled early.
  */
 export class DelayLine {
   readonly #calendar: EventCalendar;
@@ -72,7 +72,7 @@ export class DelayLine {
     this.#delayMs = delayMs;
   }
 
-  /** @returns what `cancel` takes */
+  /** @returns the argument for `cancel` */
   add(waiting: Delayed): { waiting: Delayed | undefined } {
     const place = { dueMs: this.#calendar.nowMs + this.#delayMs, waiting };
     this.#queue.push(place);
@@ -117,7 +117,7 @@ function isBefore(event: CalendarEvent, other: CalendarEvent): boolean {
   return event.atMs < other.atMs || (event.atMs === other.atMs && event.place < other.place);
 }
 
-/** Puts an event into a binary heap. */
+/** Inserts an event into a binary heap. */
 function push(heap: CalendarEvent[], event: CalendarEvent): void {
   let place = heap.length;
   while (place > 0) {
@@ -130,7 +130,7 @@ function push(heap: CalendarEvent[], event: CalendarEvent): void {
   heap[place] = event;
 }
 
-/** Takes the first event out of a binary heap. */
+/** Removes the first event from a binary heap. */
 function popFirst(heap: CalendarEvent[]): void {
   const last = heap.pop();
   if (last === undefined || heap.length === 0) return;

@@ -2,22 +2,22 @@ import type { Random } from "../../core/base/clock.js";
 import { power } from "../../core/collections/power.js";
 import type { TimeDistribution } from "../../policy/scenario/scenario-times.js";
 
-/** A time in milliseconds, drawn anew at each call. */
+/** Draws a new time in milliseconds at each call. */
 export type DrawMs = () => number;
 
-/** Always the same. */
+/** Returns a constant time. */
 export function fixedMs(ms: number): DrawMs {
   return () => ms;
 }
 
-/** Exponential: as gaps they make Poisson arrivals. */
+/** Draws exponential times. As gaps, they make Poisson arrivals. */
 export function exponentialMs(random: Random, meanMs: number): DrawMs {
   return () => -Math.log(1 - random.next()) * meanMs;
 }
 
 /**
- * Gaps of bursts: a random number of arrivals (geometric, `burstCount` in the mean) at a tenth of
- * the mean gap, then a pause that makes up for it, so that the mean gap is `meanMs`.
+ * Draws gaps of bursts: a random number of arrivals (geometric, mean `burstCount`) at a tenth of
+ * the mean gap, then a pause that compensates, so that the mean gap is `meanMs`.
  */
 export function burstyMs(
   random: Random,
@@ -28,14 +28,14 @@ export function burstyMs(
   return () => (random.next() * burstCount < 1 ? pause() : within());
 }
 
-/** What a distribution is drawn with. */
+/** Inputs for draws from a distribution. */
 interface DrawParts {
   readonly random: Random;
-  /** The times of each trace's file, in milliseconds. */
+  /** Times in the file of each trace, in milliseconds. */
   readonly traces: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Draws from a distribution of a scenario. */
+/** Creates draws from a distribution of a scenario. */
 export function createDraw(distribution: TimeDistribution, { random, traces }: DrawParts): DrawMs {
   switch (distribution.kind) {
     case "exponential":
@@ -63,7 +63,7 @@ export function createDraw(distribution: TimeDistribution, { random, traces }: D
   }
 }
 
-/** The mean of a distribution, in milliseconds. */
+/** Returns the mean of a distribution, in milliseconds. */
 export function meanOf(distribution: TimeDistribution, traces: DrawParts["traces"]): number {
   switch (distribution.kind) {
     case "exponential":
@@ -91,7 +91,7 @@ export function meanOf(distribution: TimeDistribution, traces: DrawParts["traces
   }
 }
 
-/** The standard deviation of the logarithms: the 99th percentile is 2.3263 of them away. */
+/** Returns the standard deviation of the logarithms: the 99th percentile is at 2.3263 of them. */
 function sigmaOf({ medianMs, p99Ms }: { medianMs: number; p99Ms: number }): number {
   return Math.log(p99Ms / medianMs) / 2.326347874040841;
 }

@@ -4,48 +4,48 @@ import type { HeadgatePlace, SimulatedHeadgate } from "./simulated-headgate.js";
 interface ReplicaParts {
   readonly index: number;
   readonly zone: number;
-  /** Starts the process. @param life how often it was started before */
+  /** Starts the process. @param life number of previous starts */
   readonly start: (place: HeadgatePlace, life: number) => SimulatedHeadgate;
 }
 
-/** A place for a process of Headgate, which restarts and may be away meanwhile. */
+/** A replica of Headgate, whose process may restart and be absent in between. */
 export class HeadgateReplica implements HeadgatePlace {
   readonly index: number;
   readonly zone: number;
   readonly #start: ReplicaParts["start"];
-  /** Of all its processes. */
+  /** Counters of all its processes. */
   readonly counters = new DecisionCounters();
   #current: SimulatedHeadgate | undefined;
-  /** Those that stop, once the requests that they know of have ended. */
+  /** Stopping processes, until the requests that they know of have ended. */
   readonly #draining = new Set<SimulatedHeadgate>();
   #lifeCount = 0;
   #awayCount = 0;
-  /** By how much its wall clock is fast, in milliseconds. */
+  /** Amount by which its wall clock is ahead, in milliseconds. */
   skewMs = 0;
-  /** Requests that it was asked about. */
+  /** Number of requests that it was asked about. */
   askedCount = 0;
 
   constructor({ index, zone, start }: ReplicaParts) {
     this.index = index;
     this.zone = zone;
     this.#start = start;
-    // The first of all takes requests while the others learn their shares of it.
+    // The first replica takes requests at once; the others first learn their shares of limits.
     if (index === 0) this.#current = this.#created();
     else this.#begin();
   }
 
-  /** The process that takes requests; undefined: none does. */
+  /** The process that takes requests; undefined: there is none. */
   get current(): SimulatedHeadgate | undefined {
     return this.#current;
   }
 
-  /** Processes that have requests or take some. */
+  /** Processes that have requests or take new ones. */
   get processes(): readonly SimulatedHeadgate[] {
     const { current } = this;
     return current === undefined ? [...this.#draining] : [...this.#draining, current];
   }
 
-  /** It takes no more requests, and stops when those that it has are over. */
+  /** Stops taking requests. The process ends when its requests have ended. */
   drain(): void {
     this.#awayCount += 1;
     const stopping = this.#current;
@@ -55,7 +55,7 @@ export class HeadgateReplica implements HeadgatePlace {
     stopping.drain(() => void this.#draining.delete(stopping));
   }
 
-  /** It is gone at once, and what it knew with it. */
+  /** Ends its processes at once. Their state is lost. */
   crash(): void {
     this.#awayCount += 1;
     const { processes } = this;
@@ -64,7 +64,7 @@ export class HeadgateReplica implements HeadgatePlace {
     for (const lost of processes) lost.crash();
   }
 
-  /** Starts again, once nothing keeps it away. */
+  /** Starts again once no event keeps it away. */
   comeBack(): void {
     this.#awayCount -= 1;
     if (this.#awayCount === 0) this.#begin();

@@ -2,23 +2,23 @@ import { type Delayed, DelayLine, type EventCalendar } from "./calendar.js";
 import type { OpenRequest } from "./run-record.js";
 import type { SimulatedAttempt } from "./simulated-attempt.js";
 
-/** The attempts of a request that are on their way, and when the next one begins beside them. */
+/** Attempts of a request in flight, and the time of the next parallel one. */
 interface Hedge {
   readonly attempts: Set<SimulatedAttempt>;
   next: { waiting: Delayed | undefined } | undefined;
 }
 
-/** Requests of a caller that begins another attempt where no answer comes for some time. */
+/** Hedges a caller's requests: starts another attempt if there is no response for some time. */
 export class Hedging {
   readonly #line: DelayLine;
   readonly #hedges = new Map<OpenRequest, Hedge>();
 
-  /** @param delayMs how long an answer may take before there is another attempt */
+  /** @param delayMs time without a response before another attempt starts */
   constructor(calendar: EventCalendar, delayMs: number) {
     this.#line = new DelayLine(calendar, delayMs);
   }
 
-  /** An attempt is about to begin. @param another begins the next one, if it may */
+  /** Registers an attempt about to start. @param another starts the next one, if allowed */
   begins(attempt: SimulatedAttempt, another: () => void): void {
     const { request } = attempt;
     const hedge = this.#hedges.get(request) ?? { attempts: new Set(), next: undefined };
@@ -28,12 +28,12 @@ export class Hedging {
     hedge.next = this.#line.add({ elapsed: another });
   }
 
-  /** Whether an attempt of a request is on its way. */
+  /** Reports whether an attempt of a request is in flight. */
   isOpen(request: OpenRequest): boolean {
     return this.#hedges.has(request);
   }
 
-  /** An attempt has ended. @returns whether others of its request are on their way still */
+  /** Registers the end of an attempt. @returns whether others of its request are in flight */
   ends(attempt: SimulatedAttempt): boolean {
     const hedge = this.#hedges.get(attempt.request);
     if (hedge === undefined) return false;
@@ -43,7 +43,7 @@ export class Hedging {
     return false;
   }
 
-  /** The request has its answer: the others are cancelled. */
+  /** Cancels the other attempts of a request that has its response. */
   cancelOthers({ request }: SimulatedAttempt): void {
     const hedge = this.#hedges.get(request);
     if (hedge === undefined) return;

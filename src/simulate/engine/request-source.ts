@@ -12,14 +12,14 @@ export type CallerSettings = Scenario["callers"][number];
 
 interface RequestSourceParts {
   readonly settings: CallerSettings;
-  /** The host of requests; undefined: the service's name. */
+  /** Host of requests; undefined: the service's name. */
   readonly host: string;
   readonly random: SeededRandom;
 }
 
 /**
- * Makes the requests of a caller. Each distinct one is made once, and lives as long as the source:
- * there are as many as classes and keys.
+ * Makes the requests of a caller. Each distinct request is made once and lives as long as the
+ * source: there are as many as combinations of classes and keys.
  */
 export class RequestSource {
   readonly #parts: RequestSourceParts;
@@ -39,20 +39,20 @@ export class RequestSource {
     if (keys?.count !== undefined) this.#keyEnds = zipfEnds(keys.count, keys.zipf);
   }
 
-  /** Draws a class: what is left of the shares is normal. */
+  /** Draws a class. The rest of the shares is normal. */
   drawClass(): Priority {
     const draw = this.#parts.random.next();
     const index = this.#classEnds.findIndex((end) => draw < end);
     return priorities[index] ?? "normal";
   }
 
-  /** Draws a key, from 0; 0 where there are none. */
+  /** Draws a key, from 0; 0 if there are no keys. */
   drawKey(): number {
     if (this.#keyEnds === undefined) return 0;
     return firstAbove(this.#keyEnds, this.#parts.random.next());
   }
 
-  /** The request of a class and a key, as an Envoy passes it on. */
+  /** Returns the request of a class and a key, as an Envoy forwards it. */
   request(priority: Priority, key: number, envoy: number): AdmissionRequest {
     const id = (envoy * (this.#keyEnds?.length ?? 1) + key) * 4 + priorities.indexOf(priority);
     const known = this.#known.get(id);
@@ -69,7 +69,7 @@ export class RequestSource {
     return request;
   }
 
-  /** The same map from all Envoys, so that what it asks of rate limits is known by it. */
+  /** Returns the same map for all Envoys, because prepared rate limit queries are cached by it. */
   #headers(priority: Priority, key: number): AdmissionRequest["headers"] {
     const id = key * 4 + priorities.indexOf(priority);
     const known = this.#knownHeaders.get(id);
@@ -92,7 +92,7 @@ export class RequestSource {
   }
 }
 
-/** The part of draws up to each key: key k is drawn in proportion to k^-exponent. */
+/** Returns cumulative probabilities of keys: key k is drawn in proportion to k^-exponent. */
 function zipfEnds(count: number, exponent: number): Float64Array {
   const ends = new Float64Array(count);
   let sum = 0;
@@ -103,7 +103,7 @@ function zipfEnds(count: number, exponent: number): Float64Array {
   return ends.map((end) => end / sum);
 }
 
-/** The index of the first value above a draw, of values that rise. */
+/** Returns the index of the first value above a draw. Values ascend. */
 function firstAbove(ends: Float64Array, draw: number): number {
   let low = 0;
   let high = ends.length - 1;

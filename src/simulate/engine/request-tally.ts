@@ -1,12 +1,12 @@
 import { type RefusalCause, refusalCauses } from "../../core/admission/refusal.js";
 import { TimeHistogram } from "../../core/collections/time-histogram.js";
 
-/** What became of a request in the end. */
+/** Final outcome of a request. */
 export type RequestEnd =
-  /** @property isInTime whether its answer came before its deadline */
+  /** @property isInTime whether its response came before its deadline */
   | { readonly kind: "served"; readonly isInTime: boolean; readonly latencyMs: number }
   | { readonly kind: "refused"; readonly cause: RefusalCause }
-  /** The service failed it: no place in its queue, or its worker was lost. */
+  /** The service failed it: its queue was full, or its worker was lost. */
   | { readonly kind: "failed" }
   /** Its caller stopped waiting. */
   | { readonly kind: "abandoned" };
@@ -15,7 +15,7 @@ const causeIndex: ReadonlyMap<RefusalCause, number> = new Map(
   refusalCauses.map((cause, i) => [cause, i]),
 );
 
-/** What became of some requests. */
+/** Counts of the outcomes of requests. */
 export class RequestTally {
   offeredCount = 0;
   attemptCount = 0;
@@ -25,10 +25,10 @@ export class RequestTally {
   abandonedCount = 0;
   refusedCount = 0;
   readonly #refusedByCause = new Uint32Array(refusalCauses.length);
-  /** Of all that were served, from the first attempt on. */
+  /** Latencies of all served requests, from the first attempt on. */
   readonly latencies = new TimeHistogram();
 
-  /** Counts how one of them ended. */
+  /** Counts the end of a request. */
   add(end: RequestEnd): void {
     switch (end.kind) {
       case "served":
@@ -51,7 +51,7 @@ export class RequestTally {
     }
   }
 
-  /** Adds all that another one has counted. */
+  /** Adds the counts of another tally. */
   merge(other: RequestTally): void {
     this.offeredCount += other.offeredCount;
     this.attemptCount += other.attemptCount;
@@ -66,7 +66,7 @@ export class RequestTally {
     this.latencies.merge(other.latencies);
   }
 
-  /** Refusals by cause, those that there were. */
+  /** Refusals by cause, for causes with any. */
   get refusedByCause(): ReadonlyMap<RefusalCause, number> {
     return new Map(
       refusalCauses.flatMap((cause, i) => {
@@ -76,7 +76,7 @@ export class RequestTally {
     );
   }
 
-  /** Those of which nothing was known at the end. */
+  /** Number of requests without an outcome at the end. */
   get openCount(): number {
     const { servedCount, lateCount, failedCount, abandonedCount, refusedCount } = this;
     return (

@@ -17,7 +17,7 @@ interface Cell {
   readonly tally: RequestTally;
 }
 
-/** What became of the requests that were offered in a part of a run. */
+/** Outcomes of the requests that were offered in a part of a run. */
 export class WindowRecord {
   readonly window: RunWindow;
   readonly #cells = new Map<string, Cell>();
@@ -26,7 +26,7 @@ export class WindowRecord {
     this.window = window;
   }
 
-  /** The requests of one caller and one class. */
+  /** Returns the tally of one caller and one class. */
   tallyOf(caller: string, priority: Priority): RequestTally {
     const name = `${priority} ${caller}`;
     let cell = this.#cells.get(name);
@@ -37,7 +37,7 @@ export class WindowRecord {
     return cell.tally;
   }
 
-  /** The requests of all callers and classes that are wanted, together. */
+  /** Adds up the tallies of all wanted callers and classes. */
   sum(isWanted: (cell: Pick<Cell, "caller" | "priority">) => boolean = () => true): RequestTally {
     const total = new RequestTally();
     for (const cell of this.#cells.values()) if (isWanted(cell)) total.merge(cell.tally);
@@ -45,7 +45,7 @@ export class WindowRecord {
   }
 }
 
-/** What happens in one second, whenever it was asked for. */
+/** Counts of one second, regardless of when the requests were offered. */
 class SecondRecord {
   offered = 0;
   attempts = 0;
@@ -54,11 +54,11 @@ class SecondRecord {
   refused = 0;
   failed = 0;
   abandoned = 0;
-  /** Refusals by what series call them: `refusedBy.<cause>`, `refusedOf.<class>` and both. */
+  /** Refusals by the name of their series: `refusedBy.<cause>`, `refusedOf.<class>` and both. */
   readonly refusals = new Map<string, number>();
   readonly latencies = new TimeHistogram();
 
-  /** Counts an end. */
+  /** Counts the end of a request. */
   add(end: RequestEnd, priority: Priority): void {
     if (end.kind === "served") {
       if (end.isInTime) this.served += 1;
@@ -71,7 +71,7 @@ class SecondRecord {
     }
   }
 
-  /** Begins anew. */
+  /** Resets all counts. */
   clear(): void {
     this.offered = 0;
     this.attempts = 0;
@@ -114,14 +114,14 @@ export class OpenRequest {
     this.#record = record;
   }
 
-  /** Another attempt begins. */
+  /** Counts another attempt. */
   attempted(): void {
     this.attemptCount += 1;
     this.#record.second.attempts += 1;
     for (const tally of this.tallies) tally.attemptCount += 1;
   }
 
-  /** It is over; nothing may be asked of it any more. */
+  /** Counts the end of the request, which must not be used afterwards. */
   ended(end: RequestEnd): void {
     for (const tally of this.tallies) tally.add(end);
     this.#record.ended(this, end);
@@ -133,10 +133,10 @@ export class CallerRecord {
   readonly #name: string;
   readonly second: SecondRecord;
   #tallies: ReadonlyMap<Priority, readonly RequestTally[]> = new Map();
-  /** Requests that are over, to be used again. */
+  /** Ended requests, which are reused. */
   readonly #free: OpenRequest[] = [];
   offeredCount = 0;
-  /** Requests whose end is not known. */
+  /** Number of requests without an outcome. */
   openCount = 0;
 
   constructor(name: string, second: SecondRecord) {
@@ -144,7 +144,7 @@ export class CallerRecord {
     this.second = second;
   }
 
-  /** From now on, these windows count. */
+  /** Sets the windows that count from now on. */
   advance(active: readonly WindowRecord[]): void {
     this.#tallies = new Map(
       priorities.map((priority) => [
@@ -154,7 +154,7 @@ export class CallerRecord {
     );
   }
 
-  /** A request begins. */
+  /** Counts a new request. */
   offered(priority: Priority, startMs: number): OpenRequest {
     const request = this.#free.pop() ?? new OpenRequest(this);
     request.priority = priority;
@@ -168,7 +168,7 @@ export class CallerRecord {
     return request;
   }
 
-  /** A request is over. */
+  /** Counts the end of a request. */
   ended(request: OpenRequest, end: RequestEnd): void {
     this.second.add(end, request.priority);
     this.openCount -= 1;
@@ -188,7 +188,7 @@ export class RunRecord {
     this.advance(0);
   }
 
-  /** From now on, other windows count. */
+  /** Switches to the windows that contain `nowMs`. */
   advance(nowMs: number): void {
     const active = this.windows.filter(
       ({ window: { fromMs, toMs } }) => fromMs <= nowMs && nowMs < toMs,
@@ -196,14 +196,14 @@ export class RunRecord {
     for (const caller of this.#callers.values()) caller.advance(active);
   }
 
-  /** The requests of a caller, which must be one of those that were named. */
+  /** Returns the record of a caller, which must be one of those given to the constructor. */
   caller(name: string): CallerRecord {
     const found = this.#callers.get(name);
     assert(found !== undefined, "each caller has a record");
     return found;
   }
 
-  /** Requests whose end is not known. */
+  /** Number of requests without an outcome. */
   get openCount(): number {
     return [...this.#callers.values()].reduce((sum, { openCount }) => sum + openCount, 0);
   }

@@ -1,14 +1,14 @@
 import type { Random } from "../../core/base/clock.js";
 
 /**
- * Randomness from a seed: the same seed gives the same numbers everywhere.
+ * Random numbers from a seed: the same seed gives the same numbers everywhere.
  *
  * Source: mulberry32, by Tommy Ettinger.
  */
 export class SeededRandom implements Random {
   #state: number;
 
-  /** @param seed a whole number, of which 32 bits count */
+  /** @param seed a whole number, of which 32 bits are used */
   constructor(seed: number) {
     this.#state = seed >>> 0;
   }
@@ -31,15 +31,15 @@ export class SeededRandom implements Random {
 }
 
 /**
- * Randomness for one purpose: runs of one seed that differ elsewhere draw the same numbers for it,
- * so that they can be compared.
+ * Returns random numbers for one purpose. Runs with the same seed draw the same numbers for it even
+ * if they differ elsewhere, so that they can be compared.
  */
 export function randomStream(seed: number, purpose: string): SeededRandom {
   return new SeededRandom(streamSeed(seed, purpose));
 }
 
 /**
- * The seed of `randomStream`, for programs that draw the same numbers elsewhere.
+ * Returns the seed of `randomStream`, for programs that draw the same numbers elsewhere.
  *
  * Source: FNV-1a.
  */

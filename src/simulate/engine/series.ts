@@ -15,13 +15,13 @@ interface RunSeriesParts {
   }[];
 }
 
-/** The most Envoys that have a series each. */
+/** Maximum number of Envoys with their own series. */
 const envoySeriesMax = 16;
 
-/** Numbers of one second after the other, by their names; NaN where there is none. */
+/** Values of consecutive seconds, by the names of their series; NaN if there is none. */
 export type SeriesColumns = ReadonlyMap<string, readonly number[]>;
 
-/** What is seen second by second. */
+/** Records series with one value for each second. */
 export class RunSeries {
   readonly #parts: RunSeriesParts;
   readonly #columns = new Map<string, number[]>();
@@ -35,12 +35,12 @@ export class RunSeries {
     this.#parts = parts;
   }
 
-  /** What was seen of each full second. */
+  /** Values of each full second. */
   get columns(): SeriesColumns {
     return this.#columns;
   }
 
-  /** Takes note of the second that ends now. */
+  /** Records the second that ends now. */
   endSecond(): void {
     const { record, services, link } = this.#parts;
     const { second } = record;
@@ -62,7 +62,7 @@ export class RunSeries {
     this.#secondCount += 1;
   }
 
-  /** Requests that a service was offered and could have served, within a part of the run. */
+  /** Returns the requests that a service was offered and could have served in a part of the run. */
   possible(service: string, { fromMs, toMs }: RunWindow): number {
     const seconds = this.#columns.get(`${service}.possible`) ?? [];
     let sum = 0;
@@ -101,7 +101,7 @@ export class RunSeries {
     });
   }
 
-  /** What was not possible in this second is in the next ones, until its deadline is over. */
+  /** Carries what was not possible in this second over to the next ones, within the deadline. */
   #possibleNow({ name, possibleCount }: SimulatedService, offered: number): number {
     const perSecond = possibleCount - (this.#possibleBefore.get(name) ?? 0);
     this.#possibleBefore.set(name, possibleCount);
@@ -126,13 +126,13 @@ export class RunSeries {
     }
   }
 
-  /** What has come since the last second, of what is only ever counted up. */
+  /** Records how much a cumulative count has grown since the previous second. */
   #putSince(name: string, count: number): void {
     this.#put({ [name]: count - (this.#countsBefore.get(name) ?? 0) });
     this.#countsBefore.set(name, count);
   }
 
-  /** What was never seen before was 0 until now. */
+  /** Appends values. A series that starts now was 0 before. */
   #put(values: Readonly<Record<string, number>>): void {
     for (const [name, value] of Object.entries(values)) {
       const column = this.#columns.get(name);

@@ -17,25 +17,25 @@ import type { SimulatedService } from "./simulated-service.js";
 import type { StationJob } from "./station.js";
 import type { ServiceCall, WorkerGroup } from "./worker-group.js";
 
-/** How an attempt ended, as its caller sees it. */
+/** End of an attempt, as its caller sees it. */
 export type AttemptEnd =
   | { readonly kind: "served" }
   | { readonly kind: "refused"; readonly cause: RefusalCause; readonly retryMs: number }
   | { readonly kind: "failed" }
   | { readonly kind: "timeout" };
 
-/** Whose attempt it is. */
+/** Caller of an attempt. */
 export interface SimulatedAttemptHost {
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
   readonly patience: DelayLine;
-  /** Whether Envoy refuses requests that Headgate says nothing of. */
+  /** Whether Envoy refuses requests for which Headgate does not answer. */
   readonly deniesWithoutAnswer: boolean;
-  /** An attempt of a request is over: told exactly once for each that is not cancelled. */
+  /** Called when an attempt ends, exactly once for each that is not cancelled. */
   ended(attempt: SimulatedAttempt, end: AttemptEnd): void;
 }
 
-/** What an attempt is made with. */
+/** Inputs for an attempt. */
 interface AttemptParts {
   readonly envoy: SimulatedEnvoy;
   readonly asked: AdmissionRequest;
@@ -43,8 +43,8 @@ interface AttemptParts {
 }
 
 /**
- * One attempt of a request, on the way that it takes through Envoy: rate limits, admission, the
- * service, and its caller's patience over all of it. It asks one replica of Headgate for both.
+ * One attempt of a request on its way through Envoy: rate limits, admission and the service, within
+ * its caller's patience. It asks one replica of Headgate for limits and admission.
  */
 export class SimulatedAttempt
   implements AdmissionCall, ServiceCall, Delayed, EnvoyCall, HeadgateCall
@@ -55,7 +55,7 @@ export class SimulatedAttempt
   readonly #parts: AttemptParts;
   readonly #patience: { waiting: Delayed | undefined };
   #state: "limits" | "admission" | "service" | "over" = "limits";
-  /** Whom it asks; undefined: none can be reached, or it is gone. */
+  /** The replica that it asks; undefined: none is reachable, or it is gone. */
   #headgate: SimulatedHeadgate | undefined;
   #ticket: AdmissionTicket | undefined;
   #workers: WorkerGroup | undefined;
@@ -69,21 +69,21 @@ export class SimulatedAttempt
     this.#patience = host.patience.add(this);
   }
 
-  /** Asks the rate limits, where there are some before admission, and then admission. */
+  /** Asks the rate limits, if there are any before admission, and then admission. */
   begin(): void {
     const { envoy, asked } = this.#parts;
     envoy.begin(this);
     const headgate = this.#choose();
     if (headgate === undefined) this.unanswered();
     headgate?.askLimits(asked, (answer) => {
-      // Who is gone by then has nothing to say.
+      // The answer of a replica that is gone by then is ignored.
       if (this.#state !== "limits" || this.#headgate !== headgate) return;
       if (answer.kind === "passes") this.#ask(headgate);
       else this.#end({ kind: "refused", cause: "rateLimit", retryMs: answer.retryMs });
     });
   }
 
-  /** What became of it at admission, where that was not known at once. */
+  /** Takes the decision of admission if it was not made at once. */
   decided(verdict: AdmissionVerdict): void {
     if (this.#headgate === undefined) return;
     if (verdict.kind === "refused") this.#end(refusedBy(verdict.refusal));
@@ -131,13 +131,13 @@ export class SimulatedAttempt
     }
   }
 
-  /** Its caller's patience is over. */
+  /** Ends the attempt because its caller's patience is over. */
   elapsed(): void {
     this.#leave();
     this.#end({ kind: "timeout" });
   }
 
-  /** Its caller has another answer. */
+  /** Ends the attempt because its caller has another response. */
   cancel(): void {
     this.#leave();
     this.#close();
@@ -163,7 +163,7 @@ export class SimulatedAttempt
     if (this.#job === undefined) this.#fail();
   }
 
-  /** What Envoy says of a lost connection is 503, as a service without a place does. */
+  /** Fails like Envoy: a lost connection gives 503, as does a full queue of the service. */
   #fail(): void {
     if (this.#state === "over") return;
     this.#ticket?.responded(unavailable);
@@ -171,7 +171,7 @@ export class SimulatedAttempt
     this.#end({ kind: "failed" });
   }
 
-  /** Its caller waits no more. */
+  /** Tells the service and admission that the caller no longer waits. */
   #leave(): void {
     if (this.#host.service.stopsAbandoned) this.#giveUp();
     this.#ticket?.end("left");
@@ -207,7 +207,9 @@ const causeOf: ReadonlyMap<string, RefusalCause> = new Map(
   refusalCauses.map((cause) => [`headgate_${snakeCase(cause)}`, cause]),
 );
 
-/** A refusal names its cause where Envoy's logs have it, and says when to come back. */
+/**
+ * Converts a refusal. Its cause comes from Envoy's response details, its retry time from a header.
+ */
 function refusedBy({ details, headers }: Refusal): AttemptEnd {
   const retryAfter = headers.find(({ name }) => name === "retry-after")?.value ?? "0";
   const cause = causeOf.get(details) ?? "ownOverload";

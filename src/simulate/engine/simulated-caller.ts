@@ -20,21 +20,21 @@ interface CallerParts {
   readonly calendar: EventCalendar;
   readonly service: SimulatedService;
   readonly fleet: SimulatedFleet;
-  /** Whether Envoy refuses requests that Headgate says nothing of. */
+  /** Whether Envoy refuses requests for which Headgate does not answer. */
   readonly deniesWithoutAnswer: boolean;
   readonly times: ArrivalTimes;
   readonly source: RequestSource;
-  /** When requests come; apart from the others, so that it does not depend on answers. */
+  /** Randomness of arrivals, separate from the rest so that it does not depend on responses. */
   readonly arrivals: SeededRandom;
-  /** Envoys and backoff. */
+  /** Randomness of Envoys and backoff. */
   readonly attempts: SeededRandom;
   readonly record: CallerRecord;
 }
 
-/** Requests of a burst, in the mean. */
+/** Mean number of requests in a burst. */
 const burstCount = 20;
 
-/** Retries that a budget allows at once: as after a quiet time. */
+/** Maximum number of retries that a budget allows at once, such as after a quiet time. */
 const budgetTokensMax = 100;
 
 /** Tokens of a budget at the start, so that the first requests may be retried. */
@@ -44,7 +44,7 @@ type FailedEnd = Exclude<AttemptEnd, { readonly kind: "served" }>;
 
 const unreachable: FailedEnd = { kind: "failed" };
 
-/** Sends requests, waits for their answers, and tries again. */
+/** Sends requests, waits for their responses, and retries. */
 export class SimulatedCaller implements SimulatedAttemptHost {
   readonly #parts: CallerParts;
   readonly calendar: EventCalendar;
@@ -131,7 +131,7 @@ export class SimulatedCaller implements SimulatedAttemptHost {
     } else if (!isAnotherOnItsWay) this.#failed(request, end);
   }
 
-  /** No attempt is on its way: tries again, or gives up. */
+  /** Handles a request without an attempt in flight: retries it, or gives up. */
   #failed(request: OpenRequest, end: FailedEnd): void {
     const isRetried = this.#parts.settings.retries?.on.some((outcome) => outcome === end.kind);
     if (isRetried === true && this.#takesAnother(request)) {
@@ -144,7 +144,7 @@ export class SimulatedCaller implements SimulatedAttemptHost {
     }
   }
 
-  /** Whether there may be another attempt, which uses the budget up. */
+  /** Reports whether another attempt is allowed, and takes it from the retry budget. */
   #takesAnother({ attemptCount }: OpenRequest): boolean {
     const { retries } = this.#parts.settings;
     if (retries === undefined || attemptCount >= retries.attempts) return false;
@@ -179,7 +179,7 @@ interface Connection {
   readonly untilMs: number;
 }
 
-/** Connections that a caller keeps, each to one Envoy until it ends. */
+/** Connections of a caller, each to one Envoy until it ends. */
 class CallerConnections {
   readonly #parts: ConnectionParts;
   readonly #connections: (Connection | undefined)[];
@@ -189,7 +189,7 @@ class CallerConnections {
     this.#connections = new Array<undefined>(parts.settings.connections).fill(undefined);
   }
 
-  /** The Envoy of any of the connections, which is opened where it is over. */
+  /** Returns the Envoy of a random connection. Opens the connection again if it has ended. */
   pick(nowMs: number): SimulatedEnvoy | undefined {
     const { fleet, random, settings } = this.#parts;
     const place = Math.floor(random.next() * this.#connections.length);
@@ -197,7 +197,7 @@ class CallerConnections {
     if (known !== undefined && !known.envoy.isAway && nowMs < known.untilMs) return known.envoy;
     const envoy = fleet.pickEnvoy(random);
     const lifetimeMs = settings.lifetime ?? Number.POSITIVE_INFINITY;
-    // The first ones do not all end at once.
+    // The first connections end at different times.
     const partMs = known === undefined ? lifetimeMs * (1 - random.next()) : lifetimeMs;
     this.#connections[place] = envoy && { envoy, untilMs: nowMs + partMs };
     return envoy;

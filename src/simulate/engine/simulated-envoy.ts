@@ -6,7 +6,7 @@ import type { SimulatedHeadgate } from "./simulated-headgate.js";
 
 /** A request on its way through an Envoy. */
 export interface EnvoyCall {
-  /** The Envoy is gone, and the connection with it. */
+  /** Called when the Envoy is gone, and the connection with it. */
   envoyLost(): void;
 }
 
@@ -19,17 +19,17 @@ interface EnvoyParts {
   readonly settings: Pick<Scenario["fleet"], "balancing" | "connectionLifetime" | "zoneLocal">;
 }
 
-/** A proxy: it chooses a replica of Headgate for each request, or keeps to one. */
+/** A proxy. It chooses a replica of Headgate for each request, or keeps one. */
 export class SimulatedEnvoy {
   readonly index: number;
   readonly zone: number;
   readonly #parts: EnvoyParts;
-  /** Its requests at each replica that have not ended. */
+  /** Its open requests at each replica. */
   readonly #activeCounts: number[];
   readonly #open = new Set<EnvoyCall>();
   #connection: { readonly replica: HeadgateReplica; readonly untilMs: number } | undefined;
   #awayCount = 0;
-  /** Attempts that came here. */
+  /** Number of attempts that it received. */
   attemptCount = 0;
 
   constructor(parts: EnvoyParts) {
@@ -40,29 +40,29 @@ export class SimulatedEnvoy {
     this.#activeCounts = replicas.map(() => 0);
   }
 
-  /** Whether it takes no connections: its zone is lost, or it restarts. */
+  /** Whether it accepts no connections: its zone is lost, or it restarts. */
   get isAway(): boolean {
     return this.#awayCount > 0;
   }
 
-  /** A request comes. */
+  /** Registers a request. */
   begin(call: EnvoyCall): void {
     this.attemptCount += 1;
     this.#open.add(call);
   }
 
-  /** A request is over. @param headgate whom it asked */
+  /** Registers the end of a request. @param headgate the replica that it asked */
   end(call: EnvoyCall, headgate: SimulatedHeadgate | undefined): void {
     this.#open.delete(call);
     if (headgate !== undefined) this.forget(headgate);
   }
 
-  /** A request is no longer at a replica. */
+  /** Removes a request from the count of a replica. */
   forget({ index }: SimulatedHeadgate): void {
     this.#activeCounts[index] = (this.#activeCounts[index] ?? 1) - 1;
   }
 
-  /** The replica that it asks about a request; undefined where none can be reached. */
+  /** Chooses the replica for a request; undefined if none is reachable. */
   choose(): SimulatedHeadgate | undefined {
     const { settings } = this.#parts;
     const replica = settings.balancing === "connection" ? this.#connected() : this.#lessBusy();
@@ -71,12 +71,12 @@ export class SimulatedEnvoy {
     return replica.current;
   }
 
-  /** It closes its connections, and takes new ones when it is back. */
+  /** Closes its connections. It opens new ones when it is back. */
   leave(): void {
     this.#awayCount += 1;
   }
 
-  /** It is gone, with all requests on their way through it. */
+  /** Fails, and loses all requests on their way through it. */
   crash(): void {
     this.leave();
     for (const call of [...this.#open]) call.envoyLost();
@@ -105,16 +105,16 @@ export class SimulatedEnvoy {
     const known = this.#connection;
     if (known?.replica.current !== undefined && nowMs < known.untilMs) return known.replica;
     const ready = this.#ready();
-    // At first evenly, and as chance has it from then on.
+    // The first connections are distributed evenly, later ones at random.
     const replica = known === undefined ? ready[index % ready.length] : this.#any(ready);
     const lifetimeMs = settings.connectionLifetime ?? Number.POSITIVE_INFINITY;
-    // Connections do not all end at once.
+    // Connections end at different times.
     const partMs = known === undefined ? lifetimeMs * (1 - random.next()) : lifetimeMs;
     this.#connection = replica && { replica, untilMs: nowMs + partMs };
     return replica;
   }
 
-  /** Those that can be reached, of its own zone where that is preferred and possible. */
+  /** Returns reachable replicas, from its own zone if that is preferred and possible. */
   #ready(): readonly HeadgateReplica[] {
     const { replicas, settings } = this.#parts;
     const ready = replicas.filter(({ current }) => current !== undefined);

@@ -11,7 +11,7 @@ interface FleetParts {
   readonly scenario: Pick<Scenario, "fleet" | "seed">;
   readonly calendar: EventCalendar;
   readonly services: () => Iterable<SimulatedService>;
-  /** Starts a process of Headgate. @param purpose names its randomness */
+  /** Starts a process of Headgate. @param purpose name of its random stream */
   readonly startHeadgate: (
     place: HeadgatePlace,
     purpose: string,
@@ -32,7 +32,7 @@ export class SimulatedFleet {
     const replicas: HeadgateReplica[] = [];
     const aliveCount = (): number =>
       Math.max(1, replicas.filter(({ current }) => current !== undefined).length);
-    // Until all of them are there, each knows of all.
+    // During creation, the count already includes all replicas.
     const replicaCount = (): number =>
       replicas.length < fleet.headgates ? fleet.headgates : aliveCount();
     for (let index = 0; index < fleet.headgates; index += 1) {
@@ -48,7 +48,7 @@ export class SimulatedFleet {
     });
   }
 
-  /** Any Envoy that takes connections; undefined: none does. */
+  /** Returns a random Envoy that accepts connections; undefined: there is none. */
   pickEnvoy(random: SeededRandom): SimulatedEnvoy | undefined {
     const { envoys } = this;
     if (envoys.length === 1) return envoys[0]?.isAway === true ? undefined : envoys[0];
@@ -59,27 +59,27 @@ export class SimulatedFleet {
     return others[Math.floor(draw * others.length)];
   }
 
-  /** Sets the wall clock of a replica. */
+  /** Sets the offset of a replica's wall clock. */
   setSkew(index: number, skewMs: number): void {
     const replica = this.replicas[index];
     if (replica !== undefined) replica.skewMs = skewMs;
   }
 
-  /** All of a zone is lost at once. */
+  /** Takes a whole zone away at once. */
   loseZone(zone: number): void {
     for (const envoy of this.envoys) if (envoy.zone === zone) envoy.crash();
     for (const replica of this.replicas) if (replica.zone === zone) replica.crash();
     for (const service of this.#parts.services()) service.setZoneLost(zone, true);
   }
 
-  /** A zone is back. */
+  /** Brings a zone back. */
   returnZone(zone: number): void {
     for (const service of this.#parts.services()) service.setZoneLost(zone, false);
     for (const replica of this.replicas) if (replica.zone === zone) replica.comeBack();
     for (const envoy of this.envoys) if (envoy.zone === zone) envoy.comeBack();
   }
 
-  /** Restarts replicas, Envoys or workers one after the other. @param service whose workers */
+  /** Restarts replicas, Envoys or workers in sequence. @param service owner of the workers */
   deploy({ of, parts, down: downMs, pause: pauseMs }: ScenarioDeploy, service: SimulatedService) {
     const { calendar } = this.#parts;
     const steps = this.#stepsOf(of, parts, service);

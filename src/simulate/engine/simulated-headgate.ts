@@ -23,28 +23,28 @@ const storeBudgetMs = 10;
 const newKeysPerSecondMax = 10_000;
 const permitLeaseMsMax = 300_000;
 
-/** How long Envoy waits for an answer about rate limits, in milliseconds: its own default. */
+/** Time that Envoy waits for an answer about rate limits, in milliseconds: its own default. */
 const rateLimitTimeoutMs = 20;
 
-/** When a scenario begins: a day without daylight saving. */
+/** Start time of a scenario: a day without daylight saving. */
 const startUs = 1_767_225_600_000_000;
 
 /** A request that a replica knows of. */
 export interface HeadgateCall {
-  /** The replica is gone: nothing that it says counts any more. */
+  /** Called when the replica is gone. Its answers no longer count. */
   detach(): void;
-  /** Goes on as Envoy does without an answer, once all requests of the replica are detached. */
+  /** Continues like Envoy without an answer, after all requests of the replica are detached. */
   unanswered(): void;
 }
 
-/** The replica that a process is of. */
+/** The replica that a process belongs to. */
 export interface HeadgatePlace {
   readonly index: number;
-  /** Of all processes of the replica. */
+  /** Counters of all processes of the replica. */
   readonly counters: DecisionCounters;
-  /** By how much its wall clock is fast, in milliseconds. */
+  /** Amount by which its wall clock is ahead, in milliseconds. */
   readonly skewMs: number;
-  /** Requests that it was asked about. */
+  /** Number of requests that it was asked about. */
   askedCount: number;
 }
 
@@ -54,26 +54,26 @@ interface SimulatedHeadgateParts {
   readonly calendar: EventCalendar;
   readonly random: Random;
   readonly store: LimitStore;
-  /** How replicas share permits; undefined: this one is alone. */
+  /** Store through which replicas share permits; undefined: there is only this one. */
   readonly permits: PermitStore | undefined;
-  /** Where replicas count calls in flight by key; undefined: this one is alone. */
+  /** Store in which replicas count calls in flight by key; undefined: there is only this one. */
   readonly budgets: BudgetLedgerStore | undefined;
-  /** How many there are. */
+  /** Returns the number of replicas. */
   readonly replicaCount: () => number;
-  /** A strong hash of a text, in hexadecimal. */
+  /** Returns a strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
-  /** Promises have something to do before time goes on. */
+  /** Called if promises must run before time advances. */
   readonly onResolved: () => void;
 }
 
-/** What rate limits say to a request, as Envoy takes it. */
+/** Result of rate limits for a request, as Envoy treats it. */
 export type LimitsAnswer =
   | { readonly kind: "passes" }
   | { readonly kind: "denied"; readonly retryMs: number };
 
 const passes: LimitsAnswer = { kind: "passes" };
 
-/** A process of Headgate: the program's own decisions on a clock that does not run by itself. */
+/** A process of Headgate: the program's own decisions, on a simulated clock. */
 export class SimulatedHeadgate {
   readonly index: number;
   readonly admission: Admission;
@@ -134,25 +134,25 @@ export class SimulatedHeadgate {
     });
   }
 
-  /** A request that it will hear of. */
+  /** Registers a request that will be asked about. */
   begin(call: HeadgateCall): void {
     this.#replica.askedCount += 1;
     this.#open.add(call);
   }
 
-  /** A request is over. */
+  /** Registers the end of a request. */
   end(call: HeadgateCall): void {
     this.#open.delete(call);
     if (this.#drained !== undefined && this.#open.size === 0) this.#stop();
   }
 
-  /** Stops when the requests that it knows of are over. @param drained told then */
+  /** Stops when the requests that it knows of have ended. @param drained is called then */
   drain(drained: () => void): void {
     this.#drained = drained;
     if (this.#open.size === 0) this.#stop();
   }
 
-  /** Is gone at once: what it held stays with it until its lease is over. */
+  /** Ends at once. Its permits stay assigned to it until its lease expires. */
   crash(): void {
     this.#isGone = true;
     const lost = [...this.#open];
@@ -161,21 +161,21 @@ export class SimulatedHeadgate {
     for (const call of lost) call.unanswered();
   }
 
-  /** Tells when it takes requests: once it knows its shares of limits. */
+  /** Calls `ready` when it takes requests: once it knows its shares of limits. */
   whenReady(ready: () => void): void {
     if (this.#shares === undefined) {
       ready();
       return;
     }
     void this.#shares.settled().then(ready);
-    // Nothing may have to be shared.
+    // There may be nothing to share.
     this.#onResolved();
   }
 
   /**
-   * Asks the limits that Envoy's own filter asks before admission, where the policy has some.
+   * Asks the limits that Envoy's own filter asks before admission, if the policy has any.
    *
-   * @param answered told exactly once, maybe before this returns
+   * @param answered is called exactly once, possibly before this returns
    */
   askLimits(request: AdmissionRequest, answered: (answer: LimitsAnswer) => void): void {
     const prepared = this.#prepare(request);
@@ -195,12 +195,12 @@ export class SimulatedHeadgate {
         }
         answered({ kind: "denied", retryMs: retryUs / 1_000 });
       },
-      // Envoy lets requests pass that nobody answers for.
+      // Envoy lets requests pass if there is no answer.
       failed: () => answered(passes),
     });
   }
 
-  /** Permits, requests that hold one and requests that wait for one, of a service. */
+  /** Returns the permits of a service, and its requests that hold one or wait for one. */
   occupancyOf(name: string): { limit: number; inUse: number; waiting: number } {
     const found = { limit: 0, inUse: 0, waiting: 0 };
     for (const service of this.admission.services()) {
@@ -214,7 +214,7 @@ export class SimulatedHeadgate {
     return found;
   }
 
-  /** Prepared once for each distinct request, since callers repeat themselves. */
+  /** Prepares each distinct request once, because callers repeat requests. */
   #prepare(request: AdmissionRequest): PreparedQuery | undefined {
     const known = this.#prepared.get(request.headers);
     if (known !== undefined && this.#decider.isCurrent(known)) return known;
@@ -250,7 +250,7 @@ export class SimulatedHeadgate {
       monotonicMs: () => calendar.nowMs,
       epochUs: () => startUs + Math.floor((calendar.nowMs + this.#replica.skewMs) * 1_000),
       schedule: (delayMs, callback) => calendar.after(delayMs, resolving(callback)),
-      // A turn sends to the store, which answers later, unless it is not asked.
+      // A turn sends to the store, which answers later, unless the store is bypassed.
       scheduleTurn: (callback) =>
         calendar.after(0, () => {
           if (this.#isGone) return;
@@ -269,7 +269,7 @@ function sharesOf(
   return new PermitShares({ store: permits, clock, random, replicaCount });
 }
 
-/** Undefined where no calls in flight are counted by key in the fleet. */
+/** Undefined if no limit counts calls in flight by key in the fleet. */
 function ledgerOf(
   { policy, budgets, random, replicaCount }: SimulatedHeadgateParts,
   clock: Clock,

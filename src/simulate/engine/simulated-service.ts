@@ -8,13 +8,13 @@ interface SimulatedServiceParts {
   readonly workers: number;
   readonly settings: WorkerSettings;
   readonly calendar: EventCalendar;
-  /** How long a worker takes, and the mean of it, in milliseconds. */
+  /** Time that a worker takes, and its mean, in milliseconds. */
   readonly draw: DrawMs;
   readonly meanMs: number;
   readonly zoneCount: number;
-  /** Whether requests stay in their zone where it has workers. */
+  /** Whether requests stay in their zone if it has workers. */
   readonly isZoneLocal: boolean;
-  /** Chooses zones. */
+  /** Randomness for the choice of zones. */
   readonly random: Random;
 }
 
@@ -23,7 +23,7 @@ export class SimulatedService {
   readonly name: string;
   readonly #parts: SimulatedServiceParts;
   readonly #groups: readonly WorkerGroup[];
-  /** Requests that came here, whatever became of them. */
+  /** Number of requests that arrived, whatever their outcome. */
   arrivedCount = 0;
 
   constructor(parts: SimulatedServiceParts) {
@@ -36,7 +36,7 @@ export class SimulatedService {
     });
   }
 
-  /** Whether work for callers that have left is given up. */
+  /** Whether it stops working for callers that have left. */
   get stopsAbandoned(): boolean {
     return this.#parts.settings.stopsAbandoned === "yes";
   }
@@ -53,17 +53,17 @@ export class SimulatedService {
     return this.#sum(({ workerCount }) => workerCount);
   }
 
-  /** Requests that it could have served until now, with the workers that there were. */
+  /** Number of requests that it could have served until now, with the workers that it had. */
   get possibleCount(): number {
     return this.#sum(({ possibleCount }) => possibleCount);
   }
 
-  /** How many times as long work takes. */
+  /** Factor by which work takes longer. */
   set slowFactor(factor: number) {
     for (const group of this.#groups) group.slowFactor = factor;
   }
 
-  /** The workers that an Envoy's next request goes to, as many to each zone as it has of them. */
+  /** Returns the workers for an Envoy's next request, in proportion to the workers of each zone. */
   groupFor(zone: number): WorkerGroup | undefined {
     this.arrivedCount += 1;
     const [first] = this.#groups;
@@ -83,17 +83,17 @@ export class SimulatedService {
     for (const group of this.#groups) group.setWorkers(ratio, work);
   }
 
-  /** A zone is lost, or it is back. */
+  /** Takes a zone away, or brings it back. */
   setZoneLost(zone: number, isLost: boolean): void {
     this.#groups[zone]?.setLost(isLost);
   }
 
-  /** One of equal parts of the workers, in each zone, stops; see `WorkerGroup.stopPart`. */
+  /** Stops one of equal parts of the workers in each zone; see `WorkerGroup.stopPart`. */
   stopPart(partCount: number): void {
     for (const group of this.#groups) group.stopPart(partCount);
   }
 
-  /** That part is back. */
+  /** Starts that part again. */
   startPart(index: number, partCount: number): void {
     for (const group of this.#groups) group.startPart(index, partCount);
   }

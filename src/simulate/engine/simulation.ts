@@ -16,33 +16,33 @@ import { SimulatedHeadgate } from "./simulated-headgate.js";
 import { SimulatedService } from "./simulated-service.js";
 import { StoreLink, VirtualBudgets, VirtualPermits, VirtualStore } from "./virtual-store.js";
 
-/** What a simulation is made of. */
+/** Inputs for a simulation. */
 export interface SimulationParts {
   readonly scenario: Scenario;
-  /** Undefined: nothing is limited. */
+  /** Undefined: no limits. */
   readonly policy: Policy | undefined;
-  /** The numbers in each trace's file. */
+  /** Numbers in the file of each trace. */
   readonly traces: ReadonlyMap<string, readonly number[]>;
-  /** A strong hash of a text, in hexadecimal. */
+  /** Returns a strong hash of a text, in hexadecimal. */
   readonly digest: (text: string) => string;
 }
 
 /**
- * Turns of promises that are run before time goes on: more than the decisions of a batch take, from
- * the store's answer over a fallback to who waits.
+ * Number of promise turns that run before time advances: more than a batch's decisions take, from
+ * the store's answer through a fallback to the waiting request.
  */
 const promiseTurns = 10;
 
-/** Events between two looks at whether to go on. */
+/** Number of events between two checks of the control. */
 const eventsPerLook = 20_000;
 
-/** How a run goes on: asked now and then. */
+/** Decides whether a run continues; asked at intervals. */
 export interface RunControl {
-  /** Whether to go on; lets other things happen meanwhile. @param ratio what is done, 0 to 1 */
+  /** Reports whether to continue; yields to other tasks. @param ratio progress, 0 to 1 */
   goesOn(ratio: number): Promise<boolean>;
 }
 
-/** A scenario that runs over simulated time, with the program's own decisions. */
+/** Runs a scenario in simulated time, with the program's own decisions. */
 export class Simulation {
   readonly record: RunRecord;
   readonly series: RunSeries;
@@ -53,7 +53,7 @@ export class Simulation {
   readonly #link: StoreLink;
   #hasResolved = false;
 
-  /** @param windows parts of the run whose requests are counted by themselves */
+  /** @param windows parts of the run whose requests are counted separately */
   constructor(parts: SimulationParts, windows: readonly RunWindow[]) {
     this.#parts = parts;
     const { scenario } = parts;
@@ -80,12 +80,12 @@ export class Simulation {
     this.#calendar.every(1_000, () => this.series.endSecond());
   }
 
-  /** Where the run is, in milliseconds. */
+  /** Current time of the run, in milliseconds. */
   get nowMs(): number {
     return this.#calendar.nowMs;
   }
 
-  /** Runs to the end, or until it is not to go on. */
+  /** Runs to the end, or until the control stops it. */
   async run(control: RunControl): Promise<void> {
     const { durationMs } = this.#parts.scenario;
     let count = 0;
@@ -97,7 +97,7 @@ export class Simulation {
     }
   }
 
-  /** Requests that a service could have served in time, and was asked for, in a part of the run. */
+  /** Returns the requests that services were offered and could have served in time, in a window. */
   possible({ window }: WindowRecord, service?: string): number {
     const names = service === undefined ? [...this.#services.keys()] : [service];
     return names.reduce((sum, name) => sum + this.series.possible(name, window), 0);

@@ -1,37 +1,37 @@
 import type { EventCalendar } from "./calendar.js";
 import type { DrawMs } from "./distributions.js";
 
-/** Told how a job fares. */
+/** Receives the progress of a job. */
 export interface StationCall {
-  /** A server took it up; `job` may leave at once, as work that is too late to be worth it. */
+  /** Called when a server starts it. `job` may leave at once, if it is too late to be worth it. */
   started?(job: StationJob): void;
-  /** It has been served. */
+  /** Called when it has been served. */
   ended(): void;
 }
 
-/** A job at a station, from entering to its end. */
+/** A job at a station, from arrival to end. */
 export interface StationJob {
   /**
-   * Goes out of the queue, or off its server, which takes up the next one. Nothing for a job that
+   * Leaves the queue, or its server, which then starts the next job. Does nothing for a job that
    * has ended.
    */
   leave(): void;
 }
 
 /**
- * A station of c equal servers behind one queue without end, first come first served. A new number
- * of servers holds for what comes next: nobody is thrown off a server.
+ * A station of c equal servers with one unbounded queue, first come first served. A new number of
+ * servers applies to the next jobs: no job is removed from a server.
  */
 export class Station {
   readonly #calendar: EventCalendar;
   readonly #serviceMs: DrawMs;
-  /** From `#queueStart` on; shortened now and then, so that leaving costs nothing. */
+  /** Starts at `#queueStart`; truncated occasionally, so that leaving costs nothing. */
   #queue: PlacedJob[] = [];
   #queueStart = 0;
   #queueCount = 0;
   #busyCount = 0;
   #serverCount: number;
-  /** Jobs on servers. */
+  /** Jobs that servers work on. */
   readonly #served = new Set<PlacedJob>();
   #pausedUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -41,7 +41,7 @@ export class Station {
     this.#serviceMs = serviceMs;
   }
 
-  /** Jobs that wait for a server. */
+  /** Number of jobs that wait for a server. */
   get queueCount(): number {
     return this.#queueCount;
   }
@@ -59,7 +59,7 @@ export class Station {
     this.#takeUp();
   }
 
-  /** All work stands still for `lengthMs`, as while garbage is collected; nothing begins. */
+  /** Pauses all work for `lengthMs`, as garbage collection does. No job starts meanwhile. */
   pause(lengthMs: number): void {
     const { nowMs } = this.#calendar;
     const pausedMs = Math.max(0, this.#pausedUntilMs - nowMs);
@@ -73,9 +73,9 @@ export class Station {
   }
 
   /**
-   * Takes a job; `call` may be told of its start at once.
+   * Takes a job. `call.started` may be called at once.
    *
-   * @param serviceMs how long it is served; drawn when it starts where undefined
+   * @param serviceMs service time; undefined: drawn when it starts
    */
   enter(call: StationCall, serviceMs?: number): StationJob {
     const job: PlacedJob = {
@@ -152,6 +152,6 @@ interface PlacedJob extends StationJob {
   readonly serviceMs: number | undefined;
   state: "queued" | "served" | "gone";
   cancelEnd: (() => void) | undefined;
-  /** When it will be served, from its start on. */
+  /** Time at which it will be served, set when it starts. */
   endMs: number;
 }

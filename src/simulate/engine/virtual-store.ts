@@ -20,15 +20,15 @@ import type { DrawMs } from "./distributions.js";
 interface StoreLinkParts {
   readonly calendar: EventCalendar;
   readonly latencyMs: DrawMs;
-  /** Promises have something to do before time goes on. */
+  /** Called if promises must run before time advances. */
   readonly onResolved: () => void;
 }
 
-/** The way to the store, in simulated time. */
+/** Connection to the store, in simulated time. */
 export class StoreLink {
   readonly #parts: StoreLinkParts;
   isAway = false;
-  /** Instead of the regular latency, while there is one. */
+  /** Replaces the regular latency while it is set. */
   slowLatencyMs: DrawMs | undefined;
   callCount = 0;
 
@@ -40,7 +40,7 @@ export class StoreLink {
     return this.#parts.calendar.nowMs;
   }
 
-  /** Makes a call. What comes too late is decided all the same, as by a server that was asked. */
+  /** Makes a call. After a timeout, the store still decides, like a server that got the request. */
   call<T>(deadlineMs: number, decide: () => Promise<T>): Promise<T> {
     const { calendar, latencyMs, onResolved } = this.#parts;
     this.callCount += 1;
@@ -62,18 +62,18 @@ export class StoreLink {
   }
 }
 
-/** A store of limits at the other end of a link. */
+/** A store of limits behind a link. */
 export class VirtualStore implements LimitStore {
   readonly #link: StoreLink;
   readonly #store: LimitStore;
 
-  /** @param store decides, and takes no time */
+  /** @param store decides without taking time */
   constructor(link: StoreLink, store: LimitStore) {
     this.#link = link;
     this.#store = store;
   }
 
-  /** As the store itself does. */
+  /** Shortens a key like the store itself. */
   shorten(key: LimitKey): LimitKey {
     return this.#store.shorten?.(key) ?? key;
   }
@@ -99,7 +99,7 @@ export class VirtualStore implements LimitStore {
   }
 }
 
-/** What replicas share permits by, at the other end of a link. */
+/** The store through which replicas share permits, behind a link. */
 export class VirtualPermits implements PermitStore {
   readonly #link: StoreLink;
   readonly #permits: MemoryPermits;
@@ -118,10 +118,10 @@ export class VirtualPermits implements PermitStore {
   }
 }
 
-/** What a replica's side of the ledger asks of its store. */
+/** Part of the store that a replica's side of the ledger uses. */
 export type BudgetLedgerStore = Pick<BudgetStore, "apply" | "renew" | "leave" | "addUsage">;
 
-/** The ledger of calls in flight by key, at the other end of a link. */
+/** The ledger of calls in flight by key, behind a link. */
 export class VirtualBudgets implements BudgetLedgerStore {
   readonly #link: StoreLink;
   readonly #budgets: MemoryBudgets;

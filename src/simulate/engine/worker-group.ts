@@ -5,11 +5,11 @@ import { Station, type StationCall, type StationJob } from "./station.js";
 
 /** A request at a service. */
 export interface ServiceCall extends StationCall {
-  /** Its worker is lost. */
+  /** Called when its worker is lost. */
   lost(): void;
 }
 
-/** What a service of a scenario says of its workers. */
+/** Settings of a scenario's service for its workers. */
 export type WorkerSettings = Pick<
   ScenarioService,
   "queue" | "contention" | "warmUp" | "stopsAbandoned"
@@ -17,17 +17,17 @@ export type WorkerSettings = Pick<
 
 interface GroupParts {
   readonly zone: number;
-  /** Workers at the start, and those of all groups. */
+  /** Workers at the start, in this group and in all groups. */
   readonly workers: number;
   readonly allWorkers: number;
   readonly settings: WorkerSettings;
   readonly calendar: EventCalendar;
-  /** How long a worker takes, and the mean of it, in milliseconds. */
+  /** Time that a worker takes, and its mean, in milliseconds. */
   readonly draw: DrawMs;
   readonly meanMs: number;
 }
 
-/** The workers of a service in one zone, behind one queue, whose pace may change. */
+/** The workers of a service in one zone, behind one queue. Their pace may change. */
 export class WorkerGroup {
   readonly zone: number;
   readonly #parts: GroupParts;
@@ -38,7 +38,7 @@ export class WorkerGroup {
   #isLost = false;
   #restartingRatio = 0;
   #slowFactor = 1;
-  /** When each equal part of the workers has started. */
+  /** Start times of equal parts of the workers. */
   #startedMs: number[] = [0];
   #possibleCount = 0;
   #possibleSinceMs = 0;
@@ -61,19 +61,19 @@ export class WorkerGroup {
     return this.#station.serverCount;
   }
 
-  /** Requests that it could have served until now, with the workers that there were. */
+  /** Number of requests that it could have served until now, with the workers that it had. */
   get possibleCount(): number {
     this.#account();
     return this.#possibleCount;
   }
 
-  /** How many times as long work takes. */
+  /** Factor by which work takes longer. */
   set slowFactor(factor: number) {
     this.#account();
     this.#slowFactor = factor;
   }
 
-  /** Takes a request; undefined where its queue is full. */
+  /** Takes a request; undefined if its queue is full. */
   enter(call: ServiceCall): StationJob | undefined {
     const { queueCount, busyCount, serverCount } = this.#station;
     if (busyCount >= serverCount && queueCount >= this.#queueMax) return undefined;
@@ -81,32 +81,32 @@ export class WorkerGroup {
     return this.#station.enter(call);
   }
 
-  /** A worker has begun a request. */
+  /** Registers that a worker has started a request. */
   noteStarted(call: ServiceCall): void {
     this.#queued.delete(call);
     this.#working.add(call);
   }
 
-  /** A worker is done with a request, or it left. */
+  /** Registers that a worker has finished a request, or that the request left. */
   noteEnded(call: ServiceCall): void {
     this.#queued.delete(call);
     this.#working.delete(call);
   }
 
   /**
-   * Changes the number of workers, as a multiple of those at the start.
+   * Changes the number of workers, as a multiple of the number at the start.
    *
-   * @param work what happens to requests at workers that are lost
+   * @param work what happens to the requests of lost workers
    */
   setWorkers(ratio: number, work: "finished" | "lost"): void {
     this.#ratio = ratio;
-    // First, so that none of the lost workers begins another request.
+    // Applied first, so that none of the lost workers starts another request.
     this.#apply();
     if (work === "finished") return;
     for (const call of [...this.#working].slice(this.workerCount)) call.lost();
   }
 
-  /** Its zone is lost with all requests, or it is back with workers that have just started. */
+  /** Loses its zone and all requests, or comes back with workers that have just started. */
   setLost(isLost: boolean): void {
     this.#isLost = isLost;
     this.#apply();
@@ -114,13 +114,13 @@ export class WorkerGroup {
     else for (const call of [...this.#working, ...this.#queued]) call.lost();
   }
 
-  /** One of equal parts of the workers finishes what it works on and takes nothing more. */
+  /** Stops one of equal parts of the workers, which finishes its work and takes nothing more. */
   stopPart(partCount: number): void {
     this.#restartingRatio = 1 / partCount;
     this.#apply();
   }
 
-  /** That part is back. */
+  /** Starts that part again. */
   startPart(index: number, partCount: number): void {
     const oldest = Math.min(...this.#startedMs);
     if (this.#startedMs.length !== partCount) {
@@ -136,7 +136,7 @@ export class WorkerGroup {
     return Math.round(this.#parts.workers * this.#ratio * (1 - this.#restartingRatio));
   }
 
-  /** As many of the places behind workers as it has of the workers. */
+  /** Its part of the service's queue, in proportion to its workers. */
   get #queueMax(): number {
     const { settings, workers, allWorkers } = this.#parts;
     if (settings.queue === undefined) return Number.POSITIVE_INFINITY;
@@ -158,13 +158,13 @@ export class WorkerGroup {
 
   #workMs(): number {
     const { draw, settings, workers } = this.#parts;
-    // The one that begins is busy already.
+    // The worker that starts is already counted as busy.
     const others = workers <= 1 ? 1 : (this.busyCount - 1) / (workers - 1);
     const contention = 1 + (settings.contention - 1) * Math.min(1, others);
     return draw() * this.#slowFactor * contention * this.#coldFactor();
   }
 
-  /** In the mean of all parts of the workers. */
+  /** Returns the mean over all parts of the workers. */
   #coldFactor(): number {
     const { settings, calendar } = this.#parts;
     const { warmUp } = settings;

@@ -1,4 +1,4 @@
-/** Rows as CSV, as RFC 4180 has it. */
+/** Returns rows as CSV according to RFC 4180. */
 export function writeCsv(rows: readonly (readonly (string | number | undefined)[])[]): string {
   return rows.map((row) => `${row.map(writeCell).join(",")}\r\n`).join("");
 }
@@ -6,7 +6,7 @@ export function writeCsv(rows: readonly (readonly (string | number | undefined)[
 function writeCell(cell: string | number | undefined): string {
   if (cell === undefined) return "";
   if (typeof cell === "number") return String(cell);
-  // What opens such files takes these for formulas, and the text is a caller's.
+  // Spreadsheet programs take these for formulas, and callers control the text.
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -2,7 +2,7 @@ import type { Scenario } from "../../policy/scenario/parse-scenario.js";
 import type { ScenarioEvent } from "../../policy/scenario/scenario-events.js";
 import type { SvgMark } from "./svg-plot.js";
 
-/** When events of a scenario begin and end, in words for a plot. */
+/** Returns marks for the starts and ends of a scenario's events, with labels for a plot. */
 export function eventMarks({ events, durationMs }: Scenario): readonly SvgMark[] {
   return events
     .flatMap((event) => {

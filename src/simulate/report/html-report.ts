@@ -15,7 +15,7 @@ import { plotFigure } from "./svg-plot.js";
 
 const groupsTitle = "Classes, callers and services";
 
-/** A report with plots, in one file: no script, and nothing from a network. */
+/** Returns a report with plots in one file, without scripts and without network resources. */
 export function simulationHtml(result: SimulationResult): string {
   const { scenario } = result;
   return reportPage(
@@ -24,7 +24,7 @@ export function simulationHtml(result: SimulationResult): string {
   );
 }
 
-/** What a report says below its title: figures, and a plot with its table for each series. */
+/** Returns the report below its title: figures, and a plot with a table for each series. */
 export function simulationReport(result: SimulationResult): readonly Markup[] {
   const { description, runs } = result;
   const [first] = runs;
@@ -152,7 +152,7 @@ function groups({ byClass, byCaller, byService }: RunSummary): MarkupElement {
   return tableOf({ label: groupsTitle, titles, rows });
 }
 
-/** Refusals by cause and class, of each run. */
+/** Returns tables of refusals by cause and class, for each run. */
 function refusals(runs: readonly FinishedRun[]): readonly Markup[] {
   return runs.flatMap((run) => {
     const { summary } = run;

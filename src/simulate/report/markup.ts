@@ -26,17 +26,17 @@ type MarkupTag =
   | "tr"
   | "ul";
 
-/** An element of a page, as plain data: a file has it as HTML, and the console as its own. */
+/** An element of a page as plain data. A file writes it as HTML, the console as DOM elements. */
 export interface MarkupElement {
   readonly tag: MarkupTag;
   readonly attributes: Readonly<Record<string, string>>;
   readonly content: readonly Markup[];
 }
 
-/** An element, or a text, in which nothing acts. */
+/** An element or a text. Neither has any behavior. */
 export type Markup = MarkupElement | string;
 
-/** An element; numbers of its attributes are places of a drawing, to a tenth. */
+/** Creates an element. Numbers in attributes are coordinates, rounded to a tenth. */
 export function element(
   tag: MarkupTag,
   attributes: Readonly<Record<string, string | number>>,
@@ -48,12 +48,12 @@ export function element(
   return { tag, attributes: Object.fromEntries(written), content };
 }
 
-/** A place of a drawing, to a tenth. */
+/** Returns a coordinate, rounded to a tenth. */
 export function place(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
 
-/** A list of sentences. */
+/** Creates a list of sentences. */
 export function listOf(sentences: readonly string[]): MarkupElement {
   return element(
     "ul",
@@ -64,14 +64,14 @@ export function listOf(sentences: readonly string[]): MarkupElement {
 
 /** A table. */
 export interface MarkupTable {
-  /** What it is about: it may scroll, and is a place that keys reach. */
+  /** Accessible name of the table, which may scroll and is reachable by keyboard. */
   readonly label: string;
   readonly titles: readonly string[];
-  /** The first cell names its row. */
+  /** The first cell is the row's header. */
   readonly rows: readonly (readonly string[])[];
 }
 
-/** A table, which scrolls to the side where there is no room. */
+/** Creates a table that scrolls sideways if there is no room. */
 export function tableOf({ label, titles, rows }: MarkupTable): MarkupElement {
   const head = titles.map((title) => element("th", { scope: "col" }, [title]));
   const body = rows.map(([first = "", ...cells]) => {
@@ -86,7 +86,7 @@ export function tableOf({ label, titles, rows }: MarkupTable): MarkupElement {
   return element("div", { class: "scroll", ...reached }, [table]);
 }
 
-/** Lines of their own in a file; others continue the line. */
+/** Elements that start on their own line in a file; others continue the line. */
 const blocks: ReadonlySet<MarkupTag> = new Set([
   "circle",
   "details",
@@ -101,7 +101,7 @@ const blocks: ReadonlySet<MarkupTag> = new Set([
   "ul",
 ]);
 
-/** Elements and texts as HTML. */
+/** Writes elements and texts as HTML. */
 export function writeHtml(markup: readonly Markup[]): string {
   return markup.map(writeOne).join("");
 }
@@ -116,7 +116,7 @@ function writeOne(markup: Markup): string {
   return `${newline}<${tag}${written.join("")}>${writeHtml(content)}</${tag}>`;
 }
 
-/** Any text as text of a page. */
+/** Escapes a text for HTML. */
 export function escapeHtml(text: string): string {
   return visibleText(text)
     .replaceAll("&", "&amp;")

@@ -1,7 +1,7 @@
 import { escapeHtml, type Markup, writeHtml } from "./markup.js";
 import { reportStyle } from "./report-style.js";
 
-/** A report as one file: no script, and nothing from a network. */
+/** Returns a report as one file, without scripts and without network resources. */
 export function reportPage(
   { title, heading }: { readonly title: string; readonly heading: string },
   report: readonly Markup[],

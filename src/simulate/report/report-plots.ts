@@ -8,7 +8,7 @@ import {
 } from "./simulation-result.js";
 import type { SvgLine, SvgPlot } from "./svg-plot.js";
 
-/** The plots of a report: of one run all that was seen, of several runs what they differ in. */
+/** Returns the plots of a report: all series of one run, or differences between several runs. */
 export function reportPlots(result: SimulationResult): readonly SvgPlot[] {
   const [first, ...others] = result.runs;
   if (first === undefined) return [];
@@ -44,7 +44,7 @@ function comparedPlots(runs: readonly FinishedRun[], first: FinishedRun): readon
   ];
 }
 
-/** Makes a line of a series. */
+/** Makes a line from a series. */
 type DrawLine = (title: string, name: string) => SvgLine;
 
 function runPlots(run: FinishedRun): readonly DrawnPlot[] {
@@ -168,7 +168,7 @@ function servicePlots(name: string, line: DrawLine): readonly DrawnPlot[] {
   ];
 }
 
-/** Services that have a series of that name. */
+/** Returns services that have a series of that name. */
 function namesOf({ series }: FinishedRun, name: string): readonly string[] {
   const ending = `.${name}`;
   return [...series.keys()]

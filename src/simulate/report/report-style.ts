@@ -1,4 +1,4 @@
-/** The styles of what a report draws, below any element, in the colors that it stands in. */
+/** Styles of drawings in a report, for any parent element and its colors. */
 export const figureStyle = `
 h2{margin:32px 0 12px}.dim,figcaption p{color:var(--dim);font-size:13px}
 .verdict{display:inline-block;padding:2px 10px;border-radius:999px;font-weight:600;
@@ -29,7 +29,7 @@ th:first-child{text-align:left;font-weight:500}thead th{color:var(--dim);font-we
 @media(max-width:600px){svg text{font-size:17px}}
 `;
 
-/** The styles of a report: light or dark as the reader has it, and readable on a phone. */
+/** Styles of a report: light or dark as the reader's system, and readable on a phone. */
 export const reportStyle = `
 :root{color-scheme:light dark;--ink:#1b1f24;--dim:#59636e;--page:#fff;--card:#f6f8fa;
 --edge:#d1d9e0;--good:#1a7f37;--bad:#cf222e;--s0:#0969da;--s1:#1a7f37;--s2:#cf222e;--s3:#9a6700;

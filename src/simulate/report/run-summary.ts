@@ -11,7 +11,7 @@ import type { WindowRecord } from "../engine/run-record.js";
 import type { SeriesColumns } from "../engine/series.js";
 import { type RunControl, Simulation, type SimulationParts } from "../engine/simulation.js";
 
-/** What became of some requests, of those offered in one part of a run. */
+/** Outcomes of the requests that were offered in one part of a run. */
 export interface RequestFigures {
   readonly offered: number;
   /** Served before their deadlines. */
@@ -22,23 +22,23 @@ export interface RequestFigures {
   readonly refusedByCause: Readonly<Record<string, number>>;
   readonly failed: number;
   readonly abandoned: number;
-  /** Those whose end was not known when the run ended. */
+  /** Requests without an outcome when the run ended. */
   readonly open: number;
   readonly attempts: number;
   readonly servedRatio: number;
-  /** Served, of those that the workers could have served; undefined for classes and callers. */
+  /** Served part of those that the workers could have served; undefined for classes and callers. */
   readonly goodputRatio: number | undefined;
   readonly attemptsPerRequest: number;
-  /** Of served requests, from the first attempt on; undefined without any. */
+  /** Of served requests, from the first attempt on; undefined if there are none. */
   readonly latencyMs:
     | { readonly mean: number; readonly p50: number; readonly p95: number; readonly p99: number }
     | undefined;
 }
 
-/** Some requests by the name of whose they are. */
+/** Figures of requests by the name of their class, service or caller. */
 type NamedFigures = Readonly<Record<string, RequestFigures>>;
 
-/** An objective, and what came of it. */
+/** An objective and its result. */
 export interface ObjectiveVerdict {
   readonly text: string;
   readonly metric: ObjectiveMetric;
@@ -49,12 +49,12 @@ export interface ObjectiveVerdict {
   readonly isMet: boolean;
 }
 
-/** What came of one run. */
+/** Results of one run. */
 export interface RunSummary {
-  /** What was varied, as `path=value`; empty for a run of the scenario as it is. */
+  /** Varied settings, as `path=value`; empty for a run of the unchanged scenario. */
   readonly label: string;
   readonly seed: number;
-  /** How far it came, of what was asked. */
+  /** Simulated part of the duration. */
   readonly simulatedMs: number;
   readonly durationMs: number;
   readonly total: RequestFigures;
@@ -64,13 +64,13 @@ export interface RunSummary {
   readonly objectives: readonly ObjectiveVerdict[];
 }
 
-/** What came of a run, and what was seen of each second. */
+/** Results of a run, and its series by second. */
 export interface FinishedRun {
   readonly summary: RunSummary;
   readonly series: SeriesColumns;
 }
 
-/** Runs a scenario to its end, or until it is not to go on. */
+/** Runs a scenario to its end, or until the control stops it. */
 export async function runScenario(
   parts: SimulationParts,
   { label, control }: { readonly label: string; readonly control: RunControl },
@@ -102,7 +102,7 @@ export async function runScenario(
 
 type Whose = Objective["of"];
 
-/** Reads figures out of a run. */
+/** Computes the figures of a run. */
 class Measure {
   readonly #serviceOf: ReadonlyMap<string, string>;
   readonly #simulation: Simulation;

@@ -5,16 +5,16 @@ import { eventMarks } from "./event-marks.js";
 import { type FinishedRun, runScenario } from "./run-summary.js";
 import type { SimulationResult } from "./simulation-result.js";
 
-/** What a scenario is run with. */
+/** Inputs for a run of a scenario. */
 export type ScenarioInput = Omit<SimulationParts, "digest">;
 
 /** One of several runs that are compared. */
 export interface VariedInput extends ScenarioInput {
-  /** What was changed in it. */
+  /** Settings changed in this run. */
   readonly varied: readonly VariedSetting[];
 }
 
-/** Each value of each with each of the others; without any, one that varies nothing. */
+/** Combines all values of all variations; without any, returns one run that varies nothing. */
 export function combineSettings(
   variations: readonly Variation[],
 ): readonly (readonly VariedSetting[])[] | string {
@@ -28,12 +28,12 @@ export function combineSettings(
   return settings;
 }
 
-/** What a run with such settings is called: `path=value`. */
+/** Returns the label of a run with these settings: `path=value`. */
 export function settingsLabel(varied: readonly VariedSetting[]): string {
   return varied.map(({ path, value }) => `${path}=${value}`).join(" ");
 }
 
-/** The files with numbers that a scenario names. */
+/** Returns the trace files that a scenario names. */
 export function traceFiles({ services, callers, fleet, events }: Scenario): readonly string[] {
   const times = [
     ...services.map(({ serviceTime }) => serviceTime),
@@ -45,10 +45,10 @@ export function traceFiles({ services, callers, fleet, events }: Scenario): read
 }
 
 /**
- * Runs scenarios one after the other, as long as the control lets them go on.
+ * Runs scenarios one after the other, until the control stops them.
  *
- * @param inputs at least one, which differ in what was varied
- * @param control is asked with the ratio of all that is done
+ * @param inputs at least one; they differ in the varied settings
+ * @param control is asked with the total progress as a ratio
  */
 export async function runScenarios(
   inputs: readonly VariedInput[],

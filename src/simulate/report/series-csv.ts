@@ -1,7 +1,7 @@
 import { writeCsv } from "./csv.js";
 import type { FinishedRun } from "./run-summary.js";
 
-/** All series of runs as CSV: a row for each second of each run. */
+/** Returns all series of runs as CSV, with a row for each second of each run. */
 export function seriesCsv(runs: readonly FinishedRun[]): string {
   const names = [...new Set(runs.flatMap(({ series }) => [...series.keys()]))];
   const rows = runs.flatMap(({ summary, series }) => {
@@ -15,7 +15,7 @@ export function seriesCsv(runs: readonly FinishedRun[]): string {
   return writeCsv([["run", "second", ...names], ...rows]);
 }
 
-/** Undefined where there is no number. */
+/** Undefined if there is no number. */
 function shortened(value: number | undefined): number | undefined {
   return value === undefined || Number.isNaN(value) ? undefined : Number(value.toPrecision(9));
 }

@@ -1,7 +1,7 @@
 import type { FinishedRun, RunSummary } from "./run-summary.js";
 import type { SvgMark } from "./svg-plot.js";
 
-/** What came of a scenario, run once or with one thing varied. */
+/** Results of a scenario, run once or with varied settings. */
 export interface SimulationResult {
   readonly scenario: string;
   readonly description: string | undefined;
@@ -11,7 +11,7 @@ export interface SimulationResult {
   readonly runs: readonly FinishedRun[];
 }
 
-/** What `-o json` prints: names and meanings stay as long as `version` does. */
+/** Output of `-o json`. Names and meanings do not change within a `version`. */
 export interface SimulationJson {
   readonly version: 1;
   readonly scenario: string;
@@ -20,24 +20,24 @@ export interface SimulationJson {
   readonly runs: readonly RunSummary[];
 }
 
-/** A result for programs. */
+/** Returns a result for programs. */
 export function simulationJson({ scenario, runs }: SimulationResult): SimulationJson {
   return { version: 1, scenario, isMet: meetsAll(runs), runs: runs.map(({ summary }) => summary) };
 }
 
-/** Whether all objectives are met. */
+/** Reports whether all objectives are met. */
 export function meetsAll(runs: readonly FinishedRun[]): boolean {
   return runs.every(({ summary }) => summary.objectives.every(({ isMet }) => isMet));
 }
 
-/** What an objective or a metric says, in words: `95.3 %`, `1.20`, `312 ms`. */
+/** Returns the text of a metric: `95.3 %`, `1.20`, `312 ms`. */
 export function metricText(value: number | undefined, unit: "ratio" | "count" | "ms"): string {
   if (value === undefined || Number.isNaN(value)) return "-";
   if (unit === "ms") return latencyText(value);
   return unit === "count" ? value.toFixed(2) : ratioText(value);
 }
 
-/** A part as a percentage, with more places near the ends: `99.97 %`. */
+/** Returns a part as a percentage, with more digits near the ends: `99.97 %`. */
 export function ratioText(ratio: number): string {
   if (Number.isNaN(ratio)) return "-";
   const percent = 100 * ratio;
@@ -46,14 +46,14 @@ export function ratioText(ratio: number): string {
   return `${percent.toFixed(isNearEnd ? 2 : 1)} %`;
 }
 
-/** Milliseconds: `8.14 ms`, `312 ms`, `2.31 s`. */
+/** Returns milliseconds as text: `8.14 ms`, `312 ms`, `2.31 s`. */
 export function latencyText(ms: number): string {
   if (ms === 0) return "0";
   if (ms < 10) return `${ms.toFixed(2)} ms`;
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(2)} s`;
 }
 
-/** A count with thousands apart. */
+/** Returns a count with separators between thousands. */
 export function plainCountText(count: number): string {
   return count.toLocaleString("en", { maximumFractionDigits: count < 10 ? 2 : 0 });
 }

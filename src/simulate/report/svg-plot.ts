@@ -1,15 +1,15 @@
 import { element, type Markup, type MarkupElement, place, tableOf } from "./markup.js";
 
-/** One line of a plot: a value for each second, NaN where there is none. */
+/** One line of a plot: a value for each second, NaN if there is none. */
 export interface SvgLine {
   readonly title: string;
   readonly values: readonly number[];
 }
 
-/** A moment that a plot marks. */
+/** A marked moment in a plot. */
 export interface SvgMark {
   readonly atMs: number;
-  /** Empty for a line alone. */
+  /** Empty for a line without a label. */
   readonly label: string;
 }
 
@@ -19,27 +19,27 @@ export interface SvgPlot {
   readonly note: string;
   readonly lines: readonly SvgLine[];
   readonly marks: readonly SvgMark[];
-  /** The first part of the time, which results leave out, in milliseconds. */
+  /** First part of the time, which results leave out, in milliseconds. */
   readonly warmUpMs: number;
   readonly format: (value: number) => string;
 }
 
-/** Different looks of lines; the styles have as many. */
+/** Number of different line styles in the style sheet. */
 const plotLooks = 8;
 
 const width = 560;
 const height = 246;
 const box = { left: 70, right: 538, top: 40, bottom: 216 } as const;
 
-/** Baselines of the names of marks, and the width of one of their characters at most. */
+/** Baselines of the labels of marks, and the maximum width of one character. */
 const markRows = [32, 16] as const;
 const markCharWidth = 7;
 
-/** Points of a line that are drawn, and rows of a table that are shown, at most. */
+/** Maximum numbers of points in a line and of rows in a table. */
 const pointsMax = 600;
 const rowsMax = 60;
 
-/** A plot as SVG, its legend, and a table of the same numbers. */
+/** Returns a plot as SVG, its legend, and a table of the same numbers. */
 export function plotFigure(plot: SvgPlot): MarkupElement {
   const caption = [element("h3", {}, [plot.title]), element("p", {}, [plot.note])];
   return element("figure", {}, [
@@ -75,7 +75,7 @@ function scalesOf({ lines }: SvgPlot): Scales {
   };
 }
 
-/** 1, 2 or 5 times a power of ten, at least as large. */
+/** Returns 1, 2 or 5 times a power of ten, at least as large as `least`. */
 export function niceStep(least: number): number {
   if (least <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(least));
@@ -126,7 +126,7 @@ function grid({ format }: SvgPlot, { step, top, x, y, secondsMax }: Scales): rea
   return parts;
 }
 
-/** A line for each moment, with its name in the first row that has room for it. */
+/** Draws a line for each mark, with its label in the first row that has room for it. */
 function marks(plot: SvgPlot, { x }: Scales): readonly Markup[] {
   const ends = markRows.map(() => Number.NEGATIVE_INFINITY);
   return plot.marks.flatMap(({ atMs, label }) => {
@@ -146,7 +146,7 @@ function marks(plot: SvgPlot, { x }: Scales): readonly Markup[] {
   });
 }
 
-/** A path that begins anew behind each gap. */
+/** Returns a path that starts again after each gap. */
 function pathOf(values: readonly number[], { x, y }: Scales): string {
   const perPoint = Math.max(1, Math.ceil(values.length / pointsMax));
   let path = "";
@@ -162,7 +162,7 @@ function pathOf(values: readonly number[], { x, y }: Scales): string {
   return path;
 }
 
-/** The mean of each so many values, of those that there are. */
+/** Returns the mean of each bin of `perBin` values, without missing ones. */
 function binned(values: readonly number[], perBin: number): readonly number[] {
   if (perBin === 1) return values;
   return Array.from({ length: Math.ceil(values.length / perBin) }, (_, i) => {
