@@ -59,7 +59,7 @@ const impatientMs = 30_000;
 const desertedProbeRatio = 0.4;
 
 /**
- * Steps at `min` in which callers still leave, until this is taken for their usual behavior. Each
+ * Steps at `min` in which callers still leave, until this is taken for their normal behavior. Each
  * such probe doubles the pause after it, at most `vainCountMax` times.
  */
 const lowestStepsMin = 3;

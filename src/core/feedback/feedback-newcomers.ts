@@ -27,7 +27,7 @@ export function newcomersOf(
 
 /**
  * Returns the expected demand of an identity's newcomer: the mean demand of its earlier Envoys,
- * since traffic is usually balanced among the Envoys of one identity.
+ * since traffic is normally balanced among the Envoys of one identity.
  */
 export function meanDemands(known: readonly FeedbackNode[]): (owner: string | undefined) => number {
   const sums = new Tally<string | undefined>();

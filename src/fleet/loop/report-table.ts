@@ -92,7 +92,7 @@ export class ReportTable {
 
   /**
    * Returns the row of an Envoy and service. Adds it if it is new. -1 if there is no room for it.
-   * Usually, they come in the same order each second, and are then found without a search.
+   * Normally, they come in the same order each second, and are then found without a search.
    */
   rowOf(report: NodeReport): number {
     const next = this.#cursor;

@@ -103,7 +103,7 @@ function* writeService(
 }
 
 /**
- * The places of Envoys in a snapshot. Services usually have the same Envoys in the same order: an
+ * The places of Envoys in a snapshot. Services normally have the same Envoys in the same order: an
  * Envoy in the same row of the previous service is found without a search.
  */
 class SharePlaces {

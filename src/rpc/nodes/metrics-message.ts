@@ -143,7 +143,7 @@ export class MetricsDecoder {
     return { node: reading.node, samples: samples.finish() };
   }
 
-  /** Takes a family that starts with its name, if it is unwanted or has the usual form. */
+  /** Takes a family that starts with its name, if it is unwanted or has the normal form. */
   #takePlain(to: Reading, start: number, end: number): true | undefined {
     const { view } = to;
     if (end - start < 10 || view.getUint8(start) !== familyTags.name) return undefined;
