@@ -65,6 +65,8 @@ async function openRegion(
     ...redisEnv(own.redis.port),
     HEADGATE_REGION: own.name,
     HEADGATE_REGION_STORES: list.join("\n"),
+    // A machine that stands still for half a second is no fault of a region.
+    HEADGATE_STORE_BUDGET_MS: "5000",
     HEADGATE_ADMIN_OPEN: "true",
   };
   const start = (): Promise<HostedHeadgate> => HostedHeadgate.start(stage, { policy, env });
