@@ -54,7 +54,7 @@ export class AskedServices {
   readonly #forAll: AskingService | undefined;
   readonly #sources: ReadonlyMap<AskingService, readonly DescriptorSource[]>;
   readonly #hosts = new GenerationalMap<string, KnownHost>(keptHostsMax);
-  /** The host of the previous request, which is usually the same again. */
+  /** The host of the previous request, which is normally the same again. */
   #lastHost: KnownHost | undefined;
 
   constructor({ trial, forAll }: AskedServicesParts) {
@@ -200,7 +200,7 @@ class DescriptorSource {
     return asked;
   }
 
-  /** Returns all facts read, as one text. If it is a single fact, as usual, no new text is made. */
+  /** Returns all facts read, as one text. A single fact, the most common case, makes no new text. */
   #read({ headers, address }: LoggedRequest): string {
     let all = this.#isOfAddress ? address : undefined;
     for (const { place } of this.#headers) {

@@ -6,7 +6,7 @@ export function writeCsv(rows: readonly (readonly (string | number | undefined)[
 function writeCell(cell: string | number | undefined): string {
   if (cell === undefined) return "";
   if (typeof cell === "number") return String(cell);
-  // Spreadsheet programs take these for formulas, and callers control the text.
+  // Programs that open CSV files take these for formulas, and callers control the text.
   const text = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -24,7 +24,7 @@ export interface SvgPlot {
   readonly format: (value: number) => string;
 }
 
-/** Number of different line styles in the style sheet. */
+/** Number of different line styles in the CSS. */
 const plotLooks = 8;
 
 const width = 560;
