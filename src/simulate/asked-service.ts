@@ -200,7 +200,7 @@ class DescriptorSource {
     return asked;
   }
 
-  /** Returns all facts read, as one text. A single fact, the most common case, makes no new text. */
+  /** Returns all facts read, as one text. A single fact, the most common case, is not copied. */
   #read({ headers, address }: LoggedRequest): string {
     let all = this.#isOfAddress ? address : undefined;
     for (const { place } of this.#headers) {
