@@ -22,7 +22,7 @@ export interface BaselineView {
   /** The limit before the window, not rounded, without a probe. */
   readonly limit: number;
   readonly limits: LimitBounds;
-  /** The baseline in milliseconds; undefined before anybody was served. */
+  /** The baseline in milliseconds; undefined until a request was served. */
   readonly minRttMs: number | undefined;
 }
 

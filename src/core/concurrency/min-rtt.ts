@@ -125,9 +125,9 @@ export function isMostlyLate(counts: {
  * If the limit is far from reached, no request is refused for a measurement. The baseline is then
  * the lowest latency of the last half minute, and does not change without requests. With one
  * permit in use there is no queue, so the measurement is the baseline. No probe goes below the
- * law's minimum or below what each Envoy keeps (`WindowedSample.keptCount`); if that is more than
- * the service takes, its queue is part of the baseline. There is no probe while a large part of the
- * permits belongs to Envoys that send no reports.
+ * algorithm's minimum or below what each Envoy keeps (`WindowedSample.keptCount`). If that is more
+ * than the service takes, its queue is part of the baseline. There is no probe while a large part
+ * of the permits belongs to Envoys that send no reports.
  *
  * After a probe there is a pause, so that all probes take at most a quarter of the throughput.
  * Servers may fail during the pause, and steps alone would take half a minute to follow. So one
@@ -163,7 +163,7 @@ export class MinRtt {
   #settledMs = Number.NEGATIVE_INFINITY;
   #leftMs = Number.NEGATIVE_INFINITY;
 
-  /** The baseline in milliseconds; undefined before anybody was served. */
+  /** The baseline in milliseconds; undefined until a request was served. */
   get minRttMs(): number | undefined {
     return this.#minRttMs;
   }
