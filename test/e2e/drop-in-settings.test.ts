@@ -309,6 +309,7 @@ describe("REDIS_ names of envoyproxy/ratelimit", () => {
     expect(await headgate.metric("headgate_fallback_decisions_total")).toBe(0);
     const keys = await server.client().keys("headgate:*");
     expect(keys.filter((key) => !fleetKey.test(key))).toHaveLength(1);
+    expect(keys).toContain("headgate:fleet:replicas");
     expect(headgate.output).not.toContain("pw-73");
   });
 

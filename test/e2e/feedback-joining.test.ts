@@ -27,8 +27,7 @@ function refusedOf(answers: readonly LoadAnswer[]): number {
   const refusedCount = counted.filter(({ status }) => status !== 0 && status !== 200).length;
   const leftOut = `${answers.length - counted.length} of ${answers.length} left out as stalls`;
   process.stdout.write(`${refusedCount} of ${counted.length} refused, ${leftOut}\n`);
-  // A third was refused in the story below: a fourth of the answers would show that, too.
-  expect(counted.length).toBeGreaterThan(answers.length / 4);
+  expect(counted.length).toBeGreaterThan(answers.length / 2);
   return refusedCount;
 }
 

@@ -106,6 +106,8 @@ describe("a Redis that cannot be used at the start", () => {
         store: { state: "unavailable" },
       });
       await expectDoneWithout(headgate);
+      const labels = { mode: "local", error: "STORE_UNAVAILABLE" };
+      expect(await headgate.metric("headgate_fallback_decisions_total", labels)).toBeGreaterThan(0);
     },
   );
 

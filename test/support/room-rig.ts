@@ -219,6 +219,20 @@ export class RoomRig {
     return visit;
   }
 
+  /** So many join from one address, whatever else they say: fifty every `stepMs` milliseconds. */
+  async flood(count: number, stepMs: number): Promise<void> {
+    for (let i = 0; i < count; i += 50) {
+      for (let k = i; k < i + 50; k += 1) {
+        this.begin({
+          headers: { ...navigation, cookie: `headgate-sale=${k}`, "x-forwarded-for": `${k}` },
+          attributes: { "source.address": `192.0.2.7:${k % 65_536}` },
+        });
+      }
+      this.admission.clock.advance(stepMs);
+      await this.settle();
+    }
+  }
+
   /** Lets the store of rate limits answer, and then the line. */
   async settle(): Promise<void> {
     this.admission.clock.runTurns();

@@ -6,16 +6,7 @@ describe("the limit in front of joining", () => {
     const per = { kind: "remoteAddress" } as const;
     const joinLimit = { per, requests: 60, periodSeconds: 60, burst: 10 };
     const rig = new RoomRig([saleRoom({ joinLimit })]);
-    for (let i = 0; i < 2_000; i += 50) {
-      for (let k = i; k < i + 50; k += 1) {
-        rig.begin({
-          headers: { ...navigation, cookie: `headgate-sale=${k}`, "x-forwarded-for": `${k}` },
-          attributes: { "source.address": `192.0.2.7:${k % 65_536}` },
-        });
-      }
-      rig.admission.clock.advance(50);
-      await rig.settle();
-    }
+    await rig.flood(2_000, 50);
     // Just below two seconds have passed: the burst, and one of a second.
     expect(rig.line.nextNumber).toBe(11);
     expect(rig.count("joinLimited")).toBe(2_000 - 11);
